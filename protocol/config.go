@@ -59,18 +59,6 @@ type WorkspaceConfig struct {
 	Setup       []string          `json:"setup,omitempty"`       // a command that runs once in a new worktree
 }
 
-// LimitsConfig are the limits of workflows without their own; zero means the default.
-type LimitsConfig struct {
-	MaxSteps         int     `json:"maxSteps,omitempty"`
-	MaxVisitsPerRole int     `json:"maxVisitsPerRole,omitempty"`
-	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"` // of a whole run; 0: any
-	MaxTokens        int64   `json:"maxTokens,omitempty"`  // read and written by a whole run; 0: any number
-	MaxTime          string  `json:"maxTime,omitempty"`    // of all steps of a run, such as "2h"; "": any
-}
-
-// DefaultMaxSteps bounds a run when neither workflow nor config does.
-const DefaultMaxSteps = 100
-
 // Provider is a model endpoint that speaks OpenAI's chat completions.
 type Provider struct {
 	BaseURL   string `json:"baseUrl"`

@@ -218,7 +218,13 @@ func addUp(a, b int64) int64 {
 func (Workflow) Kind() Kind { return KindWorkflow }
 
 // Version implements [Payload].
-func (w Workflow) Version() int { return version(w.grown()) }
+func (w Workflow) Version() int {
+	v := version(w.grown())
+	if w.Limits != nil {
+		v = max(v, w.Limits.version())
+	}
+	return v
+}
 
 // Kind implements [Payload].
 func (Start) Kind() Kind { return KindStart }

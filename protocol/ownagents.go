@@ -6,9 +6,37 @@ import "slices"
 // only use what is in models of the config.
 func ModelAgents() []string { return []string{"uwf-builtin", "uwf-react", "uwf-llm"} }
 
-// Adapters are the agents of uwf's own that drive another agent's program.
-func Adapters() []string {
-	return []string{"uwf-claude-code", "uwf-codex", "uwf-cursor", "uwf-gemini", "uwf-hermes", "uwf-opencode", "uwf-acp", "uwf-exec"}
+// Adapter is an agent of uwf's own that drives another agent's program.
+type Adapter struct {
+	Name    string
+	Title   string // of the program, for people; "": it drives any program
+	Program string // as it is started; "": the agent's arguments say it
+	NoCost  bool   // the program does not report what it costs
+}
+
+// Adapters lists the adapters in the order of the menu of uwf setup. What is known of their
+// programs' files is in util/programs.
+func Adapters() []Adapter {
+	return []Adapter{
+		{Name: "uwf-claude-code", Title: "Claude Code", Program: "claude"},
+		{Name: "uwf-codex", Title: "Codex", Program: "codex", NoCost: true},
+		{Name: "uwf-gemini", Title: "Gemini CLI", Program: "gemini", NoCost: true},
+		{Name: "uwf-cursor", Title: "Cursor", Program: "cursor-agent", NoCost: true},
+		{Name: "uwf-opencode", Title: "opencode", Program: "opencode"},
+		{Name: "uwf-hermes", Title: "Hermes", Program: "hermes"},
+		{Name: "uwf-acp"},
+		{Name: "uwf-exec"},
+	}
+}
+
+// AdapterOf is the adapter of a name.
+func AdapterOf(name string) (Adapter, bool) {
+	all := Adapters()
+	at := slices.IndexFunc(all, func(a Adapter) bool { return a.Name == name })
+	if at < 0 {
+		return Adapter{}, false
+	}
+	return all[at], true
 }
 
 // The names under which steps stand that the engine has made itself, for roles that no
@@ -25,4 +53,10 @@ func IsEngine(agent string) bool {
 }
 
 // OwnAgents are all agents of uwf's own.
-func OwnAgents() []string { return append(slices.Concat(ModelAgents(), Adapters()), "uwf-mock") }
+func OwnAgents() []string {
+	names := ModelAgents()
+	for _, a := range Adapters() {
+		names = append(names, a.Name)
+	}
+	return append(names, "uwf-mock")
+}

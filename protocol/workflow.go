@@ -74,17 +74,6 @@ type Condition struct {
 	Expression  string `json:"expression"`
 }
 
-// Limits bound a run; zero means no limit of its own.
-type Limits struct {
-	MaxSteps         int `json:"maxSteps,omitempty"`
-	MaxVisitsPerRole int `json:"maxVisitsPerRole,omitempty"`
-
-	// Version 2.
-	MaxCostUSD float64 `json:"maxCostUsd,omitempty"`
-	MaxTokens  int64   `json:"maxTokens,omitempty"`
-	MaxTimeMs  int64   `json:"maxTimeMs,omitempty"`
-}
-
 // Edge is one way out of a graph node.
 type Edge struct {
 	Role     string `json:"role"`               // a role, $END or $SUSPEND
@@ -152,8 +141,10 @@ func (w Workflow) Validate() error {
 			return fmt.Errorf("workflow: input %q: schema %q is not a hash", name, i.Schema)
 		}
 	}
-	if l := w.Limits; l != nil && min(int64(l.MaxSteps), int64(l.MaxVisitsPerRole), l.MaxTokens, l.MaxTimeMs) < 0 || l != nil && l.MaxCostUSD < 0 {
-		return errors.New("workflow: limits cannot be negative")
+	for _, x := range AllLimits() {
+		if w.Limits != nil && !(x.Number(*w.Limits) >= 0) {
+			return errors.New("workflow: limits cannot be negative")
+		}
 	}
 	return nil
 }

@@ -105,9 +105,6 @@ func (r Role) players() (all []Player) {
 
 // grown reports whether a workflow says what only version 2 can.
 func (w Workflow) grown() bool {
-	if l := w.Limits; l != nil && (l.MaxCostUSD != 0 || l.MaxTokens != 0 || l.MaxTimeMs != 0) {
-		return true
-	}
 	for _, r := range w.Roles {
 		if r.grown() {
 			return true

@@ -88,6 +88,24 @@ func atLeast(unknown int) string {
 	return "at least "
 }
 
+// LimitsText is what bounds a run, for people: "100 steps, $5.00 in all".
+func LimitsText(l protocol.Limits) string {
+	var parts []string
+	for _, x := range protocol.AllLimits() {
+		amount := Thousands(int64(x.Number(l)))
+		switch x.Unit {
+		case protocol.UnitDollars:
+			amount = protocol.Dollars(x.Number(l))
+		case protocol.UnitMs:
+			amount = render.Duration(int64(x.Number(l)))
+		}
+		if x.Number(l) > 0 {
+			parts = append(parts, amount+" "+x.Of)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Thousands groups the digits of a number.
 func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)

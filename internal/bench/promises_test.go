@@ -31,7 +31,7 @@ func BenchmarkPromise(b *testing.B) {
 	w := &world{dir: b.TempDir(), bin: *bin, full: *full, made: map[string]any{}}
 	if w.bin == "" {
 		w.bin = b.TempDir()
-		for _, name := range append(protocol.Adapters(), "uwf", "uwf-mock", "uwf-builtin", "uwf-remote-file", "uwf-web") {
+		for _, name := range append(protocol.OwnAgents(), "uwf", "uwf-remote-file", "uwf-web") {
 			build(b, w.program(name), "cmd/"+name)
 		}
 	}
@@ -179,9 +179,9 @@ func (w *world) noted(b testing.TB) float64 {
 // before main; for our own agents nothing is promised.
 func (w *world) startRows() []row {
 	rows := []row{w.starts("uwf", 7, "--help"), w.starts("uwf", 7, "__complete", "thread", ""), w.starts("uwf", 7, "--version")}
-	for _, name := range protocol.Adapters() {
-		if _, err := os.Stat(w.program(name)); err == nil {
-			rows = append(rows, w.starts(name, 5.5, "--version"))
+	for _, a := range protocol.Adapters() {
+		if _, err := os.Stat(w.program(a.Name)); err == nil {
+			rows = append(rows, w.starts(a.Name, 5.5, "--version"))
 		}
 	}
 	return rows

@@ -75,6 +75,22 @@ func TestNothingOfThisMachine(t *testing.T) {
 	}
 }
 
+// TestPathsAreThere: a page for whoever works on uwf names only what is in the tree.
+func TestPathsAreThere(t *testing.T) {
+	t.Parallel()
+	root, files := committed(t)
+	paths, named := regexp.MustCompile("`([a-z][\\w.-]*(?:/[\\w.-]+)+)`"), 0
+	for _, page := range []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/embedding.md"} {
+		for _, found := range paths.FindAllStringSubmatch(read(t, root, page), -1) {
+			named++
+			if !slices.ContainsFunc(files, func(file string) bool { return file == found[1] || strings.HasPrefix(file, found[1]+"/") }) {
+				t.Errorf("%s names %s, which is not there", page, found[1])
+			}
+		}
+	}
+	require.Greater(t, named, 50)
+}
+
 // TestPackages reads every package as a newcomer would.
 func TestPackages(t *testing.T) {
 	t.Parallel()

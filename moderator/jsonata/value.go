@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
-	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // undefined is the value of what does not exist. It is not null.
@@ -185,7 +184,7 @@ func describe(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		return "the text " + syntax.Quote(syntax.Shorten(v, syntax.MaxShown))
+		return "the text " + quote(shorten(v, maxShown))
 	case *function:
 		if v.name == "" {
 			return "a function"

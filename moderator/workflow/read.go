@@ -138,13 +138,25 @@ func (d *draft) readLimits(n *yamldoc.Node) {
 		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, but this is %s", kindOf(n))
 		return
 	}
-	m := d.mapping(n, n.Pos, "limits", []field{{key: "maxSteps"}, {key: "maxVisitsPerRole"}, {key: "maxCostUsd"}, {key: "maxTokens"}, {key: "maxTime"}})
-	d.limits = &protocol.Limits{
-		MaxSteps:         int(d.limit(m["maxSteps"], "maxSteps", math.MaxInt32)),
-		MaxVisitsPerRole: int(d.limit(m["maxVisitsPerRole"], "maxVisitsPerRole", math.MaxInt32)),
-		MaxCostUSD:       d.dollars(m["maxCostUsd"], "maxCostUsd"),
-		MaxTokens:        d.limit(m["maxTokens"], "maxTokens", protocol.MaxFigure),
-		MaxTimeMs:        d.span(m["maxTime"], "maxTime"),
+	var fields []field
+	for _, x := range protocol.AllLimits() {
+		fields = append(fields, field{key: x.Key})
+	}
+	m := d.mapping(n, n.Pos, "limits", fields)
+	d.limits = &protocol.Limits{}
+	for _, x := range protocol.AllLimits() {
+		var amount float64
+		switch x.Unit {
+		case protocol.UnitCount:
+			amount = float64(d.limit(m[x.Key], x.Key, math.MaxInt32))
+		case protocol.UnitTokens:
+			amount = float64(d.limit(m[x.Key], x.Key, protocol.MaxFigure))
+		case protocol.UnitDollars:
+			amount = d.dollars(m[x.Key], x.Key)
+		case protocol.UnitMs:
+			amount = float64(d.span(m[x.Key], x.Key))
+		}
+		x.Set(d.limits, amount)
 	}
 }
 

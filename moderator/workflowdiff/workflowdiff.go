@@ -190,22 +190,18 @@ func (d *diff) limits(a, b *protocol.Limits) {
 		d.add(Changed, []string{"limits"}, a, b)
 		return
 	}
-	d.number([]string{"limits", "maxSteps"}, before.MaxSteps, after.MaxSteps)
-	d.number([]string{"limits", "maxVisitsPerRole"}, before.MaxVisitsPerRole, after.MaxVisitsPerRole)
-	amount(d, []string{"limits", "maxCostUsd"}, before.MaxCostUSD, after.MaxCostUSD)
-	amount(d, []string{"limits", "maxTokens"}, before.MaxTokens, after.MaxTokens)
-	amount(d, []string{"limits", "maxTimeMs"}, before.MaxTimeMs, after.MaxTimeMs)
+	for _, x := range protocol.AllLimits() {
+		d.number([]string{"limits", x.Stored}, x.Get(before), x.Get(after))
+	}
 }
 
-func (d *diff) number(path []string, before, after int) { amount(d, path, before, after) }
-
-// amount compares two numbers; 0 is none.
-func amount[N int | int64 | float64](d *diff, path []string, before, after N) {
+// number compares two numbers of one type; 0 is none.
+func (d *diff) number(path []string, before, after any) {
 	switch {
 	case before == after:
-	case before == 0:
+	case reflect.ValueOf(before).IsZero():
 		d.add(Added, path, nil, after)
-	case after == 0:
+	case reflect.ValueOf(after).IsZero():
 		d.add(Removed, path, before, nil)
 	default:
 		d.add(Changed, path, before, after)

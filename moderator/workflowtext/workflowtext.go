@@ -239,20 +239,14 @@ func edge(way flow.Way) yamltext.Map {
 
 func limits(l protocol.Limits) yamltext.Map {
 	m := yamltext.Map{}
-	if l.MaxSteps != 0 {
-		m = append(m, yamltext.Entry{Key: "maxSteps", Value: l.MaxSteps})
-	}
-	if l.MaxVisitsPerRole != 0 {
-		m = append(m, yamltext.Entry{Key: "maxVisitsPerRole", Value: l.MaxVisitsPerRole})
-	}
-	if l.MaxCostUSD != 0 {
-		m = append(m, yamltext.Entry{Key: "maxCostUsd", Value: l.MaxCostUSD})
-	}
-	if l.MaxTokens != 0 {
-		m = append(m, yamltext.Entry{Key: "maxTokens", Value: l.MaxTokens})
-	}
-	if l.MaxTimeMs != 0 {
-		m = append(m, yamltext.Entry{Key: "maxTime", Value: span(l.MaxTimeMs)})
+	for _, x := range protocol.AllLimits() {
+		switch {
+		case x.Number(l) == 0:
+		case x.Unit == protocol.UnitMs:
+			m = append(m, yamltext.Entry{Key: x.Key, Value: span(int64(x.Number(l)))})
+		default:
+			m = append(m, yamltext.Entry{Key: x.Key, Value: x.Get(l)})
+		}
 	}
 	return m
 }

@@ -51,17 +51,17 @@ func IsUnknown(a protocol.Agent, argv []string) bool {
 
 // driven is the command that an agent of ours drives.
 func driven(argv []string) []string {
-	switch name := program(argv); name {
-	case "uwf-acp", "uwf-exec":
-		if at := slices.Index(argv, "--"); at >= 0 {
-			return argv[at+1:]
-		}
-		return argv[1:]
-	case "uwf-cursor":
-		return []string{"cursor-agent"}
-	default:
+	name := program(argv)
+	switch a, own := protocol.AdapterOf(name); {
+	case !own:
 		return []string{strings.TrimPrefix(name, protocol.AgentPrefix)}
+	case a.Program != "":
+		return []string{a.Program}
 	}
+	if at := slices.Index(argv, "--"); at >= 0 {
+		return argv[at+1:]
+	}
+	return argv[1:]
 }
 
 // program is the name of an agent's.
@@ -119,7 +119,8 @@ const AdapterTimeout = time.Hour
 
 // IsAdapter reports whether a command is one of our adapters of other people's programs.
 func IsAdapter(command string) bool {
-	return slices.Contains(protocol.Adapters(), agentName(command))
+	_, ok := protocol.AdapterOf(agentName(command))
+	return ok
 }
 
 // CommandConfining is how roles that are commands are held back: one of protocol's values

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -161,15 +160,12 @@ func hints(word string, known []string) []string {
 	return nil
 }
 
-// pricesUnknown are the adapters whose programs tell no cost.
-func pricesUnknown() []string { return []string{"uwf-codex", "uwf-cursor", "uwf-gemini"} }
-
 // NoPrice says why nobody can know what a role's agent costs before it has run, "" if
 // that may be known: the agent's program tells it, or the config has a price. model is
 // what the agent's own command line names, "" if it names none. alias is that of the
 // model to which the price belongs; "": it has none yet.
 func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) (why, alias string) {
-	switch agent := agentName(command); {
+	switch a, _ := protocol.AdapterOf(agentName(command)); {
 	case OwnsModels(command):
 		alias = first(model, AgentModel(c, agentAlias, workflow, role))
 		m, known := c.Models[alias]
@@ -177,7 +173,7 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 			return "", ""
 		}
 		return fmt.Sprintf("models.%s has no price", alias), alias
-	case slices.Contains(pricesUnknown(), agent):
+	case a.NoCost:
 		_, price, err := ExternalModel(c, command, agentAlias, workflow, role, e)
 		if err != nil || price != nil {
 			return "", ""
@@ -185,7 +181,7 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 		if alias = first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model); c.Models[alias].Name == "" {
 			alias = ""
 		}
-		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", agent), alias
+		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", a.Name), alias
 	}
 	return "", ""
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,6 +188,9 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 		}
 	}
 	k.duration(p.Timeout, "timeout")
+	if p.Limits != nil {
+		k.duration(p.Limits.MaxTime, "limits", "maxTime")
+	}
 }
 
 // wider tells whether an agent may more than another one, or is held back less.
@@ -242,12 +246,9 @@ func (p project) under(user protocol.Config) protocol.Config {
 		}
 	}
 	if p.Limits != nil {
-		l := protocol.LimitsConfig{}
-		if user.Limits != nil {
-			l = *user.Limits
-		}
-		l.MaxSteps = fewer(l.MaxSteps, p.Limits.MaxSteps)
-		l.MaxVisitsPerRole = fewer(l.MaxVisitsPerRole, p.Limits.MaxVisitsPerRole)
+		own, _ := cmp.Or(user.Limits, &protocol.LimitsConfig{}).Limits() // both have been checked
+		theirs, _ := p.Limits.Limits()
+		l := own.Narrower(theirs).Config()
 		c.Limits = &l
 	}
 	c.Timeout = shorter(user.Timeout, p.Timeout)

@@ -45,7 +45,7 @@ agents:
 models: { large: { provider: here, name: big }, default: { provider: here, name: other } }
 agentOverrides: { review: { reviewer: claude, writer: claude }, fix: { fixer: claude } }
 modelOverrides: { review.writer: sonnet }
-limits: { maxSteps: 500, maxVisitsPerRole: 3 }
+limits: { maxSteps: 500, maxVisitsPerRole: 3, maxCostUsd: 5, maxTokens: 1000, maxTime: 2h }
 timeout: 1h
 `)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ timeout: 1h
 	require.Equal(t, "small", c.Models["default"].Name)
 	require.Equal(t, "big", c.Models["large"].Name)
 	require.Equal(t, map[string]map[string]string{"review": {"reviewer": "builtin", "writer": "claude"}, "fix": {"fixer": "claude"}}, c.AgentOverrides)
-	require.Equal(t, protocol.LimitsConfig{MaxSteps: 50, MaxVisitsPerRole: 3}, *c.Limits)
+	require.Equal(t, protocol.LimitsConfig{MaxSteps: 50, MaxVisitsPerRole: 3, MaxCostUSD: 5, MaxTokens: 1000, MaxTime: "2h"}, *c.Limits)
 	require.Equal(t, "1h", c.Timeout)
 	require.Equal(t, []string{"go"}, c.Builtin.AllowCommands)
 	require.Equal(t, 50, user.Limits.MaxSteps)

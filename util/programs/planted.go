@@ -19,11 +19,7 @@ type plant struct {
 // Planted names what a command would obey of a directory, or of one around it in the same
 // repository; "": nothing.
 func Planted(command []string, dir string) string {
-	var plants []plant
-	starts(command, func(program string) bool {
-		plants = plantsOf(program)
-		return plants != nil
-	})
+	plants := started(command, func(p program) bool { return p.plants != nil }).plants
 	for at, top := dir, false; filepath.IsAbs(at) && !top; at = filepath.Dir(at) {
 		for _, p := range plants {
 			if path := filepath.Join(at, filepath.FromSlash(p.name)); (p.around || at == dir) && p.harms(path) {
@@ -56,39 +52,6 @@ var (
 	variables = regexp.MustCompile(`(?mi)^[ \t]*(export[ \t]+)?(GEMINI_(CLI|SANDBOX|SYSTEM|FOLDER|TELEMETRY|DIR|HOME)\w*|GOOGLE_(GEMINI|VERTEX|GENAI|APPLICATION|CLOUD_ACCESS)\w*|CODE_ASSIST\w*|QWEN\w*|\w*_(BASE_?URL|ENDPOINT|PROXY|HOST)|\w*(SANDBOX|SEATBELT)\w*|NODE_\w*|LD_\w*|GIT_\w*|BASH_ENV|ENV|SHELL|EDITOR|VISUAL|PAGER|PATH|HOME)[ \t]*[=:]`)
 )
 
-// plantsOf are those of a program. Claude Code and Codex can be told to obey nothing of a
-// directory; they are here for who does not tell them.
-func plantsOf(program string) []plant {
-	switch program {
-	case "claude", "claude-code":
-		return []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json", around: true}}
-	case "codex", "codex-acp": // the bridge trusts each directory (2.6.0)
-		return []plant{{name: ".codex/config.toml", around: true}, {name: ".codex/hooks.json", around: true}, {name: ".codex/hooks", around: true}}
-	case "gemini", "gemini-cli":
-		return geminis(".gemini")
-	case "qwen", "qwen-code":
-		return geminis(".qwen")
-	case "opencode", "opencode-ai":
-		var plants []plant
-		for _, name := range []string{"plugin", "plugins", "tool", "tools"} {
-			plants = append(plants, plant{name: ".opencode/" + name, around: true})
-		}
-		return plants
-	case "cursor-agent":
-		return []plant{{name: ".cursor/hooks.json", around: true}, {name: ".cursor/mcp.json", around: true}, {name: ".cursor/plugins", around: true}}
-	case "copilot":
-		return []plant{
-			{name: ".github/hooks", around: true}, {name: ".github/copilot", around: true}, {name: ".github/mcp.json", around: true}, {name: ".copilot", around: true},
-			{name: ".mcp.json", around: true}, {name: ".vscode/mcp.json", around: true},
-		}
-	case "crush":
-		return []plant{{name: "crush.json", around: true}, {name: ".crush.json", around: true}}
-	case "amp":
-		return []plant{{name: ".amp", around: true}}
-	}
-	return nil
-}
-
 // geminis are those of Gemini CLI, and of what was made of it.
 func geminis(dir string) []plant {
 	return []plant{
@@ -97,25 +60,23 @@ func geminis(dir string) []plant {
 	}
 }
 
+// around are plants that count in the directories around, too.
+func around(names ...string) (plants []plant) {
+	for _, name := range names {
+		plants = append(plants, plant{name: name, around: true})
+	}
+	return plants
+}
+
 // Trust says how a user lets a command obey its directory: a variable with a value, "" if
 // there is none; alone tells that it counts also while the command is confined.
 func Trust(command []string) (variable, value string, alone bool) {
-	starts(command, func(program string) bool {
-		switch program {
-		case "gemini", "gemini-cli":
-			variable, value = "GEMINI_CLI_TRUST_WORKSPACE", "true"
-		case "opencode", "opencode-ai":
-			variable, value, alone = "OPENCODE_DISABLE_PROJECT_CONFIG", "0", true
-		}
-		return variable != ""
-	})
-	return variable, value, alone
+	t := started(command, func(p program) bool { return p.trust.variable != "" }).trust
+	return t.variable, t.value, t.alone
 }
 
-// AsksForTrust tells whether a command obeys nothing of a directory unless it is told to
+// AsksForTrust reports whether a command obeys nothing of a directory unless it is told to
 // trust it.
 func AsksForTrust(command []string) bool {
-	return starts(command, func(program string) bool {
-		return program == "gemini" || program == "gemini-cli" || program == "cursor-agent"
-	})
+	return started(command, func(p program) bool { return p.asksForTrust }).asksForTrust
 }

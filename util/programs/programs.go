@@ -78,45 +78,58 @@ func (p Place) Path(env func(string) string) string {
 // that only start it, such as npx. They hold what the program would make itself at
 // its first start.
 func Places(command []string) (places []Place, known bool) {
-	known = starts(command, func(program string) (ok bool) {
-		places, ok = placesOf(program)
-		return ok
-	})
-	return places, known
+	p := started(command, func(program) bool { return true })
+	return p.places, p.names != nil
 }
 
-// NoTerminals tells whether a command is known to run what it runs without a terminal.
+// NoTerminals reports whether a command is known to run what it runs without a terminal.
 func NoTerminals(command []string) bool {
-	return starts(command, func(program string) bool {
-		return slices.Contains([]string{"claude", "claude-code", "claude-agent-acp", "claude-code-acp", "opencode", "opencode-ai"}, program)
-	})
+	return started(command, func(p program) bool { return p.noTerminals }).noTerminals
 }
 
-// Sandboxes tells whether a command is known to run what it runs in a sandbox of its own,
+// Sandboxes reports whether a command is known to run what it runs in a sandbox of its own,
 // unless it may do anything. It cannot be made inside of ours.
 func Sandboxes(command []string) bool {
-	return starts(command, func(program string) bool { return program == "codex" || program == "codex-acp" })
+	return started(command, func(p program) bool { return p.sandboxes }).sandboxes
 }
 
-// Snapshots tells whether a command is known to keep git repositories among what is its
+// Snapshots reports whether a command is known to keep git repositories among what is its
 // own, in which whoever starts git there later obeys what they say. It does not work
 // where it cannot write them, unless it is told to make none: by "snapshot" in the
 // settings that OPENCODE_CONFIG_CONTENT holds.
 func Snapshots(command []string) bool {
-	return starts(command, func(program string) bool { return program == "opencode" || program == "opencode-ai" })
+	return started(command, func(p program) bool { return p.snapshots }).snapshots
 }
 
-// starts tells whether a command starts such a program.
-func starts(command []string, such func(program string) bool) bool {
+// Obeyed reports whether a program obeys a file or directory of this name (in lower case)
+// in its working directory: whoever starts it there next runs what it names.
+func Obeyed(name string) bool {
+	return slices.ContainsFunc(known, func(p program) bool { return slices.Contains(p.obeys, name) })
+}
+
+// Logins are where the programs keep what they are logged in with, below the user's home.
+func Logins() []string {
+	var all []string
+	for _, p := range known {
+		all = append(all, p.logins...)
+	}
+	return all
+}
+
+// started is the first program of a table that a command starts and that is such a one;
+// the zero program if there is none.
+func started(command []string, such func(program) bool) program {
 	for i, word := range command {
-		if such(name(word)) {
-			return true
+		word = name(word)
+		at := slices.IndexFunc(known, func(p program) bool { return slices.Contains(p.names, word) && such(p) })
+		if at >= 0 {
+			return known[at]
 		}
-		if i == 0 && !slices.Contains(starters, name(word)) {
+		if i == 0 && !slices.Contains(starters, word) {
 			break
 		}
 	}
-	return false
+	return program{}
 }
 
 // Guess is where a command that is not known may keep what is its own: under its
@@ -140,68 +153,6 @@ func name(word string) string {
 		word = word[:at]
 	}
 	return word
-}
-
-// placesOf are the places of a program, by its name on the command line or that of
-// its package.
-func placesOf(program string) ([]Place, bool) {
-	switch program {
-	case "claude", "claude-code", "claude-agent-acp", "claude-code-acp":
-		return []Place{
-			// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
-			{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Writes: []string{
-				"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
-				"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
-			}},
-			{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
-		}, true
-	case "codex", "codex-acp":
-		return []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
-			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
-		}}}, true
-	case "gemini", "gemini-cli":
-		return []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Made: []string{"commands"}, Writes: []string{
-			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
-		}}}, true
-	case "qwen", "qwen-code":
-		return []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}}}, true
-	case "cursor-agent":
-		return []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}},
-			{home: ".cursor", Obeys: []string{
-				"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "sandbox.json", "argv.json", "environment.json",
-				"commands", "extensions", "plugins", "rules", "skills", "skills-cursor", "agents", "bin",
-			}},
-		}, true
-	case "hermes":
-		return []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Kept: true}}, true
-	case "copilot":
-		return []Place{{variable: "COPILOT_HOME", home: ".copilot", Apart: []string{"session-state/", "history-session-state/", "command-history-state/", "logs/", "session-store.db"}, Writes: []string{}}}, true
-	case "opencode", "opencode-ai":
-		return []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
-		}, true
-	case "crush": // its data say which servers it starts, too
-		return []Place{
-			{variable: "CRUSH_GLOBAL_CONFIG", above: "XDG_CONFIG_HOME", home: ".config/crush", Apart: []string{}, Writes: []string{}},
-			{variable: "CRUSH_GLOBAL_DATA", above: "XDG_DATA_HOME", home: ".local/share/crush", Apart: []string{}, Writes: []string{}},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
-		}, true
-	case "goose":
-		return []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "goose", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
-			{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
-		}, true
-	case "amp":
-		return []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl", "session.json"}},
-		}, true
-	}
-	return nil, false
 }
 
 // xdg are the places of a program that goes by the XDG Base Directory

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/united-workforce/uwf/util/programs"
 )
 
 // reserved says why a name within a workspace must not be written; "": it may.
@@ -23,14 +25,9 @@ func reserved(name string) string {
 	return ""
 }
 
-// isAgents tells whether a plain name is that of what agent programs obey in a directory.
+// isAgents reports whether a plain name is that of what agent programs obey in a directory.
 func isAgents(name string) bool {
-	switch name {
-	case ".claude", ".mcp.json", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".codex", ".cursor",
-		"crush.json", ".crush.json", ".amp", ".hermes", ".copilot", ".agents", ".aider.conf.yml":
-		return true
-	}
-	return false
+	return programs.Obeyed(name) || name == ".agents" || name == ".aider.conf.yml"
 }
 
 // isObeyed tells whether a path ends with what agent programs, editors' agents, or

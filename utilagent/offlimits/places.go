@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/programs"
 )
 
 // keys are where people keep keys, below their home directory. Programs that find
 // theirs unreadable go on without them.
 func keys() []string {
-	return []string{
+	return append(programs.Logins(), []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/hub", ".config/glab-cli", ".config/gcloud",
 		".config/doctl", ".config/rclone", ".config/op", ".config/git/credentials", ".config/sops", ".config/containers/auth.json",
 		".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".vault-token", ".password-store", ".terraform.d/credentials.tfrc.json",
@@ -26,10 +27,7 @@ func keys() []string {
 		// Browsers keep what they are logged in to.
 		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi",
 		"snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
-		// Other agents, too.
-		".claude.json", ".claude/.credentials.json", ".hermes/.env", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
-		".copilot", ".qwen/oauth_creds.json", ".qwen/.env", ".gemini/.env", ".gemini/mcp-oauth-tokens.json", ".config/goose", ".config/cursor/auth.json", ".config/Cursor",
-		".local/share/amp", ".config/amp", ".local/share/crush", ".config/crush", ".local/share/opencode/mcp-auth.json", ".hermes/auth.json", ".aider.conf.yml", ".continue", ".codeium", ".config/zed",
+		".aider.conf.yml", ".continue", ".codeium", ".config/zed",
 		// Services', by their command lines.
 		".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".pulumi/credentials.json", ".sentryclirc", ".config/stripe",
 		".vercel", ".local/share/com.vercel.cli", ".config/netlify", ".netlify", ".kaggle", ".config/kaggle", ".terraformrc", ".tofurc", ".authinfo", ".authinfo.gpg", ".netrc.gpg",
@@ -42,7 +40,7 @@ func keys() []string {
 		".config/Slack", ".config/discord", ".config/Signal", ".config/Element", ".config/teams-for-linux", ".config/Microsoft", ".local/share/TelegramDesktop", ".config/zoom", ".zoom", ".purple", ".weechat", ".config/weechat", ".irssi", ".config/irssi",
 		".config/opera", ".config/google-chrome-beta", ".config/chromium-browser", ".config/librewolf", ".librewolf", ".waterfox", ".config/zen", ".zen", ".config/evolution", ".local/share/evolution", ".var/app", "Library/Keychains", "Library/Cookies",
 		"Library/Application Support/Google", "Library/Application Support/Firefox", "Library/Application Support/Slack", "snap/slack", "snap/discord",
-	}
+	}...)
 }
 
 // Options say what is off limits besides what this package knows. Paths may

@@ -3,7 +3,6 @@ package htmlpage
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ const mostRoles = 100
 // WorkflowOf reads what is to be shown of a workflow. link is the page of another one,
 // "" if it has none.
 func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int, link func(protocol.Hash) string) Workflow {
-	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Limits: limitsText(def.Limits)}
+	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
 	c, err := e.Config(ctx)
 	caster := e.Casting()
 	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // read once
@@ -174,24 +173,6 @@ func partsOfRole(r protocol.Role) (parts []rolePart) {
 		parts = append(parts, rolePart{key: key, ChildRole: r.All[key]})
 	}
 	return parts
-}
-
-func limitsText(l *protocol.Limits) string {
-	if l == nil {
-		return ""
-	}
-	var parts []string
-	add := func(some bool, format string, args ...any) {
-		if some {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	add(l.MaxSteps > 0, "%d steps", l.MaxSteps)
-	add(l.MaxVisitsPerRole > 0, "%d visits of a role", l.MaxVisitsPerRole)
-	add(l.MaxCostUSD > 0, "%s", protocol.Dollars(l.MaxCostUSD))
-	add(l.MaxTokens > 0, "%s tokens", view.Thousands(l.MaxTokens))
-	add(l.MaxTimeMs > 0, "%s", render.Duration(l.MaxTimeMs))
-	return strings.Join(parts, ", ")
 }
 
 // WorkflowGraph draws a workflow as SVG.

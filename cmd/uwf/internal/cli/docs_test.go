@@ -14,9 +14,11 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/util/yamldoc"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
@@ -45,6 +47,29 @@ func TestDocsAreTrue(t *testing.T) {
 		}
 	}
 	require.Greater(t, lines, 200)
+}
+
+// TestAdaptersAreKnown: each adapter has a program, a row in docs/agents.md, and an entry for
+// what it drives; and none is missing in the list.
+func TestAdaptersAreKnown(t *testing.T) {
+	t.Parallel()
+	const root = "../../../../"
+	page := pages(t)[root+"docs/agents.md"]
+	for _, a := range protocol.Adapters() {
+		assert.FileExists(t, root+"cmd/"+a.Name+"/main.go")
+		assert.Contains(t, page, "| `"+a.Name, "docs/agents.md")
+		_, known := programs.Places([]string{a.Program})
+		assert.True(t, known || a.Program == "", "%s drives %s: say in util/programs/known.go what is its own", a.Name, a.Program)
+	}
+	mains, err := filepath.Glob(root + "cmd/*/main.go")
+	require.NoError(t, err)
+	for _, path := range mains {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		name := filepath.Base(filepath.Dir(path))
+		_, listed := protocol.AdapterOf(name)
+		assert.True(t, listed || !strings.Contains(string(text), `utilagent/cliagent"`), "%s: name it in protocol/ownagents.go", name)
+	}
 }
 
 // ownTest are pages whose YAML is checked elsewhere: workflow.md shows parts of

@@ -94,6 +94,25 @@ func (a commands) root() *ucli.App {
 	return root
 }
 
+// topLevel says under which heading of the help a command stands. Headings are sorted by
+// their names.
+func topLevel() map[string]string {
+	return map[string]string{
+		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
+		"step": forAgents, "prompt": forAgents, "schema": forAgents,
+		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
+		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "man": settingUp, "help": settingUp,
+	}
+}
+
+const (
+	doing     = "Do"
+	sharing   = "Hand over"
+	forAgents = "For agents and authors"
+	keeping   = "Keep"
+	settingUp = "Set up, and look up"
+)
+
 func (a commands) versionCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {
 		result := map[string]string{"version": cmdline.Version()}

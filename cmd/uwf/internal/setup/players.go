@@ -20,33 +20,18 @@ type Player struct {
 	Do      string // about the problem
 }
 
-// codingAgent is a program of other people that one of our agents drives.
-type codingAgent struct{ name, title, program string }
-
-// codingAgents are those that a machine may have, in the order of the menu. uwf-exec and
-// uwf-acp drive any program, and must be told which: nobody finds them by looking.
-func codingAgents() []codingAgent {
-	return []codingAgent{
-		{"claude-code", "Claude Code", "claude"},
-		{"codex", "Codex", "codex"},
-		{"gemini", "Gemini CLI", "gemini"},
-		{"cursor", "Cursor", "cursor-agent"},
-		{"opencode", "opencode", "opencode"},
-		{"hermes", "Hermes", "hermes"},
-	}
-}
-
 // builtin is our own agent, which needs a model and nothing else.
 const builtin = "builtin"
 
 // FindPlayers looks for who can play roles here: the coding agents on PATH, our own, and
-// agents of others. installed are the names of the agents on PATH.
+// agents of others. installed are the names of the agents on PATH. Adapters that drive any
+// program must be told which: nobody finds them by looking.
 func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
-	known := codingAgents()
-	found := make([]*Player, len(known))
+	adapters := slices.DeleteFunc(protocol.Adapters(), func(a protocol.Adapter) bool { return a.Program == "" })
+	found := make([]*Player, len(adapters))
 	var group sync.WaitGroup
-	for i, agent := range known {
-		group.Go(func() { found[i] = agent.look(ctx, e, installed) })
+	for i, adapter := range adapters {
+		group.Go(func() { found[i] = look(ctx, adapter, e, installed) })
 	}
 	group.Wait()
 	var players []Player
@@ -68,26 +53,27 @@ func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
 	return players
 }
 
-// look asks one of our agents what it drives; nil if the program is not here.
-func (c codingAgent) look(ctx context.Context, e env.Env, installed []string) *Player {
-	p := &Player{Name: c.name, Title: c.title}
-	if !slices.Contains(installed, protocol.AgentName(c.name)) {
-		if _, err := proc.LookPath(c.program, e.Dir, e.Environ); err != nil {
+// look asks an adapter about the program that it drives; nil if the program is not here.
+func look(ctx context.Context, a protocol.Adapter, e env.Env, installed []string) *Player {
+	name := strings.TrimPrefix(a.Name, protocol.AgentPrefix)
+	p := &Player{Name: name, Title: a.Title}
+	if !slices.Contains(installed, a.Name) {
+		if _, err := proc.LookPath(a.Program, e.Dir, e.Environ); err != nil {
 			return nil
 		}
-		p.Problem, p.Do = protocol.AgentName(c.name)+", which drives it, is not on PATH", install(c.name)
+		p.Problem, p.Do = a.Name+", which drives it, is not on PATH", install(name)
 		return p
 	}
-	switch a := discover.Ask(ctx, protocol.AgentName(c.name), nil, e); {
-	case a.Err != nil:
-		p.Problem, p.Do = a.Err.Error(), install(c.name)
-	case a.Check == nil:
-	case a.Check.Program == "":
+	switch found := discover.Ask(ctx, a.Name, nil, e); {
+	case found.Err != nil:
+		p.Problem, p.Do = found.Err.Error(), install(name)
+	case found.Check == nil:
+	case found.Check.Program == "":
 		return nil
 	default:
-		p.Title = strings.TrimSpace(c.title + " " + a.Check.Version)
-		if len(a.Check.Problems) > 0 {
-			p.Problem, p.Do = a.Check.Problems[0].What, a.Check.Problems[0].Do
+		p.Title = strings.TrimSpace(a.Title + " " + found.Check.Version)
+		if len(found.Check.Problems) > 0 {
+			p.Problem, p.Do = found.Check.Problems[0].What, found.Check.Problems[0].Do
 		}
 	}
 	return p

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -200,7 +199,7 @@ func (p planOutput) text(w io.Writer, width int) error {
 	}
 	fmt.Fprintln(w)
 	if err := term.TextLines(w, "first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
-		"limits", limitsText(p.Limits)); err != nil {
+		"limits", view.LimitsText(p.Limits)); err != nil {
 		return err
 	}
 	if p.First.Problem != nil {
@@ -228,26 +227,6 @@ func or(s *string, otherwise string) string {
 		return otherwise
 	}
 	return *s
-}
-
-func limitsText(l protocol.Limits) string {
-	var parts []string
-	if l.MaxSteps > 0 {
-		parts = append(parts, fmt.Sprintf("%d steps", l.MaxSteps))
-	}
-	if l.MaxVisitsPerRole > 0 {
-		parts = append(parts, fmt.Sprintf("%d steps of a role", l.MaxVisitsPerRole))
-	}
-	if l.MaxCostUSD > 0 {
-		parts = append(parts, protocol.Dollars(l.MaxCostUSD)+" in all")
-	}
-	if l.MaxTokens > 0 {
-		parts = append(parts, view.Thousands(l.MaxTokens)+" tokens in all")
-	}
-	if l.MaxTimeMs > 0 {
-		parts = append(parts, render.Duration(l.MaxTimeMs)+" of work in all")
-	}
-	return strings.Join(parts, ", ")
 }
 
 // worstText is what a role may cost at most.

@@ -1,4 +1,4 @@
-package syntax
+package jsonata
 
 import (
 	"fmt"
@@ -9,23 +9,39 @@ import (
 const (
 	maxSource  = 64 << 10 // bytes
 	maxNesting = 200      // brackets and operators that open inside one another
-	MaxTree    = 500      // depth of the tree: a chain of operators is one level each
-	MaxShown   = 40       // bytes of a token or text in a message
+	maxTree    = 500      // depth of the tree: a chain of operators is one level each
+	maxShown   = 40       // bytes of a token or text in a message
 )
 
-// Parse reads an expression, and refuses what the package leaves out ([ErrLeftOut]).
-// assigned are the variables with a ":=" somewhere, and parameters. The error is an
-// *[Error].
-func Parse(src string) (root Node, assigned map[string]bool, err error) {
+// Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
+type Expr struct {
+	src     string
+	root    node
+	unbound []Name // see Reads; only their offsets
+	// contextual: there are functions as values that use the context.
+	contextual bool
+}
+
+// Parse reads an expression, and refuses what this package leaves out
+// ([ErrLeftOut]), functions that do not exist, and calls with too few or too
+// many arguments. The error is an *[Error].
+func Parse(src string) (*Expr, error) {
 	if len(src) > maxSource {
-		return nil, nil, &Error{
-			Code: CodeTooLong, Pos: Position(src, 0), Cause: ErrLimit,
+		return nil, &Error{
+			Code: CodeTooLong, Pos: position(src, 0), cause: ErrLimit,
 			Message: fmt.Sprintf("the expression has %d bytes, at most %d are read", len(src), maxSource),
 		}
 	}
 	p := &parser{lexer: lexer{src: src}, unfinished: -1, assigned: map[string]bool{}}
-	root, err = p.whole()
-	return root, p.assigned, err
+	root, err := p.whole()
+	if err != nil {
+		return nil, err
+	}
+	x := &Expr{src: src, root: root}
+	if err := check(x, p.assigned); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // parser is a top-down operator precedence parser with one token of lookahead.
@@ -43,7 +59,7 @@ type parser struct {
 }
 
 // whole reads a whole expression.
-func (p *parser) whole() (Node, error) {
+func (p *parser) whole() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -92,11 +108,11 @@ func (p *parser) expect(op string) error {
 
 // expression reads an operand and the operators after it that bind stronger
 // than the given power.
-func (p *parser) expression(power int) (Node, error) {
+func (p *parser) expression(power int) (node, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxNesting {
-		return nil, TooDeep(p.src, p.tok.start)
+		return nil, tooDeep(p.src, p.tok.start)
 	}
 	left, err := p.operand()
 	for err == nil && power < p.tok.power() {
@@ -109,7 +125,7 @@ func (p *parser) expression(power int) (Node, error) {
 	return left, err
 }
 
-func (p *parser) operand() (Node, error) {
+func (p *parser) operand() (node, error) {
 	t := p.tok
 	if t.is("/") { // before its inside is read as tokens
 		return p.regex(t)
@@ -120,10 +136,9 @@ func (p *parser) operand() (Node, error) {
 	return p.prefix(t)
 }
 
-// TooDeep is the error for an expression that is nested too deeply at a place.
-func TooDeep(src string, at int) *Error {
+func tooDeep(src string, at int) *Error {
 	return &Error{
-		Code: CodeTooDeep, Pos: Position(src, at), Cause: ErrLimit,
+		Code: CodeTooDeep, Pos: position(src, at), cause: ErrLimit,
 		Message: "the expression is nested too deeply",
 	}
 }

@@ -1,0 +1,68 @@
+package protocol
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the limits in the schemas for editors")
+
+// The schemas for editors know every limit.
+func TestEditorsKnowAllLimits(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile(`(?s)(\n    "limits": \{.*?\n      "properties": )\{.*?\n      \}`)
+	for _, file := range []EditorFile{EditWorkflow, EditConfig} {
+		path := "editor/" + string(file) + ".json"
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Len(t, block.FindAll(text, -1), 1, path)
+		var properties []string
+		for _, x := range AllLimits() {
+			data, err := json.MarshalIndent(editorLimit(x, file == EditConfig), "        ", "  ")
+			require.NoError(t, err)
+			properties = append(properties, `        "`+x.Key+`": `+string(data))
+		}
+		want := block.ReplaceAllString(string(text), "${1}{\n"+strings.ReplaceAll(strings.Join(properties, ",\n"), "$", "$$")+"\n      }")
+		if *update {
+			require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+			continue
+		}
+		require.Equal(t, want, string(text), "%s: go test ./protocol -run TestEditors -update writes it", path)
+	}
+}
+
+// editorLimit is the schema of a limit. In config.yaml 0 is the default, and a variable may
+// stand for a time.
+func editorLimit(x Limit, config bool) any {
+	least := 1
+	if config {
+		least = 0
+	}
+	property := struct {
+		Type        []string `json:"type"`
+		Minimum     *int     `json:"minimum,omitempty"`
+		Above       *int     `json:"exclusiveMinimum,omitempty"`
+		Description string   `json:"description"`
+		Pattern     string   `json:"pattern,omitempty"`
+	}{Description: x.Help}
+	switch {
+	case x.Unit == UnitMs && config:
+		property.Type = []string{"string", "number", "boolean", "null"}
+		property.Pattern = `^$|\$\{|^\+?([0-9.]+(ns|us|µs|μs|ms|s|m|h))+$`
+	case x.Unit == UnitMs:
+		property.Type = []string{"string", "null"}
+	case x.Unit == UnitDollars && config:
+		property.Type, property.Minimum = []string{"number", "null"}, &least
+	case x.Unit == UnitDollars:
+		property.Type, property.Above = []string{"number", "null"}, new(int)
+	default:
+		property.Type, property.Minimum = []string{"integer", "null"}, &least
+	}
+	return property
+}

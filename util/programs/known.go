@@ -1,0 +1,131 @@
+package programs
+
+// program is what is known of one: a new one is one more entry of [known].
+type program struct {
+	names  []string // on the command line, and of its package
+	places []Place  // that are its own
+	obeys  []string // names in a working directory that no agent may write
+	plants []plant  // what it would obey of a clone
+	logins []string // below the user's home: hidden from other agents
+
+	noTerminals  bool // it runs what it runs without a terminal
+	sandboxes    bool // it has a sandbox of its own
+	snapshots    bool // it keeps git repositories among what is its own
+	asksForTrust bool // it obeys nothing of a directory that it was not told to trust
+	trust        trust
+}
+
+// trust is how a user lets a program obey its directory.
+type trust struct {
+	variable, value string
+	alone           bool // it counts also while the program is confined
+}
+
+// known are the programs. Claude Code and Codex can be told to obey nothing of a directory;
+// they have plants for who does not tell them.
+var known = []program{
+	{
+		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
+		obeys:  []string{".claude", ".mcp.json"},
+		plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json", around: true}},
+		logins: []string{".claude.json", ".claude/.credentials.json"},
+	},
+	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
+	{
+		names: []string{"codex", "codex-acp"}, sandboxes: true,
+		places: []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
+			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
+		}}},
+		obeys:  []string{".codex"},
+		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts each directory (2.6.0)
+		logins: []string{".codex/auth.json"},
+	},
+	{
+		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{variable: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
+		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Made: []string{"commands"}, Writes: []string{
+			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
+		}}},
+		obeys: []string{".gemini"}, plants: geminis(".gemini"),
+		logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/mcp-oauth-tokens.json"},
+	},
+	{
+		names:  []string{"qwen", "qwen-code"},
+		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}}},
+		obeys:  []string{".qwen"}, plants: geminis(".qwen"),
+		logins: []string{".qwen/oauth_creds.json", ".qwen/.env"},
+	},
+	{
+		names: []string{"cursor-agent"}, asksForTrust: true,
+		places: []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}},
+			{home: ".cursor", Obeys: []string{
+				"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "sandbox.json", "argv.json", "environment.json",
+				"commands", "extensions", "plugins", "rules", "skills", "skills-cursor", "agents", "bin",
+			}},
+		},
+		obeys: []string{".cursor"}, plants: around(".cursor/hooks.json", ".cursor/mcp.json", ".cursor/plugins"),
+		logins: []string{".config/cursor/auth.json", ".config/Cursor"},
+	},
+	{
+		names:  []string{"hermes"},
+		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Kept: true}},
+		obeys:  []string{".hermes"},
+		logins: []string{".hermes/.env", ".hermes/auth.json"},
+	},
+	{
+		names:  []string{"copilot"},
+		places: []Place{{variable: "COPILOT_HOME", home: ".copilot", Apart: []string{"session-state/", "history-session-state/", "command-history-state/", "logs/", "session-store.db"}, Writes: []string{}}},
+		obeys:  []string{".copilot"},
+		plants: around(".github/hooks", ".github/copilot", ".github/mcp.json", ".copilot", ".mcp.json", ".vscode/mcp.json"),
+		logins: []string{".config/github-copilot", ".copilot"},
+	},
+	{
+		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{variable: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
+		places: []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
+		},
+		obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
+		plants: around(".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools"),
+		logins: []string{".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json"},
+	},
+	{
+		names: []string{"crush"},
+		places: []Place{ // its data say which servers it starts, too
+			{variable: "CRUSH_GLOBAL_CONFIG", above: "XDG_CONFIG_HOME", home: ".config/crush", Apart: []string{}, Writes: []string{}},
+			{variable: "CRUSH_GLOBAL_DATA", above: "XDG_DATA_HOME", home: ".local/share/crush", Apart: []string{}, Writes: []string{}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
+		},
+		obeys: []string{"crush.json", ".crush.json"}, plants: around("crush.json", ".crush.json"),
+		logins: []string{".local/share/crush", ".config/crush"},
+	},
+	{
+		names: []string{"goose"},
+		places: []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "goose", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
+			{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
+		},
+		logins: []string{".config/goose"},
+	},
+	{
+		names: []string{"amp"},
+		places: []Place{
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl", "session.json"}},
+		},
+		obeys: []string{".amp"}, plants: around(".amp"),
+		logins: []string{".local/share/amp", ".config/amp"},
+	},
+}
+
+// claudes are the places of Claude Code, and of the bridges to it.
+var claudes = []Place{
+	// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
+	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Writes: []string{
+		"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
+		"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
+	}},
+	{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
+}
