@@ -3,6 +3,8 @@ package jsonata
 import (
 	"cmp"
 	"context"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // Options bound an evaluation. A zero field stands for its default. With the
@@ -36,7 +38,7 @@ func (o Options) withDefaults() Options {
 // Every error is an *[Error]: one that JSONata defines, or a bound of o that was
 // reached ([ErrLimit]), or the end of ctx (its cause).
 func (x *Expr) Eval(ctx context.Context, input any, o Options) (value any, defined bool, err error) {
-	e := &evaluator{ctx: ctx, src: x.src, limits: o.withDefaults(), root: input}
+	e := &evaluator{ctx: ctx, src: x.src, limits: o.withDefaults(), root: input, functions: x.functions}
 	if ctx.Err() != nil {
 		return nil, false, e.stopped(0)
 	}
@@ -49,7 +51,7 @@ func (x *Expr) Eval(ctx context.Context, input any, o Options) (value any, defin
 	if err != nil || isUndefined(v) {
 		return nil, false, err
 	}
-	if value, err = e.export(v, x.root.shared().at, 1); err != nil {
+	if value, err = e.export(v, x.root.Shared().At, 1); err != nil {
 		return nil, false, err
 	}
 	return value, true, nil
@@ -83,122 +85,124 @@ type evaluator struct {
 	src    string
 	limits Options
 	root   any
+	// functions are those that the expression names.
+	functions map[string]*function
 
 	steps, depth, items, bytes int
 }
 
 // eval gives the value of a node in a context, with all that follows the node.
-func (e *evaluator) eval(n node, in any, env *frame) (any, error) {
-	c := n.shared()
+func (e *evaluator) eval(n syntax.Node, in any, env *frame) (any, error) {
+	c := n.Shared()
 	e.depth++
 	defer func() { e.depth-- }()
-	if err := e.deep(c.at, e.depth); err != nil {
+	if err := e.deep(c.At, e.depth); err != nil {
 		return nil, err
 	}
-	if err := e.spend(c.at, 1); err != nil {
+	if err := e.spend(c.At, 1); err != nil {
 		return nil, err
 	}
 	v, err := e.value(n, in, env)
 	if err != nil {
 		return nil, err
 	}
-	for _, predicate := range c.filters {
+	for _, predicate := range c.Filters {
 		if v, err = e.filter(predicate, v, env); err != nil {
 			return nil, err
 		}
 	}
-	if _, isPath := n.(*pathNode); !isPath && c.group != nil {
-		if v, err = e.group(c.group, v, env); err != nil {
+	if _, isPath := n.(*syntax.Path); !isPath && c.Group != nil {
+		if v, err = e.group(c.Group, v, env); err != nil {
 			return nil, err
 		}
 	}
-	return unwrap(v, c.keep), nil
+	return unwrap(v, c.Keep), nil
 }
 
 // value evaluates a node by itself.
-func (e *evaluator) value(n node, in any, env *frame) (any, error) {
+func (e *evaluator) value(n syntax.Node, in any, env *frame) (any, error) {
 	switch n := n.(type) {
-	case *pathNode:
+	case *syntax.Path:
 		return e.path(n, in, env)
-	case *nameNode:
-		return e.field(in, n.name, n.at)
-	case *variableNode:
+	case *syntax.Name:
+		return e.field(in, n.Name, n.At)
+	case *syntax.Variable:
 		return e.variable(n, in, env), nil
-	case *stringNode:
-		return n.text, nil
-	case *numberNode:
-		return n.value, nil
-	case *constNode:
-		return n.value, nil
-	case *wildcardNode:
-		return e.wildcard(in, n.at)
-	case *descendantNode:
-		return e.descendants(in, n.at)
-	case *arrayNode:
+	case *syntax.String:
+		return n.Text, nil
+	case *syntax.Number:
+		return n.Value, nil
+	case *syntax.Const:
+		return n.Value, nil
+	case *syntax.Wildcard:
+		return e.wildcard(in, n.At)
+	case *syntax.Descendants:
+		return e.descendants(in, n.At)
+	case *syntax.Array:
 		return e.array(n, in, env)
-	case *rangeNode:
+	case *syntax.Range:
 		return e.numbers(n, in, env)
-	case *objectNode:
-		return e.group(&n.group, in, env)
-	case *callNode:
+	case *syntax.Object:
+		return e.group(&n.Group, in, env)
+	case *syntax.Call:
 		return e.callFunction(n, in, env)
-	case *applyNode:
+	case *syntax.Apply:
 		return e.apply(n, in, env)
-	case *lambdaNode:
-		return e.lambda(n, in, env), e.spend(n.at, stepsPerObject)
-	case *regexNode:
-		return n.function, nil
+	case *syntax.Lambda:
+		return e.lambda(n, in, env), e.spend(n.At, stepsPerObject)
+	case *syntax.Pattern:
+		return regexFunction(n.Regex), nil
 	}
 	return e.control(n, in, env)
 }
 
 // control evaluates what decides which other nodes are evaluated, and the
 // operators.
-func (e *evaluator) control(n node, in any, env *frame) (any, error) {
+func (e *evaluator) control(n syntax.Node, in any, env *frame) (any, error) {
 	switch n := n.(type) {
-	case *blockNode:
+	case *syntax.Block:
 		return e.block(n, in, env)
-	case *bindNode:
-		v, err := e.eval(n.value, in, env)
+	case *syntax.Bind:
+		v, err := e.eval(n.Value, in, env)
 		if err != nil {
 			return nil, err
 		}
-		env.set(n.name, v)
-		return v, e.spend(n.at, stepsPerKey)
-	case *conditionNode:
+		env.set(n.Name, v)
+		return v, e.spend(n.At, stepsPerKey)
+	case *syntax.Condition:
 		branch, err := e.branch(n, in, env)
 		if err != nil || branch == nil {
 			return undefined{}, err
 		}
 		return e.eval(branch, in, env)
-	case *negateNode:
+	case *syntax.Negate:
 		return e.negate(n, in, env)
-	case *binaryNode:
+	case *syntax.Binary:
 		return e.binary(n, in, env)
 	}
-	return nil, e.at(n.shared().at, "").fail("S0206", "an expression of an unknown type %T", n)
+	return nil, e.at(n.Shared().At, "").fail("S0206", "an expression of an unknown type %T", n)
 }
 
-func (e *evaluator) variable(n *variableNode, in any, env *frame) any {
-	if n.name == "" {
+func (e *evaluator) variable(n *syntax.Variable, in any, env *frame) any {
+	if n.Name == "" {
 		return unwrapOuter(in)
 	}
-	if v, ok := env.get(n.name); ok {
+	if v, ok := env.get(n.Name); ok {
 		return v
 	}
-	switch {
-	case n.name == "$":
+	if n.Name == "$" {
 		return e.root
-	case n.builtin != nil:
-		return n.builtin
+	}
+	if f := e.functions[n.Name]; f != nil {
+		return f
 	}
 	return undefined{}
 }
 
-func (e *evaluator) block(n *blockNode, in any, env *frame) (v any, err error) {
+func (e *evaluator) block(n *syntax.Block, in any, env *frame) (v any, err error) {
 	inner := &frame{parent: env}
 	v = undefined{}
-	for _, expr := range n.exprs {
+	for _, expr := range n.Exprs {
 		if v, err = e.eval(expr, in, inner); err != nil {
 			return nil, err
 		}
@@ -207,19 +211,19 @@ func (e *evaluator) block(n *blockNode, in any, env *frame) (v any, err error) {
 }
 
 // branch is the side of a condition that counts, nil if there is none.
-func (e *evaluator) branch(n *conditionNode, in any, env *frame) (node, error) {
-	holds, err := e.holds(n.condition, in, env)
+func (e *evaluator) branch(n *syntax.Condition, in any, env *frame) (syntax.Node, error) {
+	holds, err := e.holds(n.Condition, in, env)
 	if holds {
-		return n.then, err
+		return n.Then, err
 	}
-	return n.otherwise, err
+	return n.Otherwise, err
 }
 
 // holds evaluates a node as a condition.
-func (e *evaluator) holds(n node, in any, env *frame) (bool, error) {
+func (e *evaluator) holds(n syntax.Node, in any, env *frame) (bool, error) {
 	v, err := e.eval(n, in, env)
 	if err != nil {
 		return false, err
 	}
-	return e.at(n.shared().at, "").truthy(v, 1)
+	return e.at(n.Shared().At, "").truthy(v, 1)
 }

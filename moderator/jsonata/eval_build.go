@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // maxRange is JSONata's own bound of a range.
@@ -11,10 +12,10 @@ const maxRange = 10_000_000
 
 // array evaluates […]: arrays among the items are flattened, but those that are
 // written as arrays are not.
-func (e *evaluator) array(n *arrayNode, in any, env *frame) (any, error) {
-	s := e.at(n.at, "[")
-	out := &list{whole: n.whole, vals: []any{}}
-	for _, item := range n.items {
+func (e *evaluator) array(n *syntax.Array, in any, env *frame) (any, error) {
+	s := e.at(n.At, "[")
+	out := &list{whole: n.Whole, vals: []any{}}
+	for _, item := range n.Items {
 		v, err := e.eval(item, in, env)
 		if err != nil {
 			return nil, err
@@ -23,12 +24,12 @@ func (e *evaluator) array(n *arrayNode, in any, env *frame) (any, error) {
 			continue
 		}
 		l, ok := listOf(v)
-		_, written := item.(*arrayNode)
+		_, written := item.(*syntax.Array)
 		switch {
 		case !ok || written:
 			err = s.push(out, v)
-		case l.vals == nil && len(n.items) == 1: // a range by itself stays one
-			return &list{whole: n.whole, from: l.from, span: l.span}, nil
+		case l.vals == nil && len(n.Items) == 1: // a range by itself stays one
+			return &list{whole: n.Whole, from: l.from, span: l.span}, nil
 		default:
 			err = s.concat(out, l)
 		}
@@ -40,13 +41,13 @@ func (e *evaluator) array(n *arrayNode, in any, env *frame) (any, error) {
 }
 
 // numbers evaluates from..to.
-func (e *evaluator) numbers(n *rangeNode, in any, env *frame) (any, error) {
-	s := e.at(n.at, "..")
-	left, err := e.eval(n.from, in, env)
+func (e *evaluator) numbers(n *syntax.Range, in any, env *frame) (any, error) {
+	s := e.at(n.At, "..")
+	left, err := e.eval(n.From, in, env)
 	if err != nil {
 		return nil, err
 	}
-	right, err := e.eval(n.to, in, env)
+	right, err := e.eval(n.To, in, env)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ type bucket struct {
 
 // group evaluates {key: value}: the keys for each item, then each value once
 // for all items that have its key.
-func (e *evaluator) group(g *group, v any, env *frame) (any, error) {
-	s := e.at(g.at, "{")
+func (e *evaluator) group(g *syntax.Group, v any, env *frame) (any, error) {
+	s := e.at(g.At, "{")
 	input := asList(v)
 	if input.len() == 0 {
 		input = list{vals: []any{undefined{}}}
@@ -95,8 +96,8 @@ func (e *evaluator) group(g *group, v any, env *frame) (any, error) {
 	buckets := map[string]*bucket{}
 	for i := range input.len() {
 		item := input.item(i)
-		for number, pair := range g.pairs {
-			key, err := e.key(pair.key, item, env)
+		for number, pair := range g.Pairs {
+			key, err := e.key(pair.Key, item, env)
 			if err != nil {
 				return nil, err
 			}
@@ -120,22 +121,22 @@ func (e *evaluator) group(g *group, v any, env *frame) (any, error) {
 }
 
 // key evaluates a key, nil if there is none for the item.
-func (e *evaluator) key(n node, item any, env *frame) (*string, error) {
+func (e *evaluator) key(n syntax.Node, item any, env *frame) (*string, error) {
 	v, err := e.eval(n, item, env)
 	if err != nil || isUndefined(v) {
 		return nil, err
 	}
 	key, ok := v.(string)
 	if !ok {
-		return nil, e.at(n.shared().at, "").failValue(v, "T1003", "a key must be a text, not %s", describe(v))
+		return nil, e.at(n.Shared().At, "").failValue(v, "T1003", "a key must be a text, not %s", describe(v))
 	}
 	return &key, nil
 }
 
 func (s site) addTo(b *bucket, key string, item any, pair int) error {
 	if b.pair != pair {
-		err := s.fail("D1009", "two pairs of {…} give the same key %s", quote(shorten(key, maxShown)))
-		err.Value = quote(shorten(key, maxShown))
+		err := s.fail("D1009", "two pairs of {…} give the same key %s", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
+		err.Value = syntax.Quote(syntax.Shorten(key, syntax.MaxShown))
 		return err
 	}
 	if !b.many {
@@ -148,12 +149,12 @@ func (s site) addTo(b *bucket, key string, item any, pair int) error {
 }
 
 // values evaluates the value of each key.
-func (e *evaluator) values(g *group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
+func (e *evaluator) values(g *syntax.Group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
 	out := &Object{}
-	if err := e.grow(g.at, len(keys)); err != nil {
+	if err := e.grow(g.At, len(keys)); err != nil {
 		return nil, err
 	}
-	if err := e.spend(g.at, stepsPerObject+stepsPerKey*len(keys)); err != nil {
+	if err := e.spend(g.At, stepsPerObject+stepsPerKey*len(keys)); err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
@@ -162,7 +163,7 @@ func (e *evaluator) values(g *group, keys []string, buckets map[string]*bucket, 
 		if b.many {
 			context = &b.items
 		}
-		v, err := e.eval(g.pairs[b.pair].value, context, env)
+		v, err := e.eval(g.Pairs[b.pair].Value, context, env)
 		if err != nil {
 			return nil, err
 		}

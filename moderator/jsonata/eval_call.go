@@ -1,5 +1,7 @@
 package jsonata
 
+import "github.com/united-workforce/uwf/moderator/jsonata/syntax"
+
 // call is a call of a function: its arguments fit its parameters, and those
 // that are absent are undefined.
 type call struct {
@@ -21,20 +23,20 @@ type open struct{}
 
 // callFunction evaluates a call; piped are the arguments that come from the
 // left of "~>".
-func (e *evaluator) callFunction(n *callNode, in any, env *frame, piped ...any) (any, error) {
+func (e *evaluator) callFunction(n *syntax.Call, in any, env *frame, piped ...any) (any, error) {
 	t, err := e.prepare(n, in, env, piped)
 	if err != nil {
 		return nil, err
 	}
-	if n.partial {
+	if n.Partial {
 		return partial(t.f, t.args), nil
 	}
 	return t.invoke(t.f, t.args, t.context)
 }
 
 // prepare evaluates the function and the arguments of a call.
-func (e *evaluator) prepare(n *callNode, in any, env *frame, piped []any) (*tailCall, error) {
-	callee, err := e.eval(n.callee, in, env)
+func (e *evaluator) prepare(n *syntax.Call, in any, env *frame, piped []any) (*tailCall, error) {
+	callee, err := e.eval(n.Function, in, env)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +44,9 @@ func (e *evaluator) prepare(n *callNode, in any, env *frame, piped []any) (*tail
 	if !ok {
 		return nil, e.notCallable(n, callee)
 	}
-	args := make([]any, 0, len(piped)+len(n.args))
+	args := make([]any, 0, len(piped)+len(n.Args))
 	args = append(args, piped...)
-	for _, a := range n.args {
+	for _, a := range n.Args {
 		var v any = open{}
 		if a != nil {
 			if v, err = e.eval(a, in, env); err != nil {
@@ -54,21 +56,21 @@ func (e *evaluator) prepare(n *callNode, in any, env *frame, piped []any) (*tail
 		args = append(args, v)
 	}
 	name := f.label()
-	if v, ok := n.callee.(*variableNode); ok {
-		name = "$" + shorten(v.name, maxShown)
+	if v, ok := n.Function.(*syntax.Variable); ok {
+		name = "$" + syntax.Shorten(v.Name, syntax.MaxShown)
 	}
-	return &tailCall{e.at(n.at, name), f, args, unwrapOuter(in)}, nil
+	return &tailCall{e.at(n.At, name), f, args, unwrapOuter(in)}, nil
 }
 
-func (e *evaluator) notCallable(n *callNode, callee any) error {
-	s := e.at(n.at, "")
-	if path, ok := n.callee.(*pathNode); ok && isUndefined(callee) {
+func (e *evaluator) notCallable(n *syntax.Call, callee any) error {
+	s := e.at(n.At, "")
+	if path, ok := n.Function.(*syntax.Path); ok && isUndefined(callee) {
 		if err := missingDollar(e.src, n, path); err != nil {
 			return err
 		}
 	}
 	code := "T1006"
-	if n.partial {
+	if n.Partial {
 		code = "T1008"
 	}
 	return s.failValue(callee, code, "only a function can be called, not %s", describe(callee))
@@ -106,55 +108,55 @@ func (s site) once(f *function, args []any, context any) (any, error) {
 
 // lambda makes the value of function(…){…}: it keeps the context and the
 // variables of the place where it is written.
-func (e *evaluator) lambda(n *lambdaNode, in any, env *frame) *function {
+func (e *evaluator) lambda(n *syntax.Lambda, in any, env *frame) *function {
 	return &function{
-		params: n.signature, free: n.signature == nil, takes: len(n.params),
+		params: n.Signature, free: n.Signature == nil, takes: len(n.Params),
 		run: func(c *call) (any, error) {
-			if err := c.spend(stepsPerKey * len(n.params)); err != nil {
+			if err := c.spend(stepsPerKey * len(n.Params)); err != nil {
 				return nil, err
 			}
 			inner := &frame{parent: env}
-			for i, name := range n.params {
+			for i, name := range n.Params {
 				var v any = undefined{}
 				if i < len(c.args) {
 					v = c.args[i]
 				}
 				inner.set(name, v)
 			}
-			return e.tail(n.body, in, inner)
+			return e.tail(n.Body, in, inner)
 		},
 	}
 }
 
 // tail evaluates the body of a function; a call that is the last thing in it is
 // left to the caller.
-func (e *evaluator) tail(n node, in any, env *frame) (any, error) {
-	if c := n.shared(); len(c.filters) > 0 || c.group != nil || c.keep {
+func (e *evaluator) tail(n syntax.Node, in any, env *frame) (any, error) {
+	if c := n.Shared(); len(c.Filters) > 0 || c.Group != nil || c.Keep {
 		return e.eval(n, in, env)
 	}
-	if err := e.spend(n.shared().at, 1); err != nil {
+	if err := e.spend(n.Shared().At, 1); err != nil {
 		return nil, err
 	}
 	switch n := n.(type) {
-	case *callNode:
-		if !n.partial {
+	case *syntax.Call:
+		if !n.Partial {
 			return e.prepare(n, in, env, nil)
 		}
-	case *conditionNode:
+	case *syntax.Condition:
 		branch, err := e.branch(n, in, env)
 		if err != nil || branch == nil {
 			return undefined{}, err
 		}
 		return e.tail(branch, in, env)
-	case *blockNode:
-		if last := len(n.exprs) - 1; last >= 0 {
+	case *syntax.Block:
+		if last := len(n.Exprs) - 1; last >= 0 {
 			inner := &frame{parent: env}
-			for _, expr := range n.exprs[:last] {
+			for _, expr := range n.Exprs[:last] {
 				if _, err := e.eval(expr, in, inner); err != nil {
 					return nil, err
 				}
 			}
-			return e.tail(n.exprs[last], in, inner)
+			return e.tail(n.Exprs[last], in, inner)
 		}
 	}
 	return e.eval(n, in, env)
@@ -198,24 +200,24 @@ func compose(first, second *function) *function {
 
 // apply evaluates "~>": a call gets the left side as first argument, a function
 // is called with it, and two functions are composed.
-func (e *evaluator) apply(n *applyNode, in any, env *frame) (any, error) {
-	left, err := e.eval(n.left, in, env)
+func (e *evaluator) apply(n *syntax.Apply, in any, env *frame) (any, error) {
+	left, err := e.eval(n.Left, in, env)
 	if err != nil {
 		return nil, err
 	}
-	if call, ok := n.right.(*callNode); ok && !call.partial {
+	if call, ok := n.Right.(*syntax.Call); ok && !call.Partial {
 		return e.callFunction(call, in, env, left)
 	}
-	right, err := e.eval(n.right, in, env)
+	right, err := e.eval(n.Right, in, env)
 	if err != nil {
 		return nil, err
 	}
 	f, ok := right.(*function)
 	if !ok {
-		return nil, e.at(n.at, "~>").failValue(right, "T2006", `the right side of "~>" must be a function, not %s`, describe(right))
+		return nil, e.at(n.At, "~>").failValue(right, "T2006", `the right side of "~>" must be a function, not %s`, describe(right))
 	}
 	if first, ok := left.(*function); ok {
 		return compose(first, f), nil
 	}
-	return e.at(n.at, f.label()).invoke(f, []any{left}, nil)
+	return e.at(n.At, f.label()).invoke(f, []any{left}, nil)
 }

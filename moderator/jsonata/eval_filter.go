@@ -4,16 +4,17 @@ import (
 	"math"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // filter keeps the items for which a predicate holds: its value is a number or
 // an array of numbers that hold the item's index, or else is true of the item.
-func (e *evaluator) filter(predicate node, v any, env *frame) (any, error) {
+func (e *evaluator) filter(predicate syntax.Node, v any, env *frame) (any, error) {
 	input := asList(v)
-	if n, ok := predicate.(*numberNode); ok {
-		return index(input, n.value), nil
+	if n, ok := predicate.(*syntax.Number); ok {
+		return index(input, n.Value), nil
 	}
-	s := e.at(predicate.shared().at, "")
+	s := e.at(predicate.Shared().At, "")
 	out := &list{seq: true}
 	for i := range input.len() {
 		item := input.item(i)

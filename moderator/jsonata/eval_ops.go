@@ -6,64 +6,65 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-func (e *evaluator) logic(n *binaryNode, in any, env *frame) (any, error) {
-	left, err := e.holds(n.left, in, env)
-	if err != nil || left == (n.op == "or") {
+func (e *evaluator) logic(n *syntax.Binary, in any, env *frame) (any, error) {
+	left, err := e.holds(n.Left, in, env)
+	if err != nil || left == (n.Op == "or") {
 		return left, err
 	}
-	return e.holds(n.right, in, env)
+	return e.holds(n.Right, in, env)
 }
 
 // otherwise is "??", which asks whether the left side exists, and "?:", which
 // asks whether it is true.
-func (e *evaluator) otherwise(n *binaryNode, in any, env *frame) (any, error) {
-	left, err := e.eval(n.left, in, env)
+func (e *evaluator) otherwise(n *syntax.Binary, in any, env *frame) (any, error) {
+	left, err := e.eval(n.Left, in, env)
 	if err != nil {
 		return nil, err
 	}
 	take := !isUndefined(left)
-	if n.op == "?:" {
-		if take, err = e.at(n.at, n.op).truthy(left, 1); err != nil {
+	if n.Op == "?:" {
+		if take, err = e.at(n.At, n.Op).truthy(left, 1); err != nil {
 			return nil, err
 		}
 	}
 	if take {
 		return left, nil
 	}
-	return e.eval(n.right, in, env)
+	return e.eval(n.Right, in, env)
 }
 
-func (e *evaluator) negate(n *negateNode, in any, env *frame) (any, error) {
-	v, err := e.eval(n.operand, in, env)
+func (e *evaluator) negate(n *syntax.Negate, in any, env *frame) (any, error) {
+	v, err := e.eval(n.Operand, in, env)
 	if err != nil || isUndefined(v) {
 		return v, err
 	}
 	f, ok := jsnumber.Float(v)
 	if !ok {
-		return nil, e.at(n.at, "-").failValue(v, "D1002", "only a number can be negated, not %s", describe(v))
+		return nil, e.at(n.At, "-").failValue(v, "D1002", "only a number can be negated, not %s", describe(v))
 	}
 	return -f, nil
 }
 
-func (e *evaluator) binary(n *binaryNode, in any, env *frame) (any, error) {
-	switch n.op {
+func (e *evaluator) binary(n *syntax.Binary, in any, env *frame) (any, error) {
+	switch n.Op {
 	case "and", "or":
 		return e.logic(n, in, env)
 	case "??", "?:":
 		return e.otherwise(n, in, env)
 	}
-	left, err := e.eval(n.left, in, env)
+	left, err := e.eval(n.Left, in, env)
 	if err != nil {
 		return nil, err
 	}
-	right, err := e.eval(n.right, in, env)
+	right, err := e.eval(n.Right, in, env)
 	if err != nil {
 		return nil, err
 	}
-	s := e.at(n.at, n.op)
-	switch n.op {
+	s := e.at(n.At, n.Op)
+	switch n.Op {
 	case "=", "!=":
 		return s.equality(left, right)
 	case "<", "<=", ">", ">=":

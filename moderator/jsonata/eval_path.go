@@ -1,23 +1,25 @@
 package jsonata
 
+import "github.com/united-workforce/uwf/moderator/jsonata/syntax"
+
 // path evaluates the steps one after the other, each for every item that the
 // step before it gave.
-func (e *evaluator) path(n *pathNode, in any, env *frame) (any, error) {
+func (e *evaluator) path(n *syntax.Path, in any, env *frame) (any, error) {
 	input, ok := listOf(in)
-	if _, absolute := n.steps[0].(*variableNode); absolute || !ok {
+	if _, absolute := n.Steps[0].(*syntax.Variable); absolute || !ok {
 		input = list{vals: []any{in}, seq: true}
 	}
 	var v any = undefined{}
 	var err error
-	for i, step := range n.steps {
-		sort, sorts := step.(*sortNode)
+	for i, step := range n.Steps {
+		sort, sorts := step.(*syntax.Sort)
 		switch {
-		case i == 0 && beginsWhole(step): // an array by itself, not one for each item
+		case i == 0 && syntax.BeginsWhole(step): // an array by itself, not one for each item
 			v, err = e.eval(step, &input, env)
 		case sorts:
 			v, err = e.order(sort, v, env)
 		default:
-			v, err = e.step(step, input, env, i == len(n.steps)-1)
+			v, err = e.step(step, input, env, i == len(n.Steps)-1)
 		}
 		if err != nil {
 			return nil, err
@@ -29,11 +31,11 @@ func (e *evaluator) path(n *pathNode, in any, env *frame) (any, error) {
 			break
 		}
 	}
-	if n.keepSingleton {
+	if n.KeepSingleton {
 		v = keepSingleton(v)
 	}
-	if n.group != nil {
-		return e.group(n.group, v, env)
+	if n.Group != nil {
+		return e.group(n.Group, v, env)
 	}
 	return v, nil
 }
@@ -55,14 +57,14 @@ func keepSingleton(v any) any {
 
 // step evaluates a step for each item and flattens what comes out into one
 // sequence. If the last step of a path gives one array, that is the result.
-func (e *evaluator) step(n node, input list, env *frame, last bool) (any, error) {
-	at := e.at(n.shared().at, "")
+func (e *evaluator) step(n syntax.Node, input list, env *frame, last bool) (any, error) {
+	at := e.at(n.Shared().At, "")
 	out := &list{seq: true}
 	results := 0
 	var only any
 	for i := range input.len() {
 		v, err := e.eval(n, input.item(i), env)
-		for _, predicate := range n.shared().stages {
+		for _, predicate := range n.Shared().Stages {
 			if err != nil {
 				return nil, err
 			}

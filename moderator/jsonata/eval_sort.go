@@ -1,10 +1,12 @@
 package jsonata
 
+import "github.com/united-workforce/uwf/moderator/jsonata/syntax"
+
 // order evaluates the step ^(…) of a path.
-func (e *evaluator) order(n *sortNode, v any, env *frame) (any, error) {
-	s := e.at(n.at, "^")
-	v, err := s.sort(v, func(a, b any) (bool, error) { return s.after(n.terms, a, b, env) })
-	for _, predicate := range n.stages {
+func (e *evaluator) order(n *syntax.Sort, v any, env *frame) (any, error) {
+	s := e.at(n.At, "^")
+	v, err := s.sort(v, func(a, b any) (bool, error) { return s.after(n.Terms, a, b, env) })
+	for _, predicate := range n.Stages {
 		if err != nil {
 			return nil, err
 		}
@@ -15,13 +17,13 @@ func (e *evaluator) order(n *sortNode, v any, env *frame) (any, error) {
 
 // after tells whether an item comes after another by the terms of ^(…); an item
 // without a value comes last.
-func (s site) after(terms []sortTerm, a, b any, env *frame) (bool, error) {
+func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error) {
 	for _, t := range terms {
-		x, err := s.e.eval(t.by, a, env)
+		x, err := s.e.eval(t.By, a, env)
 		if err != nil {
 			return false, err
 		}
-		y, err := s.e.eval(t.by, b, env)
+		y, err := s.e.eval(t.By, b, env)
 		if err != nil {
 			return false, err
 		}
@@ -40,7 +42,7 @@ func (s site) after(terms []sortTerm, a, b any, env *frame) (bool, error) {
 			return false, s.failValue(x, "T2007", "^(…) sorts by numbers, or by texts, not by %s and %s", describe(x), describe(y))
 		}
 		if order, err := s.compare(x, y); err != nil || order != 0 {
-			return (order > 0) != t.descending, err
+			return (order > 0) != t.Descending, err
 		}
 	}
 	return false, nil

@@ -3,6 +3,8 @@ package jsonata
 import (
 	"context"
 	"math"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // export turns a value into JSON values of Go. Parts of the input are left as
@@ -22,7 +24,7 @@ func (e *evaluator) export(v any, at, depth int) (any, error) {
 	case *Object:
 		return s.exportObject(v, depth)
 	case *function:
-		err := s.fail(CodeFunctionResult, "the result is %s, not what it gives", describe(v))
+		err := s.fail(syntax.CodeFunctionResult, "the result is %s, not what it gives", describe(v))
 		if v.name != "" {
 			err.Token, err.Hint = v.name, "write "+v.name+"(…)"
 		}
@@ -87,13 +89,13 @@ func excerpt(v any) string {
 	if k := kindOf(v); k == 'm' || k == 'f' || k == 'u' {
 		return ""
 	}
-	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1, MaxBytes: 4 * maxShown}}
+	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1, MaxBytes: 4 * syntax.MaxShown}}
 	if s, ok := v.(string); ok {
-		return quote(shorten(s, 2*maxShown))
+		return syntax.Quote(syntax.Shorten(s, 2*syntax.MaxShown))
 	}
 	text, err := e.at(0, "").json(v, "", true)
 	if err != nil { // it is too large to be shown whole
 		text = append(text, "…"...)
 	}
-	return shorten(string(text), 2*maxShown)
+	return syntax.Shorten(string(text), 2*syntax.MaxShown)
 }

@@ -1,6 +1,9 @@
 package jsonata
 
-import "github.com/united-workforce/uwf/moderator/internal/jsnumber"
+import (
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+)
 
 // builtins are the functions there are: parameters as parseSignature reads
 // them, and what they do. It is never changed.
@@ -70,7 +73,7 @@ func builtin(name string) *function {
 	if !ok {
 		return nil
 	}
-	params, _, _ := parseSignature(b.params)
+	params, _, _ := syntax.ParseSignature(b.params)
 	f := &function{name: "$" + name, params: params, takes: len(params), run: b.run}
 	switch name {
 	case "string": // $map does not give it the index as its second

@@ -2,6 +2,7 @@ package jsonata
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (c *call) toNumber() (any, error) {
 
 // parseNumber reads what JSON reads, leading zeros too, and 0x, 0o, 0b.
 func parseNumber(text string) (float64, bool) {
-	if isDecimal(text) {
+	if decimal.MatchString(text) {
 		f, err := strconv.ParseFloat(text, 64)
 		return f, err == nil && isFinite(f)
 	}
@@ -43,18 +44,8 @@ func parseNumber(text string) (float64, bool) {
 	return float64(n), err == nil
 }
 
-// isDecimal tells whether a text looks like a number; ParseFloat reads more.
-func isDecimal(text string) bool {
-	text = strings.TrimPrefix(text, "-")
-	end := digits(text, 0)
-	if end == 0 {
-		return false
-	}
-	if fraction := digits(text, end+1); end < len(text) && text[end] == '.' && fraction > end+1 {
-		end = fraction
-	}
-	return exponentEnd(text, end) == len(text)
-}
+// decimal is what looks like a number; ParseFloat reads more.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // numeric wraps a function of one number.
 func (c *call) numeric(f func(float64) float64) (any, error) {

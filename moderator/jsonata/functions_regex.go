@@ -5,13 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// function is the value of a regular expression: of a text it gives the first
+// regexFunction is the value of a regular expression: of a text it gives the first
 // match, with a function for the next one.
-func (r *regex) function() *function {
+func regexFunction(r *syntax.Regex) *function {
 	return &function{
-		name: "/" + shorten(r.source, maxShown) + "/", params: []param{{kinds: "sm"}}, takes: 1, regex: r,
+		name: "/" + syntax.Shorten(r.Source, syntax.MaxShown) + "/", params: []syntax.Param{{Kinds: "sm"}}, takes: 1, regex: r,
 		run: func(c *call) (any, error) {
 			if c.missing(0) {
 				return undefined{}, nil
@@ -22,7 +24,7 @@ func (r *regex) function() *function {
 	}
 }
 
-func (c *call) matchObject(r *regex, m *match, err error) (any, error) {
+func (c *call) matchObject(r *syntax.Regex, m *match, err error) (any, error) {
 	if m == nil || err != nil {
 		return undefined{}, err
 	}
@@ -43,7 +45,7 @@ func (c *call) matchObject(r *regex, m *match, err error) (any, error) {
 }
 
 // pattern is an argument that must be a regular expression.
-func (c *call) pattern(i int) (*regex, error) {
+func (c *call) pattern(i int) (*syntax.Regex, error) {
 	if f := c.function(i); f.regex != nil {
 		return f.regex, nil
 	}
@@ -51,7 +53,7 @@ func (c *call) pattern(i int) (*regex, error) {
 }
 
 // forMatches visits the matches in the first argument, up to a limit.
-func (c *call) forMatches(r *regex, limit float64, visit func(m *match) error) error {
+func (c *call) forMatches(r *syntax.Regex, limit float64, visit func(m *match) error) error {
 	m, err := c.find(r, c.textArg(0))
 	for n := 0.0; err == nil && m != nil && n < limit; n++ {
 		if err = c.spend(stepsPerObject); err != nil {
@@ -231,7 +233,7 @@ func (c *call) replaceText(old string, limit float64) (any, error) {
 
 // replacement is what stands for a match: what a function says of it, or a text
 // in which $1 is a group, $0 the match and $$ a dollar sign.
-func (c *call) replacement(r *regex, m *match) (string, error) {
+func (c *call) replacement(r *syntax.Regex, m *match) (string, error) {
 	if f := c.function(2); f != nil {
 		o, err := c.matchObject(r, m, nil)
 		if err != nil {

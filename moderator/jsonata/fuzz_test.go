@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
@@ -27,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		}
 		r := x.Reads()
 		for _, p := range r.Paths[:min(len(r.Paths), 100)] {
-			if !r.Touches(p.Names[0]) || p.Pos != position(src, p.Pos.Offset) {
+			if !r.Touches(p.Names[0]) || p.Pos != syntax.Position(src, p.Pos.Offset) {
 				t.Fatalf("%q: bad path %v", src, p)
 			}
 		}
@@ -100,7 +101,7 @@ func sameWithoutUnused(t *testing.T, x *Expr, input any) {
 func wellFormed(t *testing.T, src string, err error) {
 	t.Helper()
 	var e *Error
-	if !errors.As(err, &e) || e.Code == "" || e.Message == "" || e.Pos != position(src, e.Pos.Offset) {
+	if !errors.As(err, &e) || e.Code == "" || e.Message == "" || e.Pos != syntax.Position(src, e.Pos.Offset) {
 		t.Fatalf("%q: bad error %#v", src, err)
 	}
 	if own := e.Code == "D3137" || e.Code == "D3141"; !own && len(e.Message)+len(e.Value)+len(e.Hint) > 1000 {

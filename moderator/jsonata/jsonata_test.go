@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // thread is what a condition sees.
@@ -218,7 +219,7 @@ func TestFunctionAsResult(t *testing.T) {
 		_, _, err = x.Eval(t.Context(), nil, Options{})
 		var e *Error
 		require.ErrorAs(t, err, &e, src)
-		require.Equal(t, CodeFunctionResult, e.Code)
+		require.Equal(t, syntax.CodeFunctionResult, e.Code)
 	}
 }
 

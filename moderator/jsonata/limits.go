@@ -3,6 +3,8 @@ package jsonata
 import (
 	"context"
 	"fmt"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // Prices in steps, so that a step takes about as long whatever it does.
@@ -27,7 +29,7 @@ func (e *evaluator) at(offset int, token string) site { return site{e, offset, t
 // fail is an error about the place.
 func (s site) fail(code, format string, args ...any) *Error {
 	return &Error{
-		Code: code, Pos: position(s.e.src, s.where), Token: s.token,
+		Code: code, Pos: syntax.Position(s.e.src, s.where), Token: s.token,
 		Message: fmt.Sprintf(format, args...),
 	}
 }
@@ -49,7 +51,7 @@ func (e *evaluator) spend(at, steps int) error {
 	before := e.steps
 	e.steps += steps
 	if e.steps > e.limits.MaxSteps {
-		return e.limit(at, CodeTooManySteps, "the evaluation takes more than %d steps", e.limits.MaxSteps)
+		return e.limit(at, syntax.CodeTooManySteps, "the evaluation takes more than %d steps", e.limits.MaxSteps)
 	}
 	if before/stepsPerLook != e.steps/stepsPerLook && e.ctx.Err() != nil {
 		return e.stopped(at)
@@ -60,7 +62,7 @@ func (e *evaluator) spend(at, steps int) error {
 // deep bounds how deep expressions or values are nested.
 func (e *evaluator) deep(at, depth int) error {
 	if depth > e.limits.MaxDepth {
-		return e.limit(at, CodeTooDeep, "expression or value are nested more than %d levels deep", e.limits.MaxDepth)
+		return e.limit(at, syntax.CodeTooDeep, "expression or value are nested more than %d levels deep", e.limits.MaxDepth)
 	}
 	return nil
 }
@@ -69,7 +71,7 @@ func (e *evaluator) deep(at, depth int) error {
 func (e *evaluator) grow(at, items int) error {
 	e.items += items
 	if e.items > e.limits.MaxItems {
-		return e.limit(at, CodeTooLarge, "the evaluation makes arrays with more than %d items", e.limits.MaxItems)
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes arrays with more than %d items", e.limits.MaxItems)
 	}
 	return nil
 }
@@ -78,19 +80,19 @@ func (e *evaluator) grow(at, items int) error {
 func (e *evaluator) write(at, length int) error {
 	e.bytes += length
 	if e.bytes > e.limits.MaxBytes {
-		return e.limit(at, CodeTooLarge, "the evaluation makes more than %d bytes of text", e.limits.MaxBytes)
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes more than %d bytes of text", e.limits.MaxBytes)
 	}
 	return nil
 }
 
 func (e *evaluator) limit(at int, code, format string, limit int) error {
 	err := e.at(at, "").fail(code, format, limit)
-	err.cause = ErrLimit
+	err.Cause = ErrLimit
 	return err
 }
 
 func (e *evaluator) stopped(at int) error {
-	err := e.at(at, "").fail(CodeStopped, "the evaluation was stopped: %s", context.Cause(e.ctx))
-	err.cause = context.Cause(e.ctx)
+	err := e.at(at, "").fail(syntax.CodeStopped, "the evaluation was stopped: %s", context.Cause(e.ctx))
+	err.Cause = context.Cause(e.ctx)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // Hostile expressions are refused within bounds of work, so these tests end
@@ -132,14 +133,14 @@ func TestOwnLimits(t *testing.T) {
 		options Options
 		code    string
 	}{
-		"[1..100].($ + 1)":       {Options{MaxSteps: 100}, CodeTooManySteps},
-		"((((((1))))))":          {Options{MaxDepth: 5}, CodeTooDeep},
-		"[[[[[[1]]]]]]":          {Options{MaxDepth: 6}, CodeTooDeep},
-		"[1..100][$ > 0]":        {Options{MaxItems: 50}, CodeTooLarge},
-		"'12345' & '67890'":      {Options{MaxBytes: 9}, CodeTooLarge},
-		"$string([1..5])":        {Options{MaxBytes: 5}, CodeTooLarge},
-		"{'a': 1, 'b': 2}":       {Options{MaxItems: 1}, CodeTooLarge},
-		"$uppercase('abcdefgh')": {Options{MaxBytes: 5}, CodeTooLarge},
+		"[1..100].($ + 1)":       {Options{MaxSteps: 100}, syntax.CodeTooManySteps},
+		"((((((1))))))":          {Options{MaxDepth: 5}, syntax.CodeTooDeep},
+		"[[[[[[1]]]]]]":          {Options{MaxDepth: 6}, syntax.CodeTooDeep},
+		"[1..100][$ > 0]":        {Options{MaxItems: 50}, syntax.CodeTooLarge},
+		"'12345' & '67890'":      {Options{MaxBytes: 9}, syntax.CodeTooLarge},
+		"$string([1..5])":        {Options{MaxBytes: 5}, syntax.CodeTooLarge},
+		"{'a': 1, 'b': 2}":       {Options{MaxItems: 1}, syntax.CodeTooLarge},
+		"$uppercase('abcdefgh')": {Options{MaxBytes: 5}, syntax.CodeTooLarge},
 	} {
 		x, err := Parse(src)
 		require.NoError(t, err, src)
@@ -176,6 +177,6 @@ func TestContextEndsEvaluation(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		_, _, err = x.Eval(&lastingContext{ctx, looks, cancel}, nil, Options{})
 		require.ErrorIs(t, err, errEnough)
-		require.Equal(t, CodeStopped, err.(*Error).Code)
+		require.Equal(t, syntax.CodeStopped, err.(*Error).Code)
 	}
 }

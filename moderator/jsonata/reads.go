@@ -1,6 +1,10 @@
 package jsonata
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+)
 
 // Reads is what an expression can look at in its input, found without
 // evaluating it. Who evaluates it can leave out the rest of the input, and can
@@ -41,16 +45,16 @@ type Name struct {
 
 // Reads analyses the expression.
 func (x *Expr) Reads() Reads {
-	t := &tracer{tested: map[node]bool{}, equals: map[node]string{}, contextual: x.contextual}
+	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual, functions: x.functions}
 	t.use(x.root, true)
 	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
 	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}
-	c := cursor{src: x.src, pos: position(x.src, 0)}
+	c := cursor{src: x.src, pos: syntax.Position(x.src, 0)}
 	for _, p := range t.paths {
 		p.Pos = c.to(p.Pos.Offset)
 		r.Paths = append(r.Paths, *p)
 	}
-	c.pos = position(x.src, 0)
+	c.pos = syntax.Position(x.src, 0)
 	slices.SortFunc(r.Unbound, func(a, b Name) int { return a.Pos.Offset - b.Pos.Offset })
 	for i, n := range r.Unbound {
 		r.Unbound[i].Pos = c.to(n.Pos.Offset)
@@ -88,7 +92,7 @@ type cursor struct {
 }
 
 func (c *cursor) to(offset int) Pos {
-	step := position(c.src[c.pos.Offset:], offset-c.pos.Offset)
+	step := syntax.Position(c.src[c.pos.Offset:], offset-c.pos.Offset)
 	if step.Line == 1 {
 		step.Column += c.pos.Column - 1
 	}

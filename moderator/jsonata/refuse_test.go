@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // What is left out is refused by name and position, before anything is run.
@@ -42,7 +43,7 @@ func TestLeftOut(t *testing.T) {
 		var e *Error
 		require.ErrorAs(t, err, &e, c.src)
 		require.ErrorIs(t, err, ErrLeftOut, c.src)
-		require.Equal(t, CodeLeftOut, e.Code, c.src)
+		require.Equal(t, syntax.CodeLeftOut, e.Code, c.src)
 		require.Contains(t, e.Message, c.names, c.src)
 		require.Equal(t, [2]int{c.line, c.column}, [2]int{e.Pos.Line, e.Pos.Column}, c.src)
 	}

@@ -3,6 +3,8 @@ package jsonata
 import (
 	"io"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // match is what a regular expression found in a text: places in bytes.
@@ -34,9 +36,9 @@ func (s site) groupList(m *match) (*list, error) {
 }
 
 // find searches a text for a regular expression, nil if it is not there.
-func (s site) find(r *regex, text string) (*match, error) {
-	in := &counted{site: s, text: text, cost: r.cost}
-	places := r.first.FindReaderSubmatchIndex(in)
+func (s site) find(r *syntax.Regex, text string) (*match, error) {
+	in := &counted{site: s, text: text, cost: r.Cost}
+	places := r.First.FindReaderSubmatchIndex(in)
 	if in.err != nil || places == nil {
 		return nil, in.err
 	}
@@ -44,7 +46,7 @@ func (s site) find(r *regex, text string) (*match, error) {
 }
 
 // findNext searches the rest of the text of a match, nil if there is no more.
-func (s site) findNext(r *regex, m *match) (*match, error) {
+func (s site) findNext(r *syntax.Regex, m *match) (*match, error) {
 	if m.end() >= len(m.text) {
 		return nil, nil
 	}
@@ -53,8 +55,8 @@ func (s site) findNext(r *regex, m *match) (*match, error) {
 	}
 	_, width := utf8.DecodeLastRuneInString(m.text[:m.end()])
 	from := m.end() - width
-	in := &counted{site: s, text: m.text[from:], cost: r.cost}
-	places := r.next.FindReaderSubmatchIndex(in)
+	in := &counted{site: s, text: m.text[from:], cost: r.Cost}
+	places := r.Next.FindReaderSubmatchIndex(in)
 	if in.err != nil || places == nil {
 		return nil, in.err
 	}
@@ -70,8 +72,8 @@ func (s site) findNext(r *regex, m *match) (*match, error) {
 	return &match{m.text, places, m.index + runes(m.text[m.start():places[0]])}, nil
 }
 
-func (s site) emptyMatch(r *regex) *Error {
-	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", shorten(r.source, maxShown))
+func (s site) emptyMatch(r *syntax.Regex) *Error {
+	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", syntax.Shorten(r.Source, syntax.MaxShown))
 }
 
 // counted reads a text for a regular expression and accounts for each

@@ -4,18 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // function is a function as a value.
 type function struct {
 	name   string // "$sum", "" if it is written in the expression
-	params []param
+	params []syntax.Param
 	// free takes any arguments as they come.
 	free bool
 	// takes is how many arguments a function that calls it for each item gives it.
 	takes int
 	run   func(*call) (any, error)
-	regex *regex // that it searches for, nil if it is no regular expression
+	regex *syntax.Regex // that it searches for, nil if it is no regular expression
 	// hidden in a result instead of being a mistake in it.
 	hidden bool
 }
@@ -23,95 +25,13 @@ type function struct {
 // label names the function in messages about its arguments.
 func (f *function) label() string { return cmp.Or(f.name, "the function") }
 
-// param is a parameter of a function. The kinds of arguments are those of
-// kindOf; undefined ('m', missing) fits everywhere but for a function.
-type param struct {
-	kinds    string
-	item     byte // kind of the items that an array must have, 0 for any
-	array    bool // anything else becomes an array of one
-	optional bool
-	context  bool // the context stands in for it
-	many     bool // one or more
-}
-
-// parseSignature reads JSONata's notation of parameters: s, n, b, l, o, a, f
-// for one kind, x for any, j for any but functions, (sn) for a choice, a<s> for
-// an array of strings; after it "?" for optional, "-" for the context, "+" for
-// many. What follows ":" is the result, which nobody checks. Without a code it
-// could be read, else at is where it could not.
-func parseSignature(text string) (params []param, at int, code string) {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if strings.IndexByte("?-+<", c) >= 0 && len(params) == 0 {
-			return nil, i, "S0401"
-		}
-		switch c {
-		case ':':
-			return params, 0, ""
-		case ' ':
-		case '?':
-			params[len(params)-1].optional = true
-		case '-':
-			params[len(params)-1].context = true
-		case '+':
-			params[len(params)-1].many = true
-		case '<':
-			end := closingAngle(text, i)
-			last := &params[len(params)-1]
-			if end < i+2 || !last.array && last.kinds != "f" {
-				return nil, i, "S0401"
-			}
-			if last.array {
-				last.item = text[i+1]
-			}
-			i = end
-		case 'x', 'a', 'j':
-			params = append(params, param{kinds: "asnblom", array: c == 'a'})
-			if c != 'j' {
-				params[len(params)-1].kinds += "f"
-			}
-		case 'f':
-			params = append(params, param{kinds: "f"})
-		case '(':
-			length := strings.IndexByte(text[i:], ')')
-			if length < 2 || strings.IndexByte(text[i:i+length], '<') > 0 {
-				return nil, i, "S0402"
-			}
-			params = append(params, param{kinds: text[i+1:i+length] + "m"})
-			i += length
-		default:
-			if strings.IndexByte("snblo", c) < 0 {
-				return nil, i, "S0401"
-			}
-			params = append(params, param{kinds: string(c) + "m"})
-		}
-	}
-	return params, 0, ""
-}
-
-// closingAngle finds the ">" of the "<" at an offset, -1 if there is none.
-func closingAngle(text string, at int) int {
-	depth := 0
-	for i := at; i < len(text); i++ {
-		switch text[i] {
-		case '<':
-			depth++
-		case '>':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 // arity is how few and how many arguments fit; most is -1 without an end.
 func (f *function) arity() (least, most int) {
 	for _, p := range f.params {
-		if !p.optional && !p.context {
+		if !p.Optional && !p.Context {
 			least++
 		}
-		if p.many || most < 0 {
+		if p.Many || most < 0 {
 			most = -1
 			continue
 		}
@@ -123,7 +43,7 @@ func (f *function) arity() (least, most int) {
 // takesContext tells whether a call with so many arguments uses the context.
 func (f *function) takesContext(args int) bool {
 	for _, p := range f.params {
-		if p.context {
+		if p.Context {
 			return args < len(f.params)
 		}
 	}
@@ -134,7 +54,7 @@ func (f *function) takesContext(args int) bool {
 // their kinds.
 type matcher struct {
 	site   site
-	params []param
+	params []syntax.Param
 	kinds  []byte // of the arguments
 	counts []int  // arguments of each parameter
 	// furthest argument that no parameter took, and the parameter that was
@@ -155,11 +75,11 @@ func (m *matcher) match(param, arg int) bool {
 	}
 	p := m.params[param]
 	n := 0
-	for arg+n < len(m.kinds) && strings.IndexByte(p.kinds, m.kinds[arg+n]) >= 0 && (n == 0 || p.many) {
+	for arg+n < len(m.kinds) && strings.IndexByte(p.Kinds, m.kinds[arg+n]) >= 0 && (n == 0 || p.Many) {
 		n++
 	}
 	least := 1
-	if p.optional || p.context {
+	if p.Optional || p.Context {
 		least = 0
 	}
 	for ; n >= least; n-- {
@@ -206,33 +126,33 @@ func (c *call) bind(f *function, args []any, context any) error {
 }
 
 // absent is the value of a parameter without an argument.
-func (c *call) absent(p param, index int, context any) (any, error) {
-	if !p.context {
+func (c *call) absent(p syntax.Param, index int, context any) (any, error) {
+	if !p.Context {
 		return undefined{}, nil
 	}
-	if strings.IndexByte(p.kinds, kindOf(context)) < 0 {
+	if strings.IndexByte(p.Kinds, kindOf(context)) < 0 {
 		return nil, c.failValue(context, "T0411", "%s without argument %d uses the context, which must be %s, not %s",
-			c.token, index+1, p, describe(context))
+			c.token, index+1, fitting(p), describe(context))
 	}
 	return context, nil
 }
 
-func (c *call) asArray(p param, arg any, index int) (any, error) {
-	if _, missing := arg.(undefined); missing || !p.array {
+func (c *call) asArray(p syntax.Param, arg any, index int) (any, error) {
+	if _, missing := arg.(undefined); missing || !p.Array {
 		return arg, nil
 	}
 	l, isArray := listOf(arg)
 	if !isArray {
 		l = list{vals: []any{arg}}
 	}
-	if p.item != 0 {
+	if p.Item != 0 {
 		if err := c.spend(l.len()); err != nil {
 			return nil, err
 		}
 		for i := range l.len() {
-			if kindOf(l.item(i)) != p.item {
+			if kindOf(l.item(i)) != p.Item {
 				return nil, c.failValue(arg, "T0412", "argument %d of %s must be an array of %ss, not %s",
-					index+1, c.token, kindName(p.item), describe(l.item(i)))
+					index+1, c.token, kindName(p.Item), describe(l.item(i)))
 			}
 		}
 	}
@@ -246,25 +166,25 @@ func (c *call) asArray(p param, arg any, index int) (any, error) {
 func (c *call) mismatch(m *matcher, args []any) error {
 	switch {
 	case m.arg == len(args):
-		return c.fail("T0410", "%s needs an argument %d: %s", c.token, m.arg+1, m.params[m.param])
+		return c.fail("T0410", "%s needs an argument %d: %s", c.token, m.arg+1, fitting(m.params[m.param]))
 	case m.param == len(m.params):
 		return c.failValue(args[m.arg], "T0410", "%s has no argument %d", c.token, m.arg+1)
 	}
 	return c.failValue(args[m.arg], "T0410", "argument %d of %s must be %s, not %s",
-		m.arg+1, c.token, m.params[m.param], describe(args[m.arg]))
+		m.arg+1, c.token, fitting(m.params[m.param]), describe(args[m.arg]))
 }
 
-// String names what fits, as in "a string or a number".
-func (p param) String() string {
-	if p.array {
+// fitting names what fits, as in "a string or a number".
+func fitting(p syntax.Param) string {
+	if p.Array {
 		return "an array"
 	}
 	var names []string
-	for _, k := range []byte(strings.TrimSuffix(p.kinds, "m")) {
+	for _, k := range []byte(strings.TrimSuffix(p.Kinds, "m")) {
 		names = append(names, withArticle(kindName(k)))
 	}
 	switch {
-	case len(p.kinds) > 6:
+	case len(p.Kinds) > 6:
 		return "any value"
 	case len(names) > 1:
 		last := len(names) - 1

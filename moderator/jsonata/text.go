@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;
@@ -20,37 +21,6 @@ func rounded(f float64) float64 {
 		return f // out of range by rounding up
 	}
 	return short
-}
-
-// quote writes a text as JSON, with the escapes that JSON demands only.
-func quote(s string) string { return string(appendQuoted(nil, s)) }
-
-func appendQuoted(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\b':
-			b = append(b, '\\', 'b')
-		case '\f':
-			b = append(b, '\\', 'f')
-		default:
-			if c < ' ' {
-				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-				continue
-			}
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
 }
 
 // json writes a value as JSON.
@@ -83,7 +53,7 @@ func (p *printer) print(v any, depth int) error {
 		p.buf = strconv.AppendBool(p.buf, v)
 		return nil
 	case string:
-		p.buf = appendQuoted(p.buf, v)
+		p.buf = syntax.AppendQuoted(p.buf, v)
 		return nil
 	}
 	if f, ok := jsnumber.Float(v); ok {
@@ -101,7 +71,7 @@ func (p *printer) print(v any, depth int) error {
 		keys = slices.Sorted(slices.Values(keys))
 	}
 	return p.group('{', '}', len(keys), depth, func(i int) error {
-		p.buf = append(appendQuoted(p.buf, keys[i]), ':')
+		p.buf = append(syntax.AppendQuoted(p.buf, keys[i]), ':')
 		if p.indent != "" {
 			p.buf = append(p.buf, ' ')
 		}

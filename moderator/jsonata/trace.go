@@ -1,6 +1,10 @@
 package jsonata
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+)
 
 // tracer follows the input through an expression. Of a value it only knows
 // whether it can be the whole input; the parts of the input that a name leads
@@ -8,11 +12,12 @@ import "slices"
 type tracer struct {
 	paths  []*Path // of their places, only the offsets
 	all    bool
-	tested map[node]bool // the paths that are asked whether they have a value
-	equals map[node]string
+	tested map[syntax.Node]bool // the paths that are asked whether they have a value
+	equals map[syntax.Node]string
 	// contextual: a function that is only known when it is called may take its
 	// argument from the context.
 	contextual bool
+	functions  map[string]*function // that the expression names
 }
 
 // begin notes a path that begins in the input.
@@ -24,7 +29,7 @@ func (t *tracer) begin(name string, at int) *Path {
 
 // use traces a node whose value is kept or looked at: if that is the whole
 // input, all of it is used.
-func (t *tracer) use(n node, whole bool) {
+func (t *tracer) use(n syntax.Node, whole bool) {
 	if t.trace(n, whole) {
 		t.all = true
 	}
@@ -32,61 +37,61 @@ func (t *tracer) use(n node, whole bool) {
 
 // trace tells whether the value of a node can be the whole input; whole tells
 // the same of the context.
-func (t *tracer) trace(n node, whole bool) bool {
-	c := n.shared()
+func (t *tracer) trace(n syntax.Node, whole bool) bool {
+	c := n.Shared()
 	value := t.value(n, whole)
-	for _, predicate := range slices.Concat(c.filters, c.stages) {
+	for _, predicate := range slices.Concat(c.Filters, c.Stages) {
 		t.use(predicate, value)
 	}
-	if c.group != nil {
-		t.group(c.group, value)
+	if c.Group != nil {
+		t.group(c.Group, value)
 		return false
 	}
 	return value
 }
 
-func (t *tracer) group(g *group, whole bool) {
-	for _, p := range g.pairs {
-		t.use(p.key, whole)
-		t.use(p.value, whole)
+func (t *tracer) group(g *syntax.Group, whole bool) {
+	for _, p := range g.Pairs {
+		t.use(p.Key, whole)
+		t.use(p.Value, whole)
 	}
 }
 
-func (t *tracer) value(n node, whole bool) bool {
+func (t *tracer) value(n syntax.Node, whole bool) bool {
 	switch n := n.(type) {
-	case *pathNode:
+	case *syntax.Path:
 		return t.path(n, whole)
-	case *variableNode:
-		return n.name == "$" || n.name == "" && whole
-	case *wildcardNode, *descendantNode:
+	case *syntax.Variable:
+		return n.Name == "$" || n.Name == "" && whole
+	case *syntax.Wildcard, *syntax.Descendants:
 		t.all = t.all || whole
 		return false
-	case *objectNode:
-		t.group(&n.group, whole)
+	case *syntax.Object:
+		t.group(&n.Group, whole)
 		return false
-	case *blockNode:
+	case *syntax.Block:
 		return t.block(n, whole)
-	case *conditionNode:
+	case *syntax.Condition:
 		return t.condition(n, whole)
-	case *binaryNode:
-		if n.op == "??" || n.op == "?:" {
-			t.tested[n.left] = true
-			left := t.trace(n.left, whole)
-			return t.trace(n.right, whole) || left
+	case *syntax.Binary:
+		if n.Op == "??" || n.Op == "?:" {
+			t.tested[n.Left] = true
+			left := t.trace(n.Left, whole)
+			return t.trace(n.Right, whole) || left
 		}
-		if n.op == "=" || n.op == "!=" {
-			t.compared(n.left, n.right)
-			t.compared(n.right, n.left)
+		if n.Op == "=" || n.Op == "!=" {
+			t.compared(n.Left, n.Right)
+			t.compared(n.Right, n.Left)
 		}
-	case *sortNode:
-		for _, term := range n.terms {
-			t.use(term.by, whole)
+	case *syntax.Sort:
+		for _, term := range n.Terms {
+			t.use(term.By, whole)
 		}
 		return whole
-	case *callNode:
+	case *syntax.Call:
 		t.call(n, nil, whole)
 		return false
-	case *applyNode:
+	case *syntax.Apply:
 		t.apply(n, whole)
 		return false
 	}
@@ -98,16 +103,16 @@ func (t *tracer) value(n node, whole bool) bool {
 
 // path traces the steps. From the first name in the input on, the names belong
 // to one path.
-func (t *tracer) path(n *pathNode, whole bool) bool {
+func (t *tracer) path(n *syntax.Path, whole bool) bool {
 	var open *Path
-	for _, step := range n.steps {
-		name, ok := step.(*nameNode)
+	for _, step := range n.Steps {
+		name, ok := step.(*syntax.Name)
 		switch {
 		case ok && whole:
-			open = t.begin(name.name, name.at)
-			open.Newest, open.Tested, open.Equals = newest(name.stages), t.tested[n], t.equals[n]
+			open = t.begin(name.Name, name.At)
+			open.Newest, open.Tested, open.Equals = newest(name.Stages), t.tested[n], t.equals[n]
 		case ok && open != nil:
-			open.Names = append(open.Names, name.name)
+			open.Names = append(open.Names, name.Name)
 		default:
 			open = nil
 		}
@@ -117,73 +122,73 @@ func (t *tracer) path(n *pathNode, whole bool) bool {
 }
 
 // compared notes a path of names that is compared with a text written there.
-func (t *tracer) compared(n, with node) {
-	path, ok := n.(*pathNode)
-	text, isText := with.(*stringNode)
-	if !ok || !isText || len(text.filters) > 0 || text.group != nil || path.group != nil {
+func (t *tracer) compared(n, with syntax.Node) {
+	path, ok := n.(*syntax.Path)
+	text, isText := with.(*syntax.String)
+	if !ok || !isText || len(text.Filters) > 0 || text.Group != nil || path.Group != nil {
 		return
 	}
-	if !slices.ContainsFunc(path.steps, func(step node) bool { _, ok := step.(*nameNode); return !ok }) {
-		t.equals[path] = text.text
+	if !slices.ContainsFunc(path.Steps, func(step syntax.Node) bool { _, ok := step.(*syntax.Name); return !ok }) {
+		t.equals[path] = text.Text
 	}
 }
 
 // newest is k if the first predicate is -k, else 0.
-func newest(predicates []node) int {
+func newest(predicates []syntax.Node) int {
 	if len(predicates) == 0 {
 		return 0
 	}
-	n, ok := predicates[0].(*numberNode)
-	if !ok || n.value > -1 || n.value < -1<<30 || n.value != float64(int(n.value)) {
+	n, ok := predicates[0].(*syntax.Number)
+	if !ok || n.Value > -1 || n.Value < -1<<30 || n.Value != float64(int(n.Value)) {
 		return 0
 	}
-	return int(-n.value)
+	return int(-n.Value)
 }
 
 // operands are the children of a node that are its own, not of what follows it.
-func operands(n node) []node {
-	all, c := children(n), n.shared()
-	after := len(c.filters) + len(c.stages)
-	if c.group != nil {
-		after += 2 * len(c.group.pairs)
+func operands(n syntax.Node) []syntax.Node {
+	all, c := syntax.Children(n), n.Shared()
+	after := len(c.Filters) + len(c.Stages)
+	if c.Group != nil {
+		after += 2 * len(c.Group.Pairs)
 	}
 	return all[:len(all)-after]
 }
 
-func (t *tracer) block(n *blockNode, whole bool) bool {
+func (t *tracer) block(n *syntax.Block, whole bool) bool {
 	value := false
-	for _, expr := range n.exprs {
+	for _, expr := range n.Exprs {
 		value = t.trace(expr, whole)
 	}
 	return value
 }
 
-func (t *tracer) condition(n *conditionNode, whole bool) bool {
-	t.use(n.condition, whole)
-	value := t.trace(n.then, whole)
-	if n.otherwise != nil {
-		value = t.trace(n.otherwise, whole) || value
+func (t *tracer) condition(n *syntax.Condition, whole bool) bool {
+	t.use(n.Condition, whole)
+	value := t.trace(n.Then, whole)
+	if n.Otherwise != nil {
+		value = t.trace(n.Otherwise, whole) || value
 	}
 	return value
 }
 
 // call traces a call; piped is the first argument if it comes from "~>".
-func (t *tracer) call(n *callNode, piped node, whole bool) {
-	args := given(n.args)
+func (t *tracer) call(n *syntax.Call, piped syntax.Node, whole bool) {
+	args := syntax.Given(n.Args)
 	if piped != nil {
 		args = slices.Insert(args, 0, piped)
 	}
-	v, ok := n.callee.(*variableNode)
+	v, ok := n.Function.(*syntax.Variable)
 	switch {
-	case !ok || v.builtin == nil || v.assigned || len(v.filters) > 0:
-		t.use(n.callee, whole)
+	case !ok || t.functions[v.Name] == nil || v.Assigned || len(v.Filters) > 0:
+		t.use(n.Function, whole)
 		t.all = t.all || whole && t.contextual
-	case n.partial:
-	case v.name == "lookup" && len(args) == 2 && t.lookup(args[0], args[1], whole):
+	case n.Partial:
+	case v.Name == "lookup" && len(args) == 2 && t.lookup(args[0], args[1], whole):
 		return
-	case v.name == "exists" && len(args) > 0:
+	case v.Name == "exists" && len(args) > 0:
 		t.tested[args[0]] = true
-	case v.builtin.takesContext(len(args)):
+	case t.functions[v.Name].takesContext(len(args)):
 		t.all = t.all || whole
 	}
 	for _, a := range args {
@@ -193,22 +198,22 @@ func (t *tracer) call(n *callNode, piped node, whole bool) {
 
 // lookup traces $lookup(object, "key"), which is a path if the key is written
 // there.
-func (t *tracer) lookup(object, key node, whole bool) bool {
-	k, ok := key.(*stringNode)
-	if !ok || len(k.filters) > 0 || k.group != nil {
+func (t *tracer) lookup(object, key syntax.Node, whole bool) bool {
+	k, ok := key.(*syntax.String)
+	if !ok || len(k.Filters) > 0 || k.Group != nil {
 		return false
 	}
 	if t.trace(object, whole) {
-		t.begin(k.text, k.at)
+		t.begin(k.Text, k.At)
 	}
 	return true
 }
 
-func (t *tracer) apply(n *applyNode, whole bool) {
-	if call, ok := n.right.(*callNode); ok && !call.partial {
-		t.call(call, n.left, whole)
+func (t *tracer) apply(n *syntax.Apply, whole bool) {
+	if call, ok := n.Right.(*syntax.Call); ok && !call.Partial {
+		t.call(call, n.Left, whole)
 		return
 	}
-	t.use(n.left, whole)
-	t.use(n.right, whole)
+	t.use(n.Left, whole)
+	t.use(n.Right, whole)
 }

@@ -102,8 +102,8 @@ func TestReadsHavePositions(t *testing.T) {
 	x, err := Parse("meta.ok and\n  ($a := é.$b; stpes[0]\n.$c)")
 	require.NoError(t, err)
 	r := x.Reads()
-	require.Equal(t, []Pos{{0, 1, 1}, {21, 2, 10}, {28, 2, 16}}, []Pos{r.Paths[0].Pos, r.Paths[1].Pos, r.Paths[2].Pos})
-	require.Equal(t, []Name{{"b", Pos{24, 2, 12}}, {"c", Pos{38, 3, 2}}}, r.Unbound)
+	require.Equal(t, []Pos{{Offset: 0, Line: 1, Column: 1}, {Offset: 21, Line: 2, Column: 10}, {Offset: 28, Line: 2, Column: 16}}, []Pos{r.Paths[0].Pos, r.Paths[1].Pos, r.Paths[2].Pos})
+	require.Equal(t, []Name{{"b", Pos{Offset: 24, Line: 2, Column: 12}}, {"c", Pos{Offset: 38, Line: 3, Column: 2}}}, r.Unbound)
 }
 
 // What Touches denies is never looked at: without those fields, every case gives

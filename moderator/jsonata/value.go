@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
 // undefined is the value of what does not exist. It is not null.
@@ -184,7 +185,7 @@ func describe(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		return "the text " + quote(shorten(v, maxShown))
+		return "the text " + syntax.Quote(syntax.Shorten(v, syntax.MaxShown))
 	case *function:
 		if v.name == "" {
 			return "a function"

@@ -1,55 +1,28 @@
-package jsonata
+package syntax
 
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// number reads a number as JSON writes it: 007 is three numbers.
+// numberForm is a number as JSON writes it: 007 is three numbers.
+var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+
 func (l *lexer) number() (token, error) {
-	start, src := l.at, l.src
-	end := start + 1
-	if src[start] != '0' {
-		end = digits(src, end)
-	}
-	if fraction := digits(src, end+1); end < len(src) && src[end] == '.' && fraction > end+1 {
-		end = fraction
-	}
-	if exponent := exponentEnd(src, end); exponent > end {
-		end = exponent
-	}
-	l.at = end
-	value, err := strconv.ParseFloat(src[start:end], 64)
+	start := l.at
+	text := numberForm.FindString(l.src[start:])
+	l.at += len(text)
+	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(value, 0) {
-		return token{}, l.fail(start, "S0102", shorten(src[start:end], maxShown), "the number is too large: "+shorten(src[start:end], maxShown))
+		text = Shorten(text, MaxShown)
+		return token{}, l.fail(start, "S0102", text, "the number is too large: "+text)
 	}
 	return token{kind: numberToken, number: value, start: start}, nil
-}
-
-// digits is where the digits that begin at an offset end.
-func digits(src string, at int) int {
-	for at < len(src) && src[at] >= '0' && src[at] <= '9' {
-		at++
-	}
-	return at
-}
-
-func exponentEnd(src string, at int) int {
-	if at >= len(src) || src[at] != 'e' && src[at] != 'E' {
-		return at
-	}
-	first := at + 1
-	if first < len(src) && (src[first] == '+' || src[first] == '-') {
-		first++
-	}
-	if end := digits(src, first); end > first {
-		return end
-	}
-	return at
 }
 
 // text reads a string in single or double quotes.

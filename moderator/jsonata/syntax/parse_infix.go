@@ -1,8 +1,8 @@
-package jsonata
+package syntax
 
 // infix reads on after an operator that follows an operand.
-func (p *parser) infix(t token, left node) (node, error) {
-	at := common{at: t.start}
+func (p *parser) infix(t token, left Node) (Node, error) {
+	at := Common{At: t.start}
 	switch t.text {
 	case "[":
 		return p.bracket(left)
@@ -33,51 +33,51 @@ func (p *parser) infix(t token, left node) (node, error) {
 	case ".":
 		return p.step(left, right), nil
 	case "~>":
-		at.keep = left.shared().keep || right.shared().keep
-		return &applyNode{at, left, right}, nil
+		at.Keep = left.Shared().Keep || right.Shared().Keep
+		return &Apply{at, left, right}, nil
 	}
-	return &binaryNode{at, t.text, left, right}, nil
+	return &Binary{at, t.text, left, right}, nil
 }
 
-func (p *parser) condition(t token, left node) (node, error) {
-	n := &conditionNode{common: common{at: t.start}, condition: left}
+func (p *parser) condition(t token, left Node) (Node, error) {
+	n := &Condition{Common: Common{At: t.start}, Condition: left}
 	var err error
-	if n.then, err = p.expression(0); err != nil || !p.tok.is(":") {
+	if n.Then, err = p.expression(0); err != nil || !p.tok.is(":") {
 		return n, err
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	n.otherwise, err = p.expression(0)
+	n.Otherwise, err = p.expression(0)
 	return n, err
 }
 
-func (p *parser) assignment(t token, left node) (node, error) {
-	v, ok := left.(*variableNode)
-	if !ok || len(v.filters) > 0 || v.group != nil {
+func (p *parser) assignment(t token, left Node) (Node, error) {
+	v, ok := left.(*Variable)
+	if !ok || len(v.Filters) > 0 || v.Group != nil {
 		e := p.fail(t.start, "S0212", ":=", `":=" needs a variable on its left`)
 		e.Hint = "write $name := value"
 		return nil, e
 	}
-	p.assigned[v.name] = true
+	p.assigned[v.Name] = true
 	value, err := p.expression(t.power() - 1)
-	return &bindNode{common{at: t.start}, v.name, value}, err
+	return &Bind{Common{At: t.start}, v.Name, value}, err
 }
 
 // call reads on after "(" behind an operand.
-func (p *parser) call(t token, callee node) (node, error) {
-	c := &callNode{common: common{at: callee.shared().at}, callee: callee}
+func (p *parser) call(t token, callee Node) (Node, error) {
+	c := &Call{Common: Common{At: callee.Shared().At}, Function: callee}
 	if p.tok.is(")") {
 		return c, p.advance()
 	}
 	err := p.list(func() error {
 		if p.tok.is("?") {
-			c.partial = true
-			c.args = append(c.args, nil)
+			c.Partial = true
+			c.Args = append(c.Args, nil)
 			return p.advance()
 		}
 		arg, err := p.expression(0)
-		c.args = append(c.args, arg)
+		c.Args = append(c.Args, arg)
 		return err
 	})
 	if err != nil {

@@ -1,51 +1,51 @@
-package jsonata
+package syntax
 
 import "fmt"
 
 // prefix reads what begins with a token that stands where an operand should.
-func (p *parser) prefix(t token) (node, error) {
-	at := common{at: t.start}
+func (p *parser) prefix(t token) (Node, error) {
+	at := Common{At: t.start}
 	switch t.kind {
 	case endToken:
 		if p.unfinished < 0 {
 			p.unfinished = t.start
 		}
-		return &constNode{common: at}, nil
+		return &Const{Common: at}, nil
 	case nameToken:
 		if !t.quoted && (t.text == "function" || t.text == "λ") && p.tok.is("(") {
 			return p.lambda(t)
 		}
 		return newName(t), nil
 	case variableToken:
-		return &variableNode{common: at, name: t.text}, nil
+		return &Variable{Common: at, Name: t.text}, nil
 	case stringToken:
-		return &stringNode{common: at, text: t.text}, nil
+		return &String{Common: at, Text: t.text}, nil
 	case numberToken:
-		return &numberNode{common: at, value: t.number}, nil
+		return &Number{Common: at, Value: t.number}, nil
 	case constToken:
 		return newConst(t), nil
 	}
 	return p.prefixOperator(t)
 }
 
-func (p *parser) prefixOperator(t token) (node, error) {
-	at := common{at: t.start}
+func (p *parser) prefixOperator(t token) (Node, error) {
+	at := Common{At: t.start}
 	switch t.text {
 	case "and", "or", "in": // fields may be called so
 		return newName(t), nil
 	case "-":
 		return p.negation(t)
 	case "*":
-		return &wildcardNode{at}, nil
+		return &Wildcard{at}, nil
 	case "**":
-		return &descendantNode{at}, nil
+		return &Descendants{at}, nil
 	case "(":
 		return p.block(t)
 	case "[":
 		return p.array(t)
 	case "{":
 		g, err := p.object(t)
-		return &objectNode{at, g}, err
+		return &Object{at, g}, err
 	case "%":
 		return nil, p.leftOut(t.start, "%", "parent operator %", "write the path from $$")
 	case "|":
@@ -63,41 +63,41 @@ func (p *parser) prefixOperator(t token) (node, error) {
 	return nil, e
 }
 
-func newName(t token) node {
-	at := common{at: t.start}
-	return &pathNode{common: at, steps: []node{&nameNode{common: at, name: t.text}}}
+func newName(t token) Node {
+	at := Common{At: t.start}
+	return &Path{Common: at, Steps: []Node{&Name{Common: at, Name: t.text}}}
 }
 
-func newConst(t token) node {
-	n := &constNode{common: common{at: t.start}}
+func newConst(t token) Node {
+	n := &Const{Common: Common{At: t.start}}
 	if t.text != "null" {
-		n.value = t.text == "true"
+		n.Value = t.text == "true"
 	}
 	return n
 }
 
-func (p *parser) negation(t token) (node, error) {
+func (p *parser) negation(t token) (Node, error) {
 	operand, err := p.expression(70)
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := operand.(*numberNode); ok {
-		n.value, n.at = -n.value, t.start
+	if n, ok := operand.(*Number); ok {
+		n.Value, n.At = -n.Value, t.start
 		return n, nil
 	}
-	return &negateNode{common{at: t.start}, operand}, nil
+	return &Negate{Common{At: t.start}, operand}, nil
 }
 
 // block reads on after "(": expressions with semicolons between them.
-func (p *parser) block(t token) (node, error) {
-	b := &blockNode{common: common{at: t.start}}
+func (p *parser) block(t token) (Node, error) {
+	b := &Block{Common: Common{At: t.start}}
 	for !p.tok.is(")") {
 		n, err := p.expression(0)
 		if err != nil {
 			return nil, err
 		}
-		b.exprs = append(b.exprs, n)
-		b.whole = b.whole || beginsWhole(n)
+		b.Exprs = append(b.Exprs, n)
+		b.whole = b.whole || BeginsWhole(n)
 		if !p.tok.is(";") {
 			break
 		}
@@ -109,8 +109,8 @@ func (p *parser) block(t token) (node, error) {
 }
 
 // array reads on after "[".
-func (p *parser) array(t token) (node, error) {
-	a := &arrayNode{common: common{at: t.start}}
+func (p *parser) array(t token) (Node, error) {
+	a := &Array{Common: Common{At: t.start}}
 	if p.tok.is("]") {
 		return a, p.advance()
 	}
@@ -119,7 +119,7 @@ func (p *parser) array(t token) (node, error) {
 		if err == nil && p.tok.is("..") {
 			item, err = p.rangeFrom(item)
 		}
-		a.items = append(a.items, item)
+		a.Items = append(a.Items, item)
 		return err
 	})
 	if err != nil {
@@ -128,18 +128,18 @@ func (p *parser) array(t token) (node, error) {
 	return a, p.expect("]")
 }
 
-func (p *parser) rangeFrom(from node) (node, error) {
-	at := common{at: p.tok.start}
+func (p *parser) rangeFrom(from Node) (Node, error) {
+	at := Common{At: p.tok.start}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
 	to, err := p.expression(0)
-	return &rangeNode{at, from, to}, err
+	return &Range{at, from, to}, err
 }
 
 // object reads on after "{".
-func (p *parser) object(t token) (group, error) {
-	g := group{at: t.start}
+func (p *parser) object(t token) (Group, error) {
+	g := Group{At: t.start}
 	if p.tok.is("}") {
 		return g, p.advance()
 	}
@@ -152,7 +152,7 @@ func (p *parser) object(t token) (group, error) {
 			return err
 		}
 		value, err := p.expression(0)
-		g.pairs = append(g.pairs, pair{key, value})
+		g.Pairs = append(g.Pairs, Pair{key, value})
 		return err
 	})
 	if err != nil {

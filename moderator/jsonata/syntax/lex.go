@@ -1,4 +1,4 @@
-package jsonata
+package syntax
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ type lexer struct {
 }
 
 func (l *lexer) fail(at int, code, token, message string) *Error {
-	return &Error{Code: code, Pos: position(l.src, at), Token: token, Message: message}
+	return &Error{Code: code, Pos: Position(l.src, at), Token: token, Message: message}
 }
 
 func (l *lexer) next() (token, error) {
@@ -134,17 +134,17 @@ func (t token) shown(src string) string {
 	case endToken:
 		return "the end"
 	case variableToken:
-		return `"$` + shorten(t.text, maxShown) + `"`
+		return `"$` + Shorten(t.text, MaxShown) + `"`
 	case numberToken:
 		return jsnumber.Format(t.number)
 	case stringToken:
-		return "the text " + quote(shorten(t.text, maxShown))
+		return "the text " + Quote(Shorten(t.text, MaxShown))
 	}
-	return `"` + shorten(t.text, maxShown) + `"`
+	return `"` + Shorten(t.text, MaxShown) + `"`
 }
 
-// shorten cuts a text after so many bytes, at a character.
-func shorten(text string, most int) string {
+// Shorten cuts a text after so many bytes, at a character.
+func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

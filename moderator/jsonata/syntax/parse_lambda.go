@@ -1,4 +1,4 @@
-package jsonata
+package syntax
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 )
 
 // lambda reads on after "function".
-func (p *parser) lambda(t token) (node, error) {
-	n := &lambdaNode{common: common{at: t.start}}
+func (p *parser) lambda(t token) (Node, error) {
+	n := &Lambda{Common: Common{At: t.start}}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (p *parser) lambda(t token) (node, error) {
 		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("the body of a function should come here in {…}, not %s", p.tok.shown(p.src)))
 		if p.tok.kind == endToken {
 			e.Code, e.Message = "S0203", "the function has no body"
-			e.Pos = position(p.src, closing)
+			e.Pos = Position(p.src, closing)
 		}
 		e.Hint = "write function($x){$x + 1}"
 		return nil, e
@@ -38,27 +38,27 @@ func (p *parser) lambda(t token) (node, error) {
 		return nil, err
 	}
 	var err error
-	if n.body, err = p.expression(0); err != nil {
+	if n.Body, err = p.expression(0); err != nil {
 		return nil, err
 	}
 	return n, p.expect("}")
 }
 
-func (p *parser) parameter(n *lambdaNode) error {
+func (p *parser) parameter(n *Lambda) error {
 	if p.tok.kind != variableToken {
-		e := p.fail(p.tok.start, "S0208", p.tok.text, fmt.Sprintf("parameter %d of a function must be a variable, not %s", len(n.params)+1, p.tok.shown(p.src)))
+		e := p.fail(p.tok.start, "S0208", p.tok.text, fmt.Sprintf("parameter %d of a function must be a variable, not %s", len(n.Params)+1, p.tok.shown(p.src)))
 		if p.tok.kind == nameToken {
-			e.Hint = "write $" + shorten(p.tok.text, maxShown)
+			e.Hint = "write $" + Shorten(p.tok.text, MaxShown)
 		}
 		return e
 	}
-	n.params = append(n.params, p.tok.text)
+	n.Params = append(n.Params, p.tok.text)
 	p.assigned[p.tok.text] = true
 	return p.advance()
 }
 
 // signature reads <s-n?:b>, which is not made of tokens.
-func (p *parser) signature(n *lambdaNode) error {
+func (p *parser) signature(n *Lambda) error {
 	start := p.tok.start
 	length := strings.IndexByte(p.src[start:], '{')
 	if length < 0 {
@@ -68,11 +68,11 @@ func (p *parser) signature(n *lambdaNode) error {
 	if len(text) < 2 || text[len(text)-1] != '>' {
 		return p.fail(start, "S0202", ">", "the signature is never closed with >")
 	}
-	params, at, err := parseSignature(text[1 : len(text)-1])
+	params, at, err := ParseSignature(text[1 : len(text)-1])
 	if err != "" {
 		return p.fail(start+1+at, err, "", "the signature cannot be read here: it has a letter for each parameter, as in <s-n?:b>")
 	}
-	n.signature = params
+	n.Signature = params
 	p.at = start + len(text)
 	return p.advance()
 }

@@ -1,4 +1,4 @@
-package jsonata
+package syntax
 
 import (
 	"errors"
@@ -15,19 +15,19 @@ const (
 	maxRegexGroups = 50    // of one
 )
 
-// regex is a compiled regular expression. It is RE2, which needs no more than
+// Regex is a compiled regular expression. It is RE2, which needs no more than
 // one look at each character for each of its instructions.
-type regex struct {
-	source string
-	first  *regexp.Regexp
-	// next searches from the character before a place, so that ^ and \b see it;
+type Regex struct {
+	Source string
+	First  *regexp.Regexp
+	// Next searches from the character before a place, so that ^ and \b see it;
 	// what is found is its first group.
-	next *regexp.Regexp
-	cost int // steps for each character
+	Next *regexp.Regexp
+	Cost int // steps for each character
 }
 
 // regex reads a regular expression and its flags; t is the "/" before it.
-func (p *parser) regex(t token) (node, error) {
+func (p *parser) regex(t token) (Node, error) {
 	length := regexLength(p.src[t.start+1:])
 	if length < 0 {
 		return nil, p.fail(t.start, "S0302", "/", "the regular expression, or a bracket in it, is never closed")
@@ -42,7 +42,7 @@ func (p *parser) regex(t token) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &regexNode{common{at: t.start}, r.function()}, p.advance()
+	return &Pattern{Common{At: t.start}, r}, p.advance()
 }
 
 // regexLength finds the "/" that ends a regular expression: one that is not
@@ -69,7 +69,7 @@ func regexLength(text string) int {
 	return -1
 }
 
-func (p *parser) compile(at int, pattern, flags string) (*regex, error) {
+func (p *parser) compile(at int, pattern, flags string) (*Regex, error) {
 	switch {
 	case pattern == "":
 		return nil, p.fail(at-1, "S0301", "/", "a regular expression must not be empty")
@@ -95,9 +95,9 @@ func (p *parser) compile(at int, pattern, flags string) (*regex, error) {
 	if flags != "" {
 		pattern = "(?" + flags + ":" + pattern + ")"
 	}
-	r := &regex{source: pattern, cost: 1 + size*(4+groups)/32}
-	if r.first, err = regexp.Compile(pattern); err == nil {
-		r.next, err = regexp.Compile(`\A(?s:..*?)(` + pattern + `)`)
+	r := &Regex{Source: pattern, Cost: 1 + size*(4+groups)/32}
+	if r.First, err = regexp.Compile(pattern); err == nil {
+		r.Next, err = regexp.Compile(`\A(?s:..*?)(` + pattern + `)`)
 	}
 	if err != nil {
 		return nil, p.badRegex(at, pattern, err)
@@ -107,7 +107,7 @@ func (p *parser) compile(at int, pattern, flags string) (*regex, error) {
 
 func (p *parser) regexTooLarge(at int) *Error {
 	e := p.fail(at, CodeTooLong, "/", "the regular expressions are too large")
-	e.cause = ErrLimit
+	e.Cause = ErrLimit
 	return e
 }
 
@@ -121,11 +121,11 @@ func (p *parser) badRegex(at int, pattern string, err error) *Error {
 	const hint = "regular expressions are RE2, which always ends soon"
 	switch part := problem.Expr; {
 	case strings.HasPrefix(part, "(?=") || strings.HasPrefix(part, "(?!") || strings.HasPrefix(part, "(?<"):
-		return leftOut(p.src, at, shorten(part, maxShown), "lookaround (?=…) (?!…) (?<=…) (?<!…)", hint)
+		return leftOut(p.src, at, Shorten(part, MaxShown), "lookaround (?=…) (?!…) (?<=…) (?<!…)", hint)
 	case len(part) == 2 && part[0] == '\\' && part[1] >= '1' && part[1] <= '9' || part == `\k`:
 		return leftOut(p.src, at, part, `backreferences \1`, hint)
 	}
-	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code, quote(shorten(problem.Expr, maxShown))))
+	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code, Quote(Shorten(problem.Expr, MaxShown))))
 	if problem.Expr == `\u` {
 		e.Hint = `write \x{20AC}`
 	}

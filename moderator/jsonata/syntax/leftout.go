@@ -1,17 +1,17 @@
-package jsonata
+package syntax
 
-// leftOutCall refuses the name of a function that this package does not have.
-func leftOutCall(src string, v *variableNode) error {
-	feature, hint, ok := leftOutFunction(v.name)
+// LeftOutCall refuses the name of a function that this package does not have.
+func LeftOutCall(src string, v *Variable) error {
+	feature, hint, ok := LeftOutFunction(v.Name)
 	if !ok {
 		return nil
 	}
-	return leftOut(src, v.at, "$"+v.name, "$"+v.name+" ("+feature+")", hint)
+	return leftOut(src, v.At, "$"+v.Name, "$"+v.Name+" ("+feature+")", hint)
 }
 
-// leftOutFunction tells which of JSONata's functions this package does not
+// LeftOutFunction tells which of JSONata's functions this package does not
 // have, why, and what to write instead.
-func leftOutFunction(name string) (feature, hint string, ok bool) {
+func LeftOutFunction(name string) (feature, hint string, ok bool) {
 	switch name {
 	case "now", "millis":
 		return "dates", "let the role put the time into its answer", true
@@ -32,7 +32,7 @@ func leftOutFunction(name string) (feature, hint string, ok bool) {
 // leftOut refuses a part of JSONata that this package does not have.
 func leftOut(src string, at int, token, feature, hint string) *Error {
 	return &Error{
-		Code: CodeLeftOut, Pos: position(src, at), Token: token, Hint: hint, cause: ErrLeftOut,
+		Code: CodeLeftOut, Pos: Position(src, at), Token: token, Hint: hint, Cause: ErrLeftOut,
 		Message: "the JSONata of uwf has no " + feature,
 	}
 }

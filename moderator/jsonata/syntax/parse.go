@@ -1,4 +1,4 @@
-package jsonata
+package syntax
 
 import (
 	"fmt"
@@ -9,39 +9,23 @@ import (
 const (
 	maxSource  = 64 << 10 // bytes
 	maxNesting = 200      // brackets and operators that open inside one another
-	maxTree    = 500      // depth of the tree: a chain of operators is one level each
-	maxShown   = 40       // bytes of a token or text in a message
+	MaxTree    = 500      // depth of the tree: a chain of operators is one level each
+	MaxShown   = 40       // bytes of a token or text in a message
 )
 
-// Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
-type Expr struct {
-	src     string
-	root    node
-	unbound []Name // see Reads; only their offsets
-	// contextual: there are functions as values that use the context.
-	contextual bool
-}
-
-// Parse reads an expression, and refuses what this package leaves out
-// ([ErrLeftOut]), functions that do not exist, and calls with too few or too
-// many arguments. The error is an *[Error].
-func Parse(src string) (*Expr, error) {
+// Parse reads an expression, and refuses what the package leaves out ([ErrLeftOut]).
+// assigned are the variables with a ":=" somewhere, and parameters. The error is an
+// *[Error].
+func Parse(src string) (root Node, assigned map[string]bool, err error) {
 	if len(src) > maxSource {
-		return nil, &Error{
-			Code: CodeTooLong, Pos: position(src, 0), cause: ErrLimit,
+		return nil, nil, &Error{
+			Code: CodeTooLong, Pos: Position(src, 0), Cause: ErrLimit,
 			Message: fmt.Sprintf("the expression has %d bytes, at most %d are read", len(src), maxSource),
 		}
 	}
 	p := &parser{lexer: lexer{src: src}, unfinished: -1, assigned: map[string]bool{}}
-	root, err := p.whole()
-	if err != nil {
-		return nil, err
-	}
-	x := &Expr{src: src, root: root}
-	if err := check(x, p.assigned); err != nil {
-		return nil, err
-	}
-	return x, nil
+	root, err = p.whole()
+	return root, p.assigned, err
 }
 
 // parser is a top-down operator precedence parser with one token of lookahead.
@@ -59,7 +43,7 @@ type parser struct {
 }
 
 // whole reads a whole expression.
-func (p *parser) whole() (node, error) {
+func (p *parser) whole() (Node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -108,11 +92,11 @@ func (p *parser) expect(op string) error {
 
 // expression reads an operand and the operators after it that bind stronger
 // than the given power.
-func (p *parser) expression(power int) (node, error) {
+func (p *parser) expression(power int) (Node, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxNesting {
-		return nil, tooDeep(p.src, p.tok.start)
+		return nil, TooDeep(p.src, p.tok.start)
 	}
 	left, err := p.operand()
 	for err == nil && power < p.tok.power() {
@@ -125,7 +109,7 @@ func (p *parser) expression(power int) (node, error) {
 	return left, err
 }
 
-func (p *parser) operand() (node, error) {
+func (p *parser) operand() (Node, error) {
 	t := p.tok
 	if t.is("/") { // before its inside is read as tokens
 		return p.regex(t)
@@ -136,9 +120,10 @@ func (p *parser) operand() (node, error) {
 	return p.prefix(t)
 }
 
-func tooDeep(src string, at int) *Error {
+// TooDeep is the error for an expression that is nested too deeply at a place.
+func TooDeep(src string, at int) *Error {
 	return &Error{
-		Code: CodeTooDeep, Pos: position(src, at), cause: ErrLimit,
+		Code: CodeTooDeep, Pos: Position(src, at), Cause: ErrLimit,
 		Message: "the expression is nested too deeply",
 	}
 }
