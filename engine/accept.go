@@ -14,10 +14,10 @@ import (
 // could not be asked.
 func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Accepted, error) {
 	got, err := verify.Asked{
-		Nodes: a.nodes(), Store: a.Store, Thread: a.pos.thread, Workflow: a.pos.workflow, Head: a.locked.head,
+		Nodes: a.Nodes(), Store: a.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
 		Role: a.task.role, Prompt: a.task.prompt, PromptHash: a.task.promptHash, LimitBase: a.task.limitBase, Cwd: a.task.cwd,
 		RanIn: a.record.Cwd, StartedAt: a.record.StartedAt, Now: a.nowMs(),
-		Place: func(role, location string) (string, error) { return a.Workplace(ctx, role, a.pos.dir(), location) },
+		Place: func(role, location string) (string, error) { return a.Workplace(ctx, role, a.pos.Dir(), location) },
 	}.Check(ctx, result)
 	if err != nil {
 		return got, err

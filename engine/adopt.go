@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -49,8 +50,8 @@ func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
 	if h == a.locked.head {
 		return true
 	}
-	s, err := cas.Read[protocol.Step](ctx, a.nodes(), h)
-	return err == nil && s.Start == a.pos.thread.StartHash && s.Index < a.pos.thread.Len()
+	s, err := cas.Read[protocol.Step](ctx, a.Nodes(), h)
+	return err == nil && s.Start == a.pos.Thread.StartHash && s.Index < a.pos.Thread.Len()
 }
 
 // adopt takes a result that names a step.
@@ -126,7 +127,7 @@ func (a *attempt) nothingLeft(last rundir.Record) error {
 // answeredOtherwise refuses to throw away a finished step that is the answer to
 // something else than what is asked now.
 func (a *attempt) answeredOtherwise(ctx context.Context, last rundir.Record, h protocol.Hash) error {
-	if _, err := a.nodes().Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
+	if _, err := a.Nodes().Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
 		return nil // there is no such step: nothing is thrown away
 	}
 	return a.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
@@ -141,13 +142,13 @@ func (a *attempt) anew(err *protocol.Error) error {
 // adoptAsked adopts the result of an interrupted resume or poke. The moderator
 // cannot ask for that step again, because it does not know the person's words,
 // so what the record says was asked for counts.
-func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
+func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
 	var none protocol.StepOutput
 	if last.Damaged {
 		return none, false, nil
 	}
 	if last.Replaces {
-		before, err := e.beforeHead(ctx, pos)
+		before, err := e.BeforeHead(ctx, pos)
 		if err != nil {
 			return none, false, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -47,8 +48,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // what stays is in the step already
 	}
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
-	if a.locked.facts.ParkedUntil > notParked {
-		if err := a.setParked(ctx, a.locked, notParked); err != nil {
+	if a.locked.facts.ParkedUntil > status.NotParked {
+		if err := a.setParked(ctx, a.locked, status.NotParked); err != nil {
 			a.warn("the thread still counts as parked: " + err.Error())
 		}
 	}
@@ -145,33 +146,33 @@ func (a *attempt) reopen(ctx context.Context) error {
 // end. A head without a way on is no error of the step that led there: the
 // output says what is wrong.
 func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
-	pos, err := e.position(ctx, h.id, h.head)
+	pos, err := e.Position(ctx, h.id, h.head)
 	if err != nil {
-		return damaged(pos, h.head, err), nil
+		return pos.Damaged(h.head, err), nil
 	}
-	if pos.problem == nil && pos.next.Kind == moderator.End {
+	if pos.Problem == nil && pos.Next.Kind == moderator.End {
 		return e.archive(ctx, h, pos)
 	}
-	return pos.output(), nil
+	return pos.Output(), nil
 }
 
 // archive ends a thread that has reached $END.
-func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *position) (protocol.StepOutput, error) {
-	out := pos.output()
+func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Position) (protocol.StepOutput, error) {
+	out := pos.Output()
 	ended := heads.Ended{
-		Thread: h.id, Workflow: pos.thread.Start.Workflow, Head: h.head,
+		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head,
 		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
 	}
 	if err := e.Heads.Archive(ctx, ended); err != nil {
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended
-	if bye := (Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.workflow.Name}); h.inStep {
+	if bye := (Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.Workflow.Name}); h.inStep {
 		h.farewell = &bye
 	} else {
 		e.tell(bye)
 	}
 	out.Done = true
-	e.leaveTree(ctx, h.id, h.workspace, pos.thread.Start, pos.thread.Last)
+	e.leaveTree(ctx, h.id, h.workspace, pos.Thread.Start, pos.Thread.Last)
 	return out, nil
 }

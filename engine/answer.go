@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -58,14 +59,14 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 	case given.At != "" && given.At != h.head:
 		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", h.id, h.head, given.At),
 			"uwf thread show "+h.id)
-	case pos.problem != nil:
-		return none, pos.explain()
-	case pos.form == nil:
-		return none, pos.asksNoForm()
+	case pos.Problem != nil:
+		return none, pos.Explain()
+	case pos.Form == nil:
+		return none, asksNoForm(pos)
 	}
 	out, adopted, err := e.answeredBefore(ctx, h, pos, last, o)
 	if err == nil && adopted {
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.next.Role), "uwf thread show "+h.id)
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.Next.Role), "uwf thread show "+h.id)
 	}
 	if err != nil {
 		return out, err
@@ -78,27 +79,27 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 }
 
 // asksNoForm says what a thread waits for instead.
-func (p *position) asksNoForm() error {
-	switch p.next.Kind {
+func asksNoForm(p *status.Position) error {
+	switch p.Next.Kind {
 	case moderator.Suspend:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks for words, not for data", p.id), "uwf thread resume "+p.id+" -p '<answer>'")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks for words, not for data", p.ID), "uwf thread resume "+p.ID+" -p '<answer>'")
 	case moderator.End:
-		return fault.New(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.id)
+		return fault.New(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.ID)
 	}
-	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.id, p.next.Role), "uwf thread step "+p.id)
+	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.ID, p.Next.Role), "uwf thread step "+p.ID)
 }
 
 // personAttempt is the attempt at the step of the role that a person plays.
-func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *position, o StepOptions) (*attempt, error) {
-	if err := runnable(pos.workflow); err != nil {
+func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *status.Position, o StepOptions) (*attempt, error) {
+	if err := runnable(pos.Workflow); err != nil {
 		return nil, err
 	}
-	t, err := e.task(ctx, pos, pos.next)
+	t, err := e.task(ctx, pos, pos.Next)
 	if err != nil {
 		return nil, err
 	}
-	if pos.next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
-		t.cwd = pos.state.Last.Location
+	if pos.Next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
+		t.cwd = pos.State.Last.Location
 	}
 	a := e.newAttempt(h, pos, t)
 	a.more = o.more
@@ -108,9 +109,9 @@ func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *positi
 
 // answeredBefore takes over an answer whose step was made, but whose engine was killed
 // before the head had moved. If there is none, it says where the thread stands.
-func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
-	if _, finished := e.runDir(h.id).Finished(); o.Fresh || !finished || !last.Unfinished(h.head) {
-		return pos.output(), false, nil
+func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
+	if _, finished := e.RunDir(h.id).Finished(); o.Fresh || !finished || !last.Unfinished(h.head) {
+		return pos.Output(), false, nil
 	}
 	a, err := e.personAttempt(ctx, h, pos, o)
 	if err != nil {
@@ -118,7 +119,7 @@ func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *posit
 	}
 	out, adopted, err := a.takeOver(ctx, last)
 	if err == nil && !adopted {
-		out = pos.output()
+		out = pos.Output()
 	}
 	return out, adopted, err
 }
@@ -126,7 +127,7 @@ func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *posit
 // takeAnswer makes the step of an answer, if it fits.
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
 	b := a.batch()
-	set := a.secrets()
+	set := a.Secrets()
 	output, text, err := a.fitting(ctx, b, hideValue(set, given.Value))
 	if err != nil {
 		return out, err

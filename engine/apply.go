@@ -277,7 +277,7 @@ func (a *application) title(ctx context.Context, h *lockedThread) (string, error
 		title = *facts.Title
 	}
 	if title == "" {
-		t, err := thread.Open(ctx, a.nodes(), h.head)
+		t, err := thread.Open(ctx, a.Nodes(), h.head)
 		if err != nil {
 			return "", err
 		}

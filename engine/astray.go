@@ -25,7 +25,7 @@ func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 		if !threadid.Near(id, h.id) || e.known(ctx, id) {
 			continue
 		}
-		dir := e.runDir(id)
+		dir := e.RunDir(id)
 		if last := dir.Read(); last.Damaged || !last.Unfinished(h.head) {
 			continue
 		}

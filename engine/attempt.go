@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
@@ -23,7 +24,7 @@ import (
 type attempt struct {
 	*Engine
 	locked *lockedThread
-	pos    *position
+	pos    *status.Position
 	task   task
 	cmd    casting.Command
 	dir    rundir.Dir
@@ -40,8 +41,8 @@ type attempt struct {
 
 // attempt lets an agent make the step, unless an interrupted run of the same task
 // has made it already.
-func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t task, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
-	if err := runnable(pos.workflow); err != nil {
+func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Position, t task, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
+	if err := runnable(pos.Workflow); err != nil {
 		return protocol.StepOutput{}, err
 	}
 	a := e.newAttempt(h, pos, t)
@@ -52,7 +53,7 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t 
 		}
 	}
 	var err error
-	if a.cmd, err = a.Casting().Player(ctx, o.Wish(), a.pos.workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.Casting().Player(ctx, o.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
 		if last.Unfinished(h.head) || last.Missing { // it may have left a result
 			return protocol.StepOutput{}, err
 		}
@@ -63,14 +64,14 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *position, t 
 			return protocol.StepOutput{}, a.unable(err)
 		}
 	}
-	if _, err := e.Casting().Unpriced(ctx, pos.state.Limits, a.cmd, pos.workflow.Name, t.role); err != nil {
+	if _, err := e.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
 		return protocol.StepOutput{}, a.unable(err)
 	}
 	return a.play(ctx, o)
 }
 
-func (e *Engine) newAttempt(h *lockedThread, pos *position, t task) *attempt {
-	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.runDir(h.id)}
+func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *attempt {
+	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id)}
 }
 
 // run lets the agent work at the place of the step, with its files kept.
@@ -186,7 +187,7 @@ func (a *attempt) tidy() {
 
 func (a *attempt) newRecord() rundir.Record {
 	return rundir.Record{
-		Thread: a.locked.id, Workflow: a.pos.thread.Start.Workflow, Head: a.locked.head,
+		Thread: a.locked.id, Workflow: a.pos.Thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
 		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
@@ -263,7 +264,7 @@ func (a *attempt) unable(err error) error {
 func (a *attempt) failed(status rundir.Status, err error) error {
 	c := a.hidden(fault.Of(err))
 	a.record.Status = status
-	a.record.Error = &rundir.Error{Code: c.Code, Message: a.secrets().Hide(c.Message)}
+	a.record.Error = &rundir.Error{Code: c.Code, Message: a.Secrets().Hide(c.Message)}
 	_ = a.dir.Write(a.record)
 	return c
 }
@@ -271,7 +272,7 @@ func (a *attempt) failed(status rundir.Status, err error) error {
 // started and ended tell the progress, if anyone listens.
 func (a *attempt) started(agent string, adopted bool) {
 	a.info = StepInfo{
-		Thread: a.locked.id, Number: a.pos.thread.Len() + 1, Role: a.task.role,
+		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role,
 		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Path: a.path, Label: a.label,
 	}
 	begun := a.event(EventStepStarted)

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -70,12 +71,12 @@ func (e *Engine) TellForsaken(ctx context.Context) {
 func (e *Engine) tellForsaken(ctx context.Context, id string) bool {
 	at, err := e.Show(ctx, id)
 	switch {
-	case errors.Is(err, heads.ErrNoThread) || checkID(id) != nil:
+	case errors.Is(err, heads.ErrNoThread) || status.CheckID(id) != nil:
 		return true
-	case err != nil || e.locks().Held(ctx, id) || e.isWorkedOn(ctx, at):
+	case err != nil || e.Locker().Held(ctx, id) || e.isWorkedOn(ctx, at):
 		return false
 	}
-	event := RestOf(at)
+	event := status.RestOf(at)
 	if event == "" && e.wasForsaken(at) {
 		event = protocol.NoticeFailed
 		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", forsaken(at)))
@@ -112,7 +113,7 @@ func (e *Engine) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 
 // wasForsaken reports whether something was begun and not brought to its end.
 func (e *Engine) wasForsaken(at protocol.StepOutput) bool {
-	record := e.runDir(at.Thread).Read()
+	record := e.RunDir(at.Thread).Read()
 	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // WorkerLog is the file in which a thread's background worker says what it does.
-func (e *Engine) WorkerLog(thread string) string { return e.runDir(thread).File(runfiles.LogFile) }
+func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(runfiles.LogFile) }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
 // an agent has begun, that there was nothing to begin, or why it could not.
@@ -53,7 +53,7 @@ func (e *Engine) Background(ctx context.Context, thread string, w Work, args []s
 
 func (e *Engine) background(ctx context.Context, id string, w Work, args []string) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
-	if _, ok := e.locks().(locker.Files); !ok {
+	if _, ok := e.Locker().(locker.Files); !ok {
 		return none, errNotInherited()
 	}
 	if e.Env.Exe == "" {
@@ -65,7 +65,7 @@ func (e *Engine) background(ctx context.Context, id string, w Work, args []strin
 	}
 	// Our copy only: the file is the worker's from now on.
 	defer func() { _ = h.lock.Unlock() }()
-	dir := e.runDir(id)
+	dir := e.RunDir(id)
 	job, err := json.Marshal(w)
 	if err != nil {
 		return none, fmt.Errorf("prepare a worker: %w", err)

@@ -9,92 +9,9 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 )
-
-// What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
-// config, or a person for one thread; people grant more. What it has cost is the sum
-// over its chain, with failed tries, replaced steps, and without what a fork has taken
-// over. No sum ever begins anew.
-
-// facts is what is known of a thread besides its chain.
-func (e *Engine) facts(ctx context.Context, id string) (heads.Facts, error) {
-	if e.factsOf != nil {
-		if facts, known := e.factsOf(id); known {
-			return facts, nil
-		}
-	}
-	return e.Heads.Facts(ctx, id)
-}
-
-// knowing returns an engine that takes the facts of a thread from who holds it.
-func (e *Engine) knowing(h *lockedThread) *Engine {
-	with := *e
-	with.factsOf = func(thread string) (heads.Facts, bool) { return h.facts, thread == h.id }
-	return &with
-}
-
-// spent is what a thread has cost by itself, up to its head.
-func (e *Engine) spent(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
-	sum, err := e.sumUp(ctx, id, head)
-	if err != nil {
-		return moderator.Spent{}, err
-	}
-	all := budget.SpentOf(sum)
-	if facts.Fork != nil {
-		before, err := e.before(ctx, id, facts.Fork.Step)
-		if err != nil {
-			return moderator.Spent{}, err
-		}
-		all = budget.Less(all, budget.SpentOf(before))
-	}
-	if own := facts.Limits; own != nil {
-		if r := own.Replaced; r.Totals != nil {
-			all = budget.Plus(all, budget.SpentOf(budget.Sums{Totals: *r.Totals, Unpriced: r.Unpriced, Uncounted: r.Uncounted, Blind: r.Blind}))
-		}
-		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted, Blind: own.More.Blind})
-	}
-	return all, nil
-}
-
-// budget is what the run may still cost, by its own limits and by those of the threads
-// whose part it plays.
-func (p *position) budget() protocol.Budget {
-	var b protocol.Budget
-	for _, held := range append([]bound{{limits: p.state.Limits, spent: p.state.Spent}}, p.bounds...) {
-		l, spent := held.limits, held.spent
-		if l.MaxCostUSD > 0 {
-			b.CostUSD = budget.Least(b.CostUSD, protocol.RoundUSD(max(0, l.MaxCostUSD-spent.CostUSD)))
-		}
-		if l.MaxTokens > 0 {
-			b.Tokens = budget.Least(b.Tokens, max(0, l.MaxTokens-spent.Tokens))
-		}
-		if l.MaxTimeMs > 0 {
-			b.TimeMs = budget.Least(b.TimeMs, max(0, l.MaxTimeMs-spent.TimeMs))
-		}
-	}
-	return b
-}
-
-// withinBudget refuses to begin what a person asks for although the run has cost what
-// it may.
-func (p *position) withinBudget(role string) error {
-	reason, over := moderator.OverBudget(p.state, role)
-	if !over {
-		return nil
-	}
-	return fault.Hinted(fault.New(protocol.CodeBudget, "thread %s: %s", p.id, reason), p.moreHints()...)
-}
-
-// moreHints say how to grant more, to the thread whose limit is reached.
-func (p *position) moreHints() []string {
-	if p.heldBy != nil {
-		return budget.MoreHints(p.heldBy.thread, p.heldBy.limits)
-	}
-	return budget.MoreHints(p.id, p.state.Limits)
-}
 
 // More is what a person grants a run beyond its limits.
 type More = budget.More
@@ -117,16 +34,16 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	own := h.ownLimits()
 	budget.Set(&own, l)
 	h.facts.Limits = &own
-	pos, err := e.knowing(h).position(ctx, h.id, h.head)
+	pos, err := e.Knowing(h.id, &h.facts).Position(ctx, h.id, h.head)
 	if err == nil {
-		err = pos.problem
+		err = pos.Problem
 	}
 	if err != nil {
 		return nil, fault.Of(err)
 	}
 	var lines []string
 	if m.Asked() {
-		if lines, err = budget.Grant(&own, pos.id, pos.state, pos.used.outcome, m); err != nil {
+		if lines, err = budget.Grant(&own, pos.ID, pos.State, pos.UsedUp, m); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +69,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	if r.Last == a.locked.head {
 		return nil
 	}
-	old, err := cas.Read[protocol.Step](ctx, a.nodes(), a.locked.head)
+	old, err := cas.Read[protocol.Step](ctx, a.Nodes(), a.locked.head)
 	if err != nil {
 		return err
 	}
@@ -171,7 +88,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 
 // unknownCost says, once a step is made, that a limit cannot count it.
 func (a *attempt) unknownCost(s protocol.Step) {
-	l := a.pos.state.Limits
+	l := a.pos.State.Limits
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
@@ -185,14 +102,10 @@ func (a *attempt) unknownCost(s protocol.Step) {
 // CheckBudget returns why a run of a workflow could not be held to its limits, if it
 // could not: l are those that are said for this run alone. Errors are *protocol.Error.
 func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protocol.Limits, o StepOptions) error {
-	e = e.configOnce()
-	inForce, err := e.limitsOf(ctx, w)
-	if err != nil {
-		return fault.Of(err)
-	}
-	inForce = budget.With(inForce, budget.Said(l))
-	if inForce.MaxCostUSD == 0 {
-		return nil
+	e = e.reading(e.ConfigOnce())
+	inForce, err := e.Limits(ctx, w, l)
+	if err != nil || inForce.MaxCostUSD == 0 {
+		return err
 	}
 	for _, role := range flow.Roles(w) {
 		if w.Roles[role].Player() != protocol.PlayedByAgent {
@@ -211,20 +124,4 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 		}
 	}
 	return nil
-}
-
-// Spending is what a thread may cost and has cost; no limit of cost, no sums.
-func (e *Engine) Spending(ctx context.Context, thread string) (protocol.Limits, moderator.Spent, error) {
-	head, err := e.Head(ctx, thread)
-	if err != nil {
-		return protocol.Limits{}, moderator.Spent{}, err
-	}
-	p, err := e.position(ctx, thread, head)
-	if err == nil && p.problem != nil {
-		err = p.problem
-	}
-	if err != nil {
-		return protocol.Limits{}, moderator.Spent{}, fault.Of(err)
-	}
-	return p.state.Limits, p.state.Spent, nil
 }

@@ -64,7 +64,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 
 	// What is lost beside the chain is summed up anew.
-	require.NoError(t, os.Remove(w.runDir(id).File(runfiles.TotalsFile)))
+	require.NoError(t, os.Remove(w.RunDir(id).File(runfiles.TotalsFile)))
 	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)
 	require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9)
 
@@ -152,7 +152,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.Zero(t, w.spent(fork))
 	w.mustStep(fork, StepOptions{})
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
-	require.NoError(t, os.RemoveAll(w.runDir(fork).Path))
+	require.NoError(t, os.RemoveAll(w.RunDir(fork).Path))
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
 	require.Contains(t, w.untilEnd(fork).Error.Message, "the run has cost $1.20 of at most $1.00")
 	require.Equal(t, 6, w.agentRuns())
@@ -217,7 +217,7 @@ func TestBudgetsHoldUnderKills(t *testing.T) {
 		id := w.start()
 		w.mustStep(id, StepOptions{})
 		killed := w.killedAtChange(n, w.engineProcess(id, "!cost:again/0.4/10"))
-		w.eventually("the agent has ended", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
 		out := w.untilEnd(id)
 		require.Equal(t, protocol.StatusSuspended, out.Status, "killed at change %d", n)
 		require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9, "killed at change %d", n)

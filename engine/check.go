@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
@@ -16,7 +15,7 @@ import (
 // symbolic links. What only the agent can judge,
 // such as its model, is left to it. Errors are *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
-	e = e.configOnce()
+	e = e.reading(e.ConfigOnce())
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
 	if err != nil {
 		return wrongNode(start.Workflow, "workflow", err)
@@ -36,16 +35,6 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	}
 	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)
 	return err
-}
-
-// Limits are those that a thread of a workflow begins with, own those that are said for
-// it alone. Zero is no limit. Errors are *protocol.Error.
-func (e *Engine) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
-	l, err := e.limitsOf(ctx, w)
-	if err != nil {
-		return l, fault.Of(err)
-	}
-	return budget.With(l, budget.Said(own)), nil
 }
 
 // Casting finds who plays a role of a thread.

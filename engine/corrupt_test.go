@@ -98,7 +98,7 @@ func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
 	w.open("go")
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
-	result, finished := w.runDir(id).Finished()
+	result, finished := w.RunDir(id).Finished()
 	require.True(t, finished)
 	step := w.readStep(result.StepHash)
 	require.NoError(t, os.Chmod(w.nodeFile(step.Output), 0o600))

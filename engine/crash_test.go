@@ -43,7 +43,7 @@ func (w *world) killedAt(id, script string, action ...string) {
 	require.NoError(w.t, cmd.Start())
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
-		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.runDir(id).Read().Pid != 0
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.RunDir(id).Read().Pid != 0
 	})
 	require.NoError(w.t, cmd.Process.Kill())
 	_ = cmd.Wait()
@@ -158,7 +158,7 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!hang:")
-	require.NoError(t, syscall.Kill(w.runDir(id).Read().Pid, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(w.RunDir(id).Read().Pid, syscall.SIGKILL))
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
@@ -173,7 +173,7 @@ func TestInterruptedLieIsToldOnce(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!gate:ready@go")
-	dir := w.runDir(id)
+	dir := w.RunDir(id)
 	require.NoError(t, syscall.Kill(dir.Read().Pid, syscall.SIGKILL))
 	w.eventually("the agent is gone", func() bool { return !dir.Alive(dir.Read()) })
 	require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), []byte(w.workflow+"\n"), 0o600))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -20,9 +22,6 @@ import (
 type driven struct {
 	places chan struct{} // one for each thread that is at work; who waits for children has none
 	mu     sync.Mutex    // of what is told
-
-	spentMu sync.Mutex
-	spent   map[string]spending // by child: see [Engine.spentBy]
 }
 
 // driving returns an engine for a run of a thread with all its children.
@@ -34,8 +33,8 @@ func (e *Engine) driving(w Work) *Engine {
 	if n <= 0 {
 		n = 2 * runtime.NumCPU()
 	}
-	with := *e
-	with.driven = &driven{places: make(chan struct{}, n), spent: map[string]spending{}}
+	with := e.reading(e.RememberingCosts())
+	with.driven = &driven{places: make(chan struct{}, n)}
 	return with.speakingInTurn()
 }
 
@@ -74,16 +73,16 @@ func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w W
 		return nil, false, nil
 	}
 	pos, err := e.standing(ctx, thread)
-	if err != nil || pos.problem != nil || pos.next.Kind != moderator.Fan || pos.output().Status != protocol.StatusSuspended {
+	if err != nil || pos.Problem != nil || pos.Next.Kind != moderator.Fan || pos.Output().Status != protocol.StatusSuspended {
 		return nil, false, nil // whoever makes the step says what is wrong
 	}
-	if w.Answer != nil && w.Answer.At != "" && w.Answer.At != pos.thread.Head {
+	if w.Answer != nil && w.Answer.At != "" && w.Answer.At != pos.Thread.Head {
 		return nil, false, nil
 	}
 	if h != nil {
 		defer func() { h.release() }()
 	}
-	k := pos.kids[pos.kids.Suspended()]
+	k := pos.Kids[pos.Kids.Suspended()]
 	if w.Answer != nil {
 		answer := *w.Answer
 		answer.At = k.Head
@@ -134,7 +133,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 				if first && e.path == "" || !isBusy(err) {
 					return nil, fault.Of(err)
 				}
-				if _, err := e.waitItself(ctx, thread); err != nil {
+				if _, err := e.WaitItself(ctx, thread); err != nil {
 					return nil, err
 				}
 				continue
@@ -158,7 +157,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		}
 		// The agent of a driver that was killed is still at work: what it does is taken
 		// over.
-		if _, err := e.waitItself(ctx, thread); err != nil {
+		if _, err := e.WaitItself(ctx, thread); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +179,7 @@ func (e *Engine) leavePlace() { <-e.driven.places }
 // driveKids works on all children of a thread that are not at their end, each until it
 // is, or until a person is needed, or it fails. Those that fail do not keep the others.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
-	dir := e.runDir(thread)
+	dir := e.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
 		return err
 	}
@@ -191,12 +190,12 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	of := e.tellKids(pos)
 	next := make(chan children.Kid)
 	most := cap(e.driven.places)
-	if p := pos.workflow.Roles[pos.next.Role].Parallel; p > 0 {
+	if p := pos.Workflow.Roles[pos.Next.Role].Parallel; p > 0 {
 		most = p
 	}
 	var workers sync.WaitGroup
-	failures, mu := children.Failures{Place: pos.place(), Of: len(pos.kids)}, sync.Mutex{}
-	for range min(most, len(pos.kids)) {
+	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
+	for range min(most, len(pos.Kids)) {
 		workers.Go(func() {
 			for k := range next {
 				if dir.HeldBack() { // since it was handed over
@@ -213,7 +212,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 		})
 	}
 	stopped := false
-	for _, k := range pos.kids {
+	for _, k := range pos.Kids {
 		if k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == "" {
 			continue
 		}
@@ -237,10 +236,10 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 }
 
 // tellKids says where the children of a position stand, and returns what they belong to.
-func (e *Engine) tellKids(pos *position) StepInfo {
-	of := StepInfo{Thread: pos.id, Path: e.path, Label: e.label, Number: pos.thread.Len() + 1, Role: pos.next.Role, Started: e.Env.Now()}
-	if e.Progress != nil && len(pos.kids) > 0 {
-		e.Progress.Children(of, pos.output().Children)
+func (e *Engine) tellKids(pos *status.Position) StepInfo {
+	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role, Started: e.Env.Now()}
+	if e.Progress != nil && len(pos.Kids) > 0 {
+		e.Progress.Children(of, pos.Output().Children)
 	}
 	return of
 }
@@ -253,7 +252,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 	at := k.Output()
 	at.Status = protocol.StatusFailed
 	if err == nil {
-		if _, ended, lookErr := e.lookup(ctx, k.ID); lookErr == nil && ended != nil {
+		if _, ended, lookErr := e.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
 			at.Status = ended.Status
 		} else if out, lookErr := e.Show(ctx, k.ID); lookErr == nil {
 			at.Status = out.Status
@@ -263,14 +262,14 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 }
 
 // standing is the position of a thread that has children.
-func (e *Engine) standing(ctx context.Context, thread string) (*position, error) {
-	head, _, err := e.lookup(ctx, thread)
+func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
+	head, _, err := e.Lookup(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
-	pos, err := e.position(ctx, thread, head)
-	if err == nil && pos.next.Kind != moderator.Fan {
-		pos.kids = nil // somebody else has joined them meanwhile
+	pos, err := e.Position(ctx, thread, head)
+	if err == nil && pos.Next.Kind != moderator.Fan {
+		pos.Kids = nil // somebody else has joined them meanwhile
 	}
 	return pos, err
 }
@@ -285,13 +284,13 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	}
 	// Somebody may have brought it to its end meanwhile, or be about to.
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
-		_, _ = e.waitItself(ctx, k.ID)
+		_, _ = e.WaitItself(ctx, k.ID)
 	}
 	for end := e.Env.Now().Add(e.grace() + settle); ; {
-		if _, ended, lookErr := e.lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
+		if _, ended, lookErr := e.Lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
 			return nil
 		}
-		if !e.runDir(k.ID).EndRequested() || e.Env.Now().After(end) || pause(ctx, minWait) != nil {
+		if !e.RunDir(k.ID).EndRequested() || e.Env.Now().After(end) || retry.Pause(ctx, retry.MinWait) != nil {
 			return err
 		}
 	}

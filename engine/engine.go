@@ -6,7 +6,7 @@
 // A step, file by file:
 //
 //   - lock.go: one process at a time steps a thread;
-//   - position.go, limits.go, package budget: where the thread stands and who is next;
+//   - package status: where the thread stands, who is next, and what it has cost;
 //   - package rundir: run.json, the record of the try in flight or the last one;
 //   - foreign.go: a thread from elsewhere, and where it may work here;
 //   - files.go, package workspace: the files that are kept with a step;
@@ -19,10 +19,8 @@
 //   - work.go: several steps under one lock of the thread;
 //   - children.go, fan.go, drive.go, package children: threads that play a role together.
 //
-// Around it: start.go and fork.go make threads, show.go and overview.go tell how
-// they stand, totals.go what they have cost, wait.go and stop.go deal with steps
-// in flight, background.go and worker.go hand a thread to a process that nobody
-// waits for. [Open] puts an engine together for a program, package catalog finds
+// Around it: start.go and fork.go make threads, stop.go ends steps in flight,
+// background.go and worker.go hand a thread to a process that nobody waits for. [Open] puts an engine together for a program, package catalog finds
 // workflows, and package view is what there is to show.
 //
 // The module is v0: names may change with a minor version. docs/embedding.md is how to
@@ -31,45 +29,28 @@ package engine
 
 import (
 	"context"
-	"path/filepath"
-	"sync"
 	"time"
 
-	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/home"
 )
 
 // Engine steps threads. Build it as a literal; Progress and Grace may be left out.
 type Engine struct {
-	Env   env.Env  // with .env
+	// Reader tells where threads stand. If it is ReadOnly, nothing is written and no lock
+	// is taken: what would change something fails.
+	status.Reader
 	Given []string // the environment without .env; nil: the same
-	Dirs  home.Dirs
-	FS    durable.FS
-	Store cas.Store
-	Heads heads.Heads
-	Locks Locker // of threads; nil: files of the home
 	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
 	Run Runner
-	// ReadOnly: nothing is written and no lock is taken. What would change
-	// something fails.
-	ReadOnly bool
 	// Project is the path of the project's config that Config puts beneath the user's; "": none.
 	Project string
-	// Config loads config.yaml when it is first needed: a step with --agent and
-	// commands that only read work without one.
-	Config func(ctx context.Context) (protocol.Config, error)
 	// Loaded is told of each time that the config was read, with the path of the project's.
 	Loaded   func(project string, err error)
-	Progress Progress     // nil: silent
-	Warn     func(string) // told what a person should know, though the step goes on; nil: nobody is told
-	Events   func(Event)  // told what is done to threads; nil: nobody keeps a diary
+	Progress Progress    // nil: silent
+	Events   func(Event) // told what is done to threads; nil: nobody keeps a diary
 	// Rested is told when a thread has come to rest by work of this engine: with what of
 	// protocol.NoticeWaiting and its like, and where it stands; nil: nobody is.
 	Rested func(event string, at protocol.StepOutput)
@@ -83,20 +64,12 @@ type Engine struct {
 
 	// began is told when an agent has been started; nil: nobody asks.
 	began func()
-	// workflows remembers what was read; nil: nothing is.
-	workflows map[protocol.Hash]protocol.Workflow
-	// factsOf is what is known of threads besides their chains; nil: Heads is asked.
-	factsOf func(thread string) (heads.Facts, bool)
-	// bounds remembers, by parent, what holds its children; nil: nothing is.
-	bounds map[string][]bound
 	// driven is the run that this engine works for, with all children; nil: none.
 	driven *driven
 	// path leads from the driven thread to the child that is at work; "": it is itself.
 	path, label string // see [StepInfo]
 	// load reads the config, with that of a project beneath it; nil: Config is all there is.
 	load func(ctx context.Context, project string) (protocol.Config, error)
-	// recall reads the nodes of one step; nil: the store.
-	recall cas.Reader
 }
 
 // Runner runs an agent to its end, as [agentproc.Run] does.
@@ -152,44 +125,11 @@ type StepOptions struct {
 	toEnd bool // and all that come after it
 }
 
-// configOnce returns an engine that reads config.yaml at most once: one
-// operation sees one config, and pays for it once.
-func (e *Engine) configOnce() *Engine {
-	var (
-		with = *e
-		once sync.Once
-		c    protocol.Config
-		err  error
-	)
-	with.Config = func(ctx context.Context) (protocol.Config, error) {
-		once.Do(func() { c, err = e.Config(ctx) })
-		return c, err
-	}
-	return &with
-}
-
-// remembering returns an engine that reads each workflow once. It is for one
-// goroutine.
-func (e *Engine) remembering() *Engine {
+// reading returns an engine with another reader.
+func (e *Engine) reading(r *status.Reader) *Engine {
 	with := *e
-	with.workflows = map[protocol.Hash]protocol.Workflow{}
+	with.Reader = *r
 	return &with
-}
-
-// recalling returns an engine that reads the nodes which several parts of it need once.
-// It is for one step.
-func (e *Engine) recalling() *Engine {
-	with := *e
-	with.recall = cas.Recalling(e.Store)
-	return &with
-}
-
-// nodes is what reads them.
-func (e *Engine) nodes() cas.Reader {
-	if e.recall == nil {
-		return e.Store
-	}
-	return e.recall
 }
 
 // mayWrite is an error if the engine is for reading.
@@ -214,7 +154,3 @@ func (e *Engine) warn(text string) {
 }
 
 func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }
-
-func (e *Engine) runDir(id string) rundir.Dir {
-	return rundir.Dir{Path: e.Dirs.Run(id), Aside: filepath.Join(e.Dirs.Home, "quarantine"), FS: e.FS, Warn: e.warn}
-}

@@ -46,7 +46,7 @@ func (a *attempt) event(name EventName) Event {
 		agent = strings.TrimSuffix(filepath.Base(a.cmd.Argv[0]), ".exe")
 	}
 	return Event{
-		Name: name, Thread: a.locked.id, Workflow: a.pos.workflow.Name, Role: a.task.role, Agent: agent,
+		Name: name, Thread: a.locked.id, Workflow: a.pos.Workflow.Name, Role: a.task.role, Agent: agent,
 		Took: a.Env.Now().Sub(a.info.Started),
 	}
 }

@@ -15,10 +15,10 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	dir := e.runDir(thread)
+	dir := e.RunDir(thread)
 	if r := dir.Read(); e.agentAlive(ctx, h, dir, r) {
 		h.release()
-		return nil, fault.Of(e.agentRuns(thread, r))
+		return nil, fault.Of(e.Outlived(thread, r))
 	}
 	return h.release, nil
 }

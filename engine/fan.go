@@ -10,12 +10,12 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -24,33 +24,33 @@ import (
 // fan is one step of a thread whose next role has children: it starts those that do
 // not exist yet, or joins their results once all have ended. Else there is nothing to
 // do for the thread itself.
-func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
-	if pos.kids.Unstarted() {
+func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
+	if pos.Kids.Unstarted() {
 		if err := e.startKids(ctx, h, pos); err != nil {
 			return protocol.StepOutput{}, err
 		}
 		var err error
-		if pos.kids, err = e.kids(ctx, pos); err != nil {
+		if pos.Kids, err = e.Kids(ctx, pos); err != nil {
 			return protocol.StepOutput{}, err
 		}
-		out := pos.output()
-		if out.Status == protocol.StatusIdle && len(pos.kids) > 0 && !pos.kids.AllEnded() {
+		out := pos.Output()
+		if out.Status == protocol.StatusIdle && len(pos.Kids) > 0 && !pos.Kids.AllEnded() {
 			out.Status = protocol.StatusWaiting
 		}
 		return out, nil
 	}
-	if !pos.kids.AllEnded() {
-		return pos.output(), nil
+	if !pos.Kids.AllEnded() {
+		return pos.Output(), nil
 	}
 	return e.join(ctx, h, pos, last, o)
 }
 
 // startKids starts the children that do not exist yet, in one change of the heads.
-func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) error {
-	if err := runnable(pos.workflow); err != nil {
+func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Position) error {
+	if err := runnable(pos.Workflow); err != nil {
 		return err
 	}
-	dir, err := e.Workplace(ctx, pos.next.Role, pos.dir(), pos.next.Location)
+	dir, err := e.Workplace(ctx, pos.Next.Role, pos.Dir(), pos.Next.Location)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 	b := e.batch()
 	var fresh []heads.New
 	var over []heads.Ended
-	for _, k := range pos.kids {
+	for _, k := range pos.Kids {
 		if k.Head != "" {
 			continue
 		}
@@ -80,7 +80,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 			return err
 		}
 		facts := heads.Facts{Workspace: here, Parent: &heads.Parent{
-			Thread: pos.id, Head: h.head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key),
+			Thread: pos.ID, Head: h.head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key),
 		}}
 		if h.facts.Imported != nil { // what is not from here has no child that is
 			inherited := *h.facts.Imported
@@ -88,17 +88,17 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 			facts.Imported = &inherited
 		}
 		at := start.Hash
-		if head := finished[k.Key]; children.SameTask(ctx, e.nodes(), head, start.Value) {
+		if head := finished[k.Key]; children.SameTask(ctx, e.Nodes(), head, start.Value) {
 			at = head
 			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: e.nowMs()})
 		}
 		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.ID, Hash: at}, Facts: facts})
 	}
 	if err := b.Commit(ctx); err != nil {
-		return fmt.Errorf("start the children of role %q: %w", pos.next.Role, err)
+		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
 	}
 	if err := e.Heads.AddAll(ctx, fresh); err != nil {
-		return fmt.Errorf("start the children of role %q: %w", pos.next.Role, err)
+		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
 	}
 	for _, ended := range over { // killed before this, whoever steps such a child finds it at its end
 		if err := e.Heads.Archive(ctx, ended); err != nil {
@@ -111,28 +111,28 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *position) 
 // finished are the heads of children that have answered already what the position
 // asks: those of the thread that it was forked from, and those of the last step if its
 // role is asked once more; but not those that a person has asked for anew.
-func (e *Engine) finished(ctx context.Context, pos *position) (all map[string]protocol.Hash, err error) {
+func (e *Engine) finished(ctx context.Context, pos *status.Position) (all map[string]protocol.Hash, err error) {
 	all = map[string]protocol.Hash{}
 	defer func() {
 		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it anew
-			return pos.facts.Attempts[pos.place().AttemptKey(key)] > 0
+			return pos.Facts.Attempts[pos.Place().AttemptKey(key)] > 0
 		})
 	}()
-	if pos.again {
-		for _, c := range pos.thread.Last.Children {
+	if pos.Again {
+		for _, c := range pos.Thread.Last.Children {
 			if c.Status == protocol.StatusCompleted {
 				all[c.Key] = c.Head
 			}
 		}
 		return all, nil
 	}
-	fork := pos.facts.Fork
-	if fork == nil || fork.Thread == "" || fork.Step != pos.thread.Head {
+	fork := pos.Facts.Fork
+	if fork == nil || fork.Thread == "" || fork.Step != pos.Thread.Head {
 		return all, nil
 	}
 	source := *pos
-	source.id = fork.Thread
-	kids, err := e.kids(ctx, &source)
+	source.ID = fork.Thread
+	kids, err := e.Kids(ctx, &source)
 	for _, k := range kids {
 		if k.Ended != nil && k.Ended.Status == protocol.StatusCompleted {
 			all[k.Key] = k.Ended.Head
@@ -148,15 +148,15 @@ type firstNode struct {
 }
 
 // startOf adds the first node of a child.
-func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k children.Kid, dir string, files *protocol.Workspace) (firstNode, error) {
+func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Kid, dir string, files *protocol.Workspace) (firstNode, error) {
 	var none firstNode
-	w, hash := pos.workflow, k.Workflow
+	w, hash := pos.Workflow, k.Workflow
 	var err error
 	if hash == "" {
 		w = moderator.RoleWorkflow(w, k.Role)
 		hash, err = b.Add(ctx, w)
 	} else {
-		w, err = e.workflow(ctx, hash)
+		w, err = e.Workflow(ctx, hash)
 	}
 	if err != nil {
 		return none, err
@@ -168,13 +168,13 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k chi
 	if err != nil {
 		var bad *protocol.Error
 		if errors.As(err, &bad) {
-			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key, pos.next.Role, bad.Message), Err: err}
+			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key, pos.Next.Role, bad.Message), Err: err}
 		}
 		return none, err
 	}
 	start := protocol.Start{
 		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs, Workspace: files,
-		Child: &protocol.Child{Of: pos.thread.Head, Role: pos.next.Role, Key: k.Key, Attempt: pos.place().Attempt(pos.facts, k.Key)},
+		Child: &protocol.Child{Of: pos.Thread.Head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key)},
 	}
 	h, err := b.Add(ctx, start)
 	return firstNode{h, start}, err
@@ -182,13 +182,13 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *position, k chi
 
 // join makes the step of a role whose children have ended. If what they give together
 // is not what the role's schema asks for, they stay, and it can be tried again.
-func (e *Engine) join(ctx context.Context, h *lockedThread, pos *position, last rundir.Record, o StepOptions) (out protocol.StepOutput, err error) {
-	t, err := e.task(ctx, pos, pos.next)
+func (e *Engine) join(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (out protocol.StepOutput, err error) {
+	t, err := e.task(ctx, pos, pos.Next)
 	if err != nil {
 		return out, err
 	}
-	if pos.lifted {
-		t.limitBase = pos.thread.Len()
+	if pos.Lifted {
+		t.limitBase = pos.Thread.Len()
 	}
 	a := e.newAttempt(h, pos, t)
 	a.more, a.cmd = o.more, casting.Command{Name: protocol.JoinAgent, Written: []string{}}
@@ -215,14 +215,14 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	if err != nil {
 		return none, err
 	}
-	results := make([]moderator.Result, len(a.pos.kids))
-	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.kids))}
+	results := make([]moderator.Result, len(a.pos.Kids))
+	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Kids))}
 	var all protocol.Totals
-	for i, k := range a.pos.kids {
-		if results[i], err = k.Result(ctx, a.nodes()); err != nil {
+	for i, k := range a.pos.Kids {
+		if results[i], err = k.Result(ctx, a.Nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		sum, err := a.sumUp(ctx, k.ID, k.Ended.Head)
+		sum, err := a.SumUp(ctx, k.ID, k.Ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
@@ -287,57 +287,15 @@ func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []
 // joinState is what the children were made from, and so what their results are joined
 // over.
 func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
-	if !a.pos.again {
-		return a.pos.state, nil
+	if !a.pos.Again {
+		return a.pos.State, nil
 	}
-	return a.stateBefore(ctx, a.pos)
+	return a.StateBefore(ctx, a.pos)
 }
 
 func (a *attempt) unjoined(err error) error {
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
 		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
-}
-
-// onceMoreFan is the decision for a role with children that a person lets go on: with
-// more steps than the limit, or, where it has suspended the thread, once more, as it was
-// asked before.
-func (e *Engine) onceMoreFan(ctx context.Context, p *position) (moderator.Decision, error) {
-	switch p.next.Cause {
-	case moderator.ByLimit:
-		p.lifted = true
-		return moderator.Route(ctx, p.state)
-	case moderator.ByTarget, moderator.ByOutput:
-		state, err := e.stateBefore(ctx, p)
-		if err != nil {
-			return p.next, err
-		}
-		d, err := moderator.Route(ctx, state)
-		if err != nil || d.Kind != moderator.Fan {
-			return p.next, err
-		}
-		p.again = true
-		return d, nil
-	}
-	return p.next, nil
-}
-
-// stateBefore is the state that the thread's last step was made from. If that was asked
-// once more, it is the one in which it was asked for the first time.
-func (e *Engine) stateBefore(ctx context.Context, p *position) (moderator.State, error) {
-	for at := p.previous(); ; {
-		t, err := thread.Open(ctx, e.nodes(), at)
-		if err != nil {
-			return moderator.State{}, err
-		}
-		s, err := e.state(ctx, p.workflow, t, &history{thread: t})
-		if err != nil || t.Last == nil || t.Last.Prev == nil || t.Last.Role != p.thread.Last.Role || len(t.Last.Children) == 0 {
-			return s, err
-		}
-		if d, err := moderator.Route(ctx, s); err == nil && d.Kind == moderator.Fan {
-			return s, nil
-		}
-		at = *t.Last.Prev
-	}
 }
 
 // Again lets children of the role that is next be played anew, all or one of them, and
@@ -354,21 +312,21 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 	if err := e.settle(ctx, h, Work{}); err != nil {
 		return fault.Of(err)
 	}
-	pos, err := e.knowing(h).at(ctx, h)
+	pos, err := e.reading(e.Knowing(h.id, &h.facts)).at(ctx, h)
 	if err != nil {
 		return fault.Of(err)
 	}
-	i := slices.IndexFunc(pos.kids, func(k children.Kid) bool { return k.Key == key })
+	i := slices.IndexFunc(pos.Kids, func(k children.Kid) bool { return k.Key == key })
 	if i < 0 {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
 	}
-	k := pos.kids[i]
+	k := pos.Kids[i]
 	if k.Head != "" && k.Ended == nil {
 		if err := e.Kill(ctx, k.ID); err != nil {
 			return err
 		}
 	}
-	if err := e.ask(ctx, h, pos.place().AttemptKey(key)); err != nil {
+	if err := e.ask(ctx, h, pos.Place().AttemptKey(key)); err != nil {
 		return fault.Of(err)
 	}
 	return nil

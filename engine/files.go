@@ -27,7 +27,7 @@ func (a *attempt) tidyFiles(ctx context.Context) {
 func (e *Engine) Files() workspace.Keeper {
 	return workspace.Keeper{
 		Env: e.Env, Dirs: e.Dirs, FS: e.FS, Heads: e.Heads,
-		Hidden: e.Hidden, Config: e.Config, Read: e.nodes(), Warn: e.warn, RunDir: e.runDir, Grace: e.grace(),
+		Hidden: e.Hidden, Config: e.Config, Read: e.Nodes(), Warn: e.warn, RunDir: e.RunDir, Grace: e.grace(),
 	}
 }
 
@@ -60,7 +60,7 @@ func (a *attempt) keepFiles(ctx context.Context) error {
 	if w == nil || w.Mode == workspace.AsItIs {
 		return nil
 	}
-	k, err := a.Files().OpenFiles(ctx, a.locked.id, a.pos.dir(), w)
+	k, err := a.Files().OpenFiles(ctx, a.locked.id, a.pos.Dir(), w)
 	if err != nil {
 		return a.notKept(w, err)
 	}
@@ -69,8 +69,8 @@ func (a *attempt) keepFiles(ctx context.Context) error {
 		return err
 	}
 	a.before = k.Spec.Tree
-	last := a.pos.thread.Last
-	shared := a.cmd.Name == protocol.JoinAgent && a.pos.workflow.Roles[a.task.role].Workspace == ""
+	last := a.pos.Thread.Last
+	shared := a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == ""
 	switch kept := last != nil && last.Files != nil; {
 	case kept && last.Files.Tree == k.Spec.Tree:
 	case kept && shared: // the children have been at work here; who else has is not known

@@ -15,7 +15,7 @@ const MostTotals = 500
 // together, by the "" of all; nothing if the files are not kept, or not on this machine.
 // It is for people to look at: what goes wrong is not told.
 func (e *Engine) FileTotals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
-	t, err := thread.Open(ctx, e.nodes(), head)
+	t, err := thread.Open(ctx, e.Nodes(), head)
 	if err != nil || t.Last == nil || t.Last.Files == nil {
 		return nil
 	}

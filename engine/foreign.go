@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -162,44 +162,20 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 	return nil
 }
 
-// dir is the directory that the thread works in, as far as it is known: where its
-// start says, unless a person has said otherwise.
-func (p *position) dir() string {
-	if p.root != "" {
-		return p.root
-	}
-	return p.thread.Start.Cwd
-}
-
-// here is the place of a directory of the thread's steps, if the thread has moved
-// since: a step made elsewhere says where that was.
-func (p *position) here(dir string) string {
-	if p.root == "" || p.root == p.thread.Start.Cwd || dir == "" {
-		return dir
-	}
-	if _, ok := place.Below(p.root, dir); ok {
-		return dir
-	}
-	if rel, ok := place.Below(p.thread.Start.Cwd, dir); ok {
-		return filepath.Join(p.root, rel)
-	}
-	return p.root
-}
-
 // at is the position of a thread that is held, where it works here.
-func (e *Engine) at(ctx context.Context, h *lockedThread) (*position, error) {
+func (e *Engine) at(ctx context.Context, h *lockedThread) (*status.Position, error) {
 	return e.atNode(ctx, h, h.head)
 }
 
 // atNode is where a thread that is held stands, or stood, at a node of its chain.
-func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash) (*position, error) {
-	p, err := e.position(ctx, h.id, node)
+func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash) (*status.Position, error) {
+	p, err := e.Position(ctx, h.id, node)
 	if err != nil {
 		return p, err
 	}
-	p.root = h.root
-	if p.state.Last != nil {
-		p.state.Last.Location = p.here(p.state.Last.Location)
+	p.Root = h.root
+	if p.State.Last != nil {
+		p.State.Last.Location = p.Here(p.State.Last.Location)
 	}
 	return p, nil
 }

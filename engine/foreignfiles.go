@@ -152,7 +152,7 @@ func (e *Engine) treeFor(ctx context.Context, h *lockedThread, dir string, t *th
 
 // lastFiles is a thread whose files were kept with its last step; nil: they were not.
 func (e *Engine) lastFiles(ctx context.Context, head protocol.Hash) *thread.Thread {
-	t, err := thread.Open(ctx, e.nodes(), head)
+	t, err := thread.Open(ctx, e.Nodes(), head)
 	if err != nil || t.Last == nil || t.Last.Files == nil || t.Last.Files.Tree == "" {
 		return nil // of a chain that is damaged the step says so
 	}

@@ -89,11 +89,11 @@ func (e *Engine) treeAt(ctx context.Context, t *thread.Thread, before protocol.H
 		return step.After, err
 	}
 	if before == "" {
-		head, _, err := e.lookup(ctx, of)
+		head, _, err := e.Lookup(ctx, of)
 		if err != nil {
 			return "", err
 		}
-		chain, err := thread.Open(ctx, e.nodes(), head)
+		chain, err := thread.Open(ctx, e.Nodes(), head)
 		if err != nil {
 			return "", err
 		}
@@ -107,7 +107,7 @@ func (e *Engine) treeAt(ctx context.Context, t *thread.Thread, before protocol.H
 			return "", workspace.NoFiles(&workspace.NoFilesError{Step: t.Head})
 		}
 	}
-	first, err := thread.Open(ctx, e.nodes(), before)
+	first, err := thread.Open(ctx, e.Nodes(), before)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +118,7 @@ func (e *Engine) treeAt(ctx context.Context, t *thread.Thread, before protocol.H
 // filesHere puts the files of a fork where the other thread works, if they are those
 // that this one has left.
 func (e *Engine) filesHere(ctx context.Context, id string, w *heads.Workspace, tree protocol.Tree, of string) error {
-	head, _, err := e.lookup(ctx, of)
+	head, _, err := e.Lookup(ctx, of)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -134,11 +135,11 @@ func (w *graphWorld) engine(disk durable.FS) *engine.Engine {
 	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
 	require.NoError(w.t, err)
 	config := protocol.Config{DefaultAgent: "played", Agents: map[string]protocol.Agent{"played": {Command: "played"}}}
-	return &engine.Engine{
+	return &engine.Engine{Run: w.play, Reader: status.Reader{
 		Env:  env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir}, Dir: w.dir, Now: time.Now, Rand: crand.Reader},
-		Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk), Run: w.play,
+		Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk),
 		Config: func(context.Context) (protocol.Config, error) { return config, nil },
-	}
+	}}
 }
 
 // play is the agent of all roles, and their command.

@@ -12,7 +12,7 @@ import (
 
 // inputs are those of a run of a workflow, checked and complete.
 func (e *Engine) inputs(ctx context.Context, w protocol.Workflow, given map[string]any) (map[string]any, error) {
-	declared, err := Declared(ctx, e.nodes(), w)
+	declared, err := Declared(ctx, e.Nodes(), w)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -58,7 +59,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
-			a.locked.note(process{pid, a.record.Birth})
+			a.locked.note(locker.Process{Pid: pid, Birth: a.record.Birth})
 			if err := a.dir.Write(a.record); err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		},
 	}
 	if a.Progress != nil && inv.Plain {
-		secrets := a.secrets()
+		secrets := a.Secrets()
 		inv.Printed = func(line string) { a.Progress.Writing(a.info, PrintedTurn(secrets.Hide(line))) }
 	} else if a.Progress != nil {
 		inv.Told = func(line protocol.TurnLine) {
@@ -84,7 +85,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			}
 		}
 	}
-	defer func() { a.locked.note(process{}) }()
+	defer func() { a.locked.note(locker.Process{}) }()
 	run := a.Run
 	if run == nil {
 		run = agentproc.Run
@@ -116,12 +117,12 @@ func (a *attempt) environment() []string {
 	}
 	maps.Copy(set, map[string]string{
 		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.Path,
-		protocol.EnvHead: string(a.pos.thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
+		protocol.EnvHead: string(a.pos.Thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.snapshot(),
 	})
-	set[protocol.EnvInputs] = inputsText(a.pos.thread.Start)
+	set[protocol.EnvInputs] = inputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
 	}
@@ -148,7 +149,7 @@ func (a *attempt) environment() []string {
 
 // budget is what the run may still cost, as the agent is told it.
 func (a *attempt) budget() string {
-	text, err := json.Marshal(a.pos.budget())
+	text, err := json.Marshal(a.pos.Budget())
 	if err != nil { // there is no number that JSON does not have
 		return ""
 	}

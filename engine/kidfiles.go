@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -32,16 +33,16 @@ type kidTrees struct {
 }
 
 // kidTrees finds out where the children of a position work.
-func (e *Engine) kidTrees(ctx context.Context, h *lockedThread, pos *position, dir string) (*kidTrees, error) {
-	role := pos.next.Role
-	if pos.workflow.Roles[role].Workspace != workspace.InWorktree {
+func (e *Engine) kidTrees(ctx context.Context, h *lockedThread, pos *status.Position, dir string) (*kidTrees, error) {
+	role := pos.Next.Role
+	if pos.Workflow.Roles[role].Workspace != workspace.InWorktree {
 		return nil, nil
 	}
 	if h.workspace == nil || h.workspace.Mode == workspace.AsItIs {
 		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, h.id),
 			"uwf run, and uwf thread start, keep them in a git work tree: --workspace here, or --workspace worktree")
 	}
-	k, err := e.Files().OpenFiles(ctx, h.id, pos.dir(), h.workspace)
+	k, err := e.Files().OpenFiles(ctx, h.id, pos.Dir(), h.workspace)
 	if err != nil {
 		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
 	}
@@ -69,11 +70,11 @@ func (e *Engine) treesBeside(repo files.Repo, dir string, tree protocol.Tree) (*
 // ownTree is the worktree on this machine of a child that had one where it comes from; nil: it
 // had none. above is where its parent works.
 func (e *Engine) ownTree(ctx context.Context, id string, above *heads.Workspace) (*heads.Workspace, error) {
-	head, _, err := e.lookup(ctx, id)
+	head, _, err := e.Lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	t, err := thread.Open(ctx, e.nodes(), head)
+	t, err := thread.Open(ctx, e.Nodes(), head)
 	if err != nil || t.Start.Workspace == nil || t.Start.Workspace.Mode != workspace.InWorktree {
 		return nil, err
 	}
@@ -101,11 +102,11 @@ func (t *kidTrees) of(child string) (*protocol.Workspace, *heads.Workspace) {
 // madeByKids is what the children of an attempt have made in worktrees of their own, by
 // their order; of those that were not completed, and those that had none, nothing.
 func (a *attempt) madeByKids(ctx context.Context) ([]*workspace.StepFiles, error) {
-	made := make([]*workspace.StepFiles, len(a.pos.kids))
-	if a.pos.workflow.Roles[a.task.role].Workspace != workspace.InWorktree {
+	made := make([]*workspace.StepFiles, len(a.pos.Kids))
+	if a.pos.Workflow.Roles[a.task.role].Workspace != workspace.InWorktree {
 		return made, nil
 	}
-	for i, k := range a.pos.kids {
+	for i, k := range a.pos.Kids {
 		if k.Ended.Status != protocol.StatusCompleted {
 			continue
 		}
@@ -141,7 +142,7 @@ func filesOf(ctx context.Context, results []moderator.Result, made []*workspace.
 // mergeKids is what the files of the thread are to be, with what its children have made;
 // conflicts are the paths where two of them have changed the same places.
 func (a *attempt) mergeKids(ctx context.Context, made []*workspace.StepFiles) (to protocol.Tree, conflicts []string, err error) {
-	if !a.pos.workflow.Roles[a.task.role].Merge {
+	if !a.pos.Workflow.Roles[a.task.role].Merge {
 		return "", nil, nil
 	}
 	if a.kept == nil {
@@ -153,7 +154,7 @@ func (a *attempt) mergeKids(ctx context.Context, made []*workspace.StepFiles) (t
 	}
 	var all []workspace.StepFiles
 	for i, m := range made {
-		if m != nil && !merged[a.pos.kids[i].Ended.Head] {
+		if m != nil && !merged[a.pos.Kids[i].Ended.Head] {
 			all = append(all, *m)
 		}
 	}
@@ -173,14 +174,14 @@ func (a *attempt) mergeKids(ctx context.Context, made []*workspace.StepFiles) (t
 // role that was asked once more since: what a person has made of them is left as it is.
 func (a *attempt) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
 	merged := map[protocol.Hash]bool{}
-	for s, err := range a.pos.thread.Steps(ctx) {
+	for s, err := range a.pos.Thread.Steps(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if s.Role != a.task.role || len(s.Children) == 0 {
 			break
 		}
-		out, err := a.pos.thread.Output(ctx, s)
+		out, err := a.pos.Thread.Output(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +198,7 @@ func (a *attempt) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, err
 // begunWith are the files that the children of an attempt began with, as far as that is known;
 // else now.
 func (a *attempt) begunWith(ctx context.Context, now protocol.Tree) protocol.Tree {
-	for _, k := range a.pos.kids {
+	for _, k := range a.pos.Kids {
 		if m, ok, err := a.Files().MadeBy(ctx, k.Ended.Head); err == nil && ok {
 			return m.Before
 		}

@@ -41,14 +41,14 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 				ahead.Store(int64(time.Hour))
 			}
 			w.open("open")
-			w.eventually("the agent has finished", func() bool { _, done := w.runDir(id).Finished(); return done })
+			w.eventually("the agent has finished", func() bool { _, done := w.RunDir(id).Finished(); return done })
 			if want == protocol.CodeTerminated {
 				cancel(&SignalError{Signal: syscall.SIGTERM})
 			}
 			err = <-ended
 			requireCode(t, err, want, "") // with a hint, unless the signal came before the agent was seen to end
 			require.NoError(t, held.Unlock())
-			dir := w.runDir(id)
+			dir := w.RunDir(id)
 			w.eventually("the agent has ended", func() bool { return !dir.SurelyAlive(t.Context(), dir.Read()) })
 			require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 		})

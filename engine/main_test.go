@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -70,13 +71,15 @@ func openEngine(t require.TestingT, dir string, disk durable.FS, config func() p
 	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
 	require.NoError(t, err)
 	return &Engine{
-		Env: env.Env{
-			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, noRaceSleep},
-			Dir:     dir, Now: time.Now, Rand: rand.Reader,
+		Reader: status.Reader{
+			Env: env.Env{
+				Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, noRaceSleep},
+				Dir:     dir, Now: time.Now, Rand: rand.Reader,
+			},
+			Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk),
+			Config: func(context.Context) (protocol.Config, error) { return config(), nil },
 		},
-		Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk),
-		Config: func(context.Context) (protocol.Config, error) { return config(), nil },
-		Grace:  2 * time.Second,
+		Grace: 2 * time.Second,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -39,7 +40,7 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	e := &Engine{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}
+	e := &Engine{Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}}
 	return e, e.Configure(process)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -40,7 +41,7 @@ func ofAgent(key string) bool {
 // handed may be printed by it, and is stored then. It also has what tells the children
 // of this command from others.
 func (a *attempt) commandEnvironment(set map[string]string) []string {
-	secrets := a.secrets()
+	secrets := a.Secrets()
 	var environ []string
 	for _, kv := range config.Handed(a.given(), a.Env, nil) {
 		key, value, _ := strings.Cut(kv, "=")
@@ -154,11 +155,11 @@ func (a *attempt) commandDetail(ctx context.Context, b *cas.Batch, ran agentproc
 // ranBefore are the words of the command that a step of the thread has run: who
 // answers its suspension, or pokes it, wants the same once more.
 func (e *Engine) ranBefore(ctx context.Context, s thread.Step) ([]string, error) {
-	d, err := cas.Read[protocol.Detail](ctx, e.nodes(), s.Detail)
+	d, err := cas.Read[protocol.Detail](ctx, e.Nodes(), s.Detail)
 	if err != nil || len(d.Turns) == 0 {
 		return nil, err
 	}
-	turn, err := cas.Read[protocol.Turn](ctx, e.nodes(), d.Turns[0])
+	turn, err := cas.Read[protocol.Turn](ctx, e.Nodes(), d.Turns[0])
 	if err != nil || len(turn.ToolCalls) != 1 {
 		return nil, err
 	}
@@ -173,13 +174,13 @@ func (e *Engine) ranBefore(ctx context.Context, s thread.Step) ([]string, error)
 
 // onceMore gives a task of a role that is a command the words of the thread's last
 // step, if it has none.
-func (e *Engine) onceMore(ctx context.Context, pos *position, t task) (task, error) {
-	if t.command != nil || pos.workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.thread.Last == nil {
+func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (task, error) {
+	if t.command != nil || pos.Workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.Thread.Last == nil {
 		return t, nil
 	}
-	argv, err := e.ranBefore(ctx, *pos.thread.Last)
+	argv, err := e.ranBefore(ctx, *pos.Thread.Last)
 	if err == nil && len(argv) == 0 {
-		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.thread.Last.Hash)
+		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.Thread.Last.Hash)
 	}
 	t.command = argv
 	return t, err

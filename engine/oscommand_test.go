@@ -206,10 +206,10 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	defer h.release()
 	pos, err := w.at(ctx, h)
 	require.NoError(w.t, err)
-	task, err := w.task(ctx, pos, pos.next)
+	task, err := w.task(ctx, pos, pos.Next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
-	a.cmd, err = a.Casting().Player(ctx, casting.Wish{}, pos.workflow, task.role, task.command)
+	a.cmd, err = a.Casting().Player(ctx, casting.Wish{}, pos.Workflow, task.role, task.command)
 	require.NoError(w.t, err)
 	a.task.cwd = w.dir
 	a.record = a.newRecord()

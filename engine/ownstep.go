@@ -32,8 +32,8 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 	if len(o.children) > 0 {
 		usage = o.usage
 	}
-	return step.Submit(ctx, b, a.pos.thread, step.Submission{
-		Role: a.task.role, Type: a.pos.workflow.Roles[a.task.role].Frontmatter,
+	return step.Submit(ctx, b, a.pos.Thread, step.Submission{
+		Role: a.task.role, Type: a.pos.Workflow.Roles[a.task.role].Frontmatter,
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
@@ -44,8 +44,8 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 
 // judge is what an output of the attempt's role is held against.
 func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
-	schema := a.pos.workflow.Roles[a.task.role].Frontmatter
-	value, err := cas.Schema(ctx, a.nodes(), schema)
+	schema := a.pos.Workflow.Roles[a.task.role].Frontmatter
+	value, err := cas.Schema(ctx, a.Nodes(), schema)
 	if err != nil {
 		return extract.Role{}, err
 	}

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -29,38 +28,38 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	if err != nil {
 		return none, err
 	}
-	old := pos.thread.Last
+	old := pos.Thread.Last
 	if old == nil {
 		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
 			"uwf thread step "+h.id)
 	}
-	if pos.workflow.Roles[old.Role].Person {
+	if pos.Workflow.Roles[old.Role].Person {
 		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: a person has made the step", h.id),
-			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
+			"uwf thread fork "+string(pos.Previous())+" starts another thread from the step before")
 	}
-	if pos.workflow.Roles[old.Role].HasChildren() {
+	if pos.Workflow.Roles[old.Role].HasChildren() {
 		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: the step joins the results of other threads", h.id),
-			"uwf thread fork "+string(pos.previous())+" starts another thread from the step before")
+			"uwf thread fork "+string(pos.Previous())+" starts another thread from the step before")
 	}
-	if err := pos.withinBudget(old.Role); err != nil {
+	if err := pos.WithinBudget(old.Role); err != nil {
 		return none, err
 	}
 	if _, err := e.eachKid(ctx, h, false, e.Stop); err != nil {
 		return none, err
 	}
-	if last, err = e.backTo(ctx, h, last, now, pos.thread.Head, o.KeepFiles); err != nil {
+	if last, err = e.backTo(ctx, h, last, now, pos.Thread.Head, o.KeepFiles); err != nil {
 		return none, err
 	}
-	before, err := e.beforeHead(ctx, pos)
+	before, err := e.BeforeHead(ctx, pos)
 	if err != nil {
 		return none, err
 	}
-	t := task{role: old.Role, prompt: prompt, cwd: pos.here(old.Cwd), limitBase: old.LimitBase, replaces: true}
+	t := task{role: old.Role, prompt: prompt, cwd: pos.Here(old.Cwd), limitBase: old.LimitBase, replaces: true}
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err
 	}
 	if !o.KeepFiles {
-		if t.files, err = e.toPutBack(ctx, h, pos.thread); err != nil {
+		if t.files, err = e.toPutBack(ctx, h, pos.Thread); err != nil {
 			return none, err
 		}
 	}
@@ -68,17 +67,17 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 		return none, err
 	}
 	if o.Wish().For(old.Role) == "" {
-		o.Agent = e.aliasOf(ctx, old.Agent, pos.workflow.Name, old.Role)
+		o.Agent = e.aliasOf(ctx, old.Agent, pos.Workflow.Name, old.Role)
 	}
 	return e.attempt(ctx, h, before, t, last, o)
 }
 
 // then is where a thread stood at one of its nodes; "": where it stands now.
-func (e *Engine) then(ctx context.Context, h *lockedThread, now *position, at protocol.Hash) (*position, error) {
+func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position, at protocol.Hash) (*status.Position, error) {
 	if at == "" || at == h.head {
 		return now, nil
 	}
-	for s, err := range now.thread.Steps(ctx) {
+	for s, err := range now.Thread.Steps(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -87,17 +86,6 @@ func (e *Engine) then(ctx context.Context, h *lockedThread, now *position, at pr
 		}
 	}
 	return nil, fault.New(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
-}
-
-// beforeHead is the position that the thread's last step was made from. What the
-// moderator made of it then plays no part.
-func (e *Engine) beforeHead(ctx context.Context, pos *position) (*position, error) {
-	t, err := thread.Open(ctx, e.nodes(), pos.previous())
-	if err != nil {
-		return nil, err
-	}
-	state := moderator.State{Limits: pos.state.Limits, Spent: pos.state.Spent}
-	return &position{id: pos.id, thread: t, workflow: pos.workflow, facts: pos.facts, root: pos.root, state: state}, nil
 }
 
 // aliasOf is an alias in the config for the agent that a step names: the one that

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -53,15 +54,15 @@ func TestReadOnly(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Do(t.Context(), done, Work{Steps: UntilEnd})
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(w.runDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
+	require.NoError(t, os.Remove(w.RunDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
 	before := snapshot(t, w.Dirs.Home)
 
 	store, err := fsstore.Open(t.Context(), w.Dirs.Store, fsstore.Options{})
 	require.NoError(t, err)
-	reader := &Engine{
+	reader := &Engine{Reader: status.Reader{
 		ReadOnly: true, Env: w.Env, Dirs: w.Dirs, FS: durable.OS(), Store: store,
 		Heads: fileheads.Open(w.Dirs.Home, durable.OS()), Config: w.Config,
-	}
+	}}
 	ctx := context.Background()
 	shown, err := reader.Show(ctx, id)
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestReadOnly(t *testing.T) {
 	standings, err := heads.Standings(ctx, reader.Heads)
 	require.NoError(t, err)
 	require.Len(t, standings, 2)
-	for item := range reader.Overview().Items(ctx, []Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
+	for item := range reader.Overview().Items(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
 		require.Empty(t, item.Error)
 	}
 

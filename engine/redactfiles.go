@@ -83,7 +83,7 @@ func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string
 		out.States += len(done.Trees)
 		out.Remains = done.Remains
 		for _, thread := range threads { // git's indexes name the content
-			if gone := os.Remove(e.runDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			if gone := os.Remove(e.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
 		}

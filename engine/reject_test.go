@@ -84,7 +84,7 @@ func TestRejectionIsOnRecord(t *testing.T) {
 	id := w.start()
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
-	r := w.runDir(id).Read()
+	r := w.RunDir(id).Read()
 	require.Equal(t, rundir.Rejected, r.Status)
 	require.Contains(t, r.Reason, "is one of role")
 	require.True(t, r.StepHash.Valid())
@@ -144,7 +144,7 @@ func TestTimeout(t *testing.T) {
 			require.Equal(t, protocol.StatusFailed, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
-			w.eventually("the agent is gone", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
+			w.eventually("the agent is gone", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
 		})
 	}
 }

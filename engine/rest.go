@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -21,7 +22,7 @@ func (e *Engine) restOf(ctx context.Context, id string) (rest, bool) {
 		return rest{}, false
 	}
 	r := rest{out: out}
-	if record := e.runDir(id).Read(); !record.Damaged {
+	if record := e.RunDir(id).Read(); !record.Damaged {
 		r.started = record.StartedAt
 	}
 	return r, true
@@ -43,8 +44,8 @@ func (e *Engine) untilRest(ctx context.Context, id string, work func() ([]protoc
 	if !known || !there || err != nil && isAsked(fault.Of(err).Code) {
 		return outs, err
 	}
-	event := RestOf(after.out)
-	moved := after.out.Head != before.out.Head || after.started != before.started || RestOf(before.out) != event ||
+	event := status.RestOf(after.out)
+	moved := after.out.Head != before.out.Head || after.started != before.started || status.RestOf(before.out) != event ||
 		len(after.out.Children) > 0 && err != nil || asks(after.out) != asks(before.out) || e.isNew(ctx, after.out)
 	if event == protocol.NoticeEnded {
 		facts, factsErr := e.Heads.Facts(ctx, id)
@@ -63,23 +64,6 @@ func isAsked(c protocol.Code) bool {
 	}, c)
 }
 
-// RestOf is what a thread that stands so is told of as; "": nothing.
-func RestOf(out protocol.StepOutput) string {
-	switch {
-	case out.Status == protocol.StatusSuspended && out.Question != nil:
-		return protocol.NoticeWaiting
-	case out.Status == protocol.StatusSuspended && out.Error != nil && out.Error.Code == protocol.CodeBudget:
-		return protocol.NoticeBudget
-	case out.Status == protocol.StatusFailed, out.Status == protocol.StatusCorrupt:
-		return protocol.NoticeFailed
-	case out.Status == protocol.StatusCompleted:
-		return protocol.NoticeEnded
-	case out.Status == protocol.StatusSuspended:
-		return protocol.NoticeWaiting
-	}
-	return ""
-}
-
 func asks(out protocol.StepOutput) string {
 	if out.Question == nil {
 		return ""
@@ -93,6 +77,6 @@ func (e *Engine) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	if out.Question == nil {
 		return false
 	}
-	t, err := thread.Open(ctx, e.nodes(), out.Head)
+	t, err := thread.Open(ctx, e.Nodes(), out.Head)
 	return err == nil && t.Last == nil
 }

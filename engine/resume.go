@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -37,35 +38,35 @@ func (e *Engine) resume(ctx context.Context, h *lockedThread, supplement string,
 
 // letKidsGoOn notes that a role with children may go on that a limit has stopped, or
 // that has suspended the thread itself. Words would reach none of them.
-func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *position, words string) (bool, error) {
-	if h.ended != nil || pos.problem != nil || !pos.workflow.Roles[pos.next.Role].HasChildren() || pos.next.Kind != moderator.Suspend {
+func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *status.Position, words string) (bool, error) {
+	if h.ended != nil || pos.Problem != nil || !pos.Workflow.Roles[pos.Next.Role].HasChildren() || pos.Next.Kind != moderator.Suspend {
 		return false, nil
 	}
 	if strings.TrimSpace(words) != "" {
-		return false, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s: role %q is played by other threads, which no words reach", h.id, pos.next.Role),
+		return false, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s: role %q is played by other threads, which no words reach", h.id, pos.Next.Role),
 			"uwf thread resume "+h.id+" -p '' runs those again that have failed")
 	}
-	if err := pos.withinBudget(pos.next.Role); err != nil {
+	if err := pos.WithinBudget(pos.Next.Role); err != nil {
 		return false, err
 	}
-	return true, e.ask(ctx, h, pos.place().AttemptKey(""))
+	return true, e.ask(ctx, h, pos.Place().AttemptKey(""))
 }
 
 // resumeTask is what answers a thread that waits for a person. A limit that was
 // reached, and a new beginning, count from here.
-func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *position, supplement string) (task, error) {
-	if pos.problem != nil {
-		return task{}, pos.explain()
+func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *status.Position, supplement string) (task, error) {
+	if pos.Problem != nil {
+		return task{}, pos.Explain()
 	}
-	if h.ended == nil && pos.next.Kind == moderator.End { // killed before it was archived
+	if h.ended == nil && pos.Next.Kind == moderator.End { // killed before it was archived
 		if _, err := e.archive(ctx, h, pos); err != nil {
 			return task{}, err
 		}
 	}
 	restart := h.ended != nil
-	d, err := moderator.Resume(ctx, pos.state, restart, supplement)
+	d, err := moderator.Resume(ctx, pos.State, restart, supplement)
 	if errors.Is(err, moderator.ErrNotSuspended) {
-		return task{}, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.next.Role),
+		return task{}, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s is not suspended: next is %q", h.id, pos.Next.Role),
 			"uwf thread step "+h.id)
 	}
 	if errors.Is(err, moderator.ErrChildren) {
@@ -81,7 +82,7 @@ func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *position,
 	if err != nil {
 		return task{}, err
 	}
-	if err := pos.withinBudget(d.Role); err != nil {
+	if err := pos.WithinBudget(d.Role); err != nil {
 		return task{}, err
 	}
 	t, err := e.task(ctx, pos, d)
@@ -90,7 +91,7 @@ func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *position,
 	}
 	t.resumes = true
 	if restart || d.Cause == moderator.ByLimit {
-		t.limitBase = pos.thread.Len()
+		t.limitBase = pos.Thread.Len()
 	}
 	return t, err
 }

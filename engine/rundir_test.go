@@ -72,7 +72,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.FileExists(t, keep)
 				require.NotEmpty(t, w.head(other))
 				require.NoFileExists(t, filepath.Join(w.Dirs.Home, runfiles.RecordFile))
-				info, err := os.Lstat(w.runDir(id).Path)
+				info, err := os.Lstat(w.RunDir(id).Path)
 				require.NoError(t, err)
 				require.True(t, info.IsDir())
 			}
@@ -92,7 +92,7 @@ func TestDamageOfWhatWaitsIsNeverAnsweredByAnotherRun(t *testing.T) {
 	w.open("go")
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
-	dir, head := w.runDir(id), w.head(id)
+	dir, head := w.RunDir(id), w.head(id)
 	for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile} {
 		whole, err := os.ReadFile(dir.File(name))
 		require.NoError(t, err)
@@ -140,13 +140,13 @@ func (w *world) keepRun(id string) func() {
 	w.t.Helper()
 	files := map[string][]byte{}
 	for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile} {
-		data, err := os.ReadFile(w.runDir(id).File(name))
+		data, err := os.ReadFile(w.RunDir(id).File(name))
 		require.NoError(w.t, err)
 		files[name] = data
 	}
 	return func() {
 		for name, data := range files {
-			require.NoError(w.t, os.WriteFile(w.runDir(id).File(name), data, 0o600))
+			require.NoError(w.t, os.WriteFile(w.RunDir(id).File(name), data, 0o600))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestSpoiledResultIsThrownAwayOnPurposeOnly(t *testing.T) {
 	w.open("go")
 	_, err := w.Wait(context.Background(), id)
 	require.NoError(t, err)
-	dir := w.runDir(id)
+	dir := w.RunDir(id)
 	require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), []byte("{\"stepHash\":\"01234_6789ABC\"}\n"), 0o600))
 	for range 2 {
 		_, err := w.Step(context.Background(), id, StepOptions{})
@@ -194,7 +194,7 @@ func TestAgentThatHidesIsSeen(t *testing.T) {
 			w := newWorld(t, "")
 			id := w.start()
 			w.killedAt(id, "!gate:ready@go")
-			dir := w.runDir(id)
+			dir := w.RunDir(id)
 			pid := dir.Read().Pid
 			require.NoError(t, hide(dir))
 			for range 2 {
@@ -226,11 +226,11 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	id := w.start()
 	cmd := w.engineProcess(id, "!gate:ready@go")
 	require.NoError(t, cmd.Start())
-	w.eventually("the agent runs", func() bool { return len(w.runs()) == 2 && w.runDir(id).Read().Pid != 0 })
+	w.eventually("the agent runs", func() bool { return len(w.runs()) == 2 && w.RunDir(id).Read().Pid != 0 })
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
 	w.eventually("it is suspended", func() bool { return proc.Stopped(cmd.Process.Pid) })
 	w.open("go")
-	agent := w.runDir(id).Read()
+	agent := w.RunDir(id).Read()
 	w.eventually("the agent has ended", func() bool { return agent.AgentEnded() })
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
@@ -250,7 +250,7 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 	w := newWorld(t, "again")
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	dir := w.runDir(id)
+	dir := w.RunDir(id)
 	old, err := os.ReadFile(dir.File(runfiles.StdoutFile))
 	require.NoError(t, err)
 	for range 2 {
@@ -285,7 +285,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			w.open("go")
 			_, err := w.Wait(context.Background(), id)
 			require.NoError(t, err)
-			dir, head := w.runDir(id), w.head(id)
+			dir, head := w.RunDir(id), w.head(id)
 			kept := w.keepRun(id)
 			line, err := os.ReadFile(dir.File(runfiles.StdoutFile))
 			require.NoError(t, err)
@@ -317,11 +317,11 @@ func TestADamagedRecordIsShown(t *testing.T) {
 	w.plays("!exit")
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
-	require.NoError(t, os.WriteFile(w.runDir(id).File(runfiles.RecordFile), []byte("{"), 0o600))
+	require.NoError(t, os.WriteFile(w.RunDir(id).File(runfiles.RecordFile), []byte("{"), 0o600))
 	shown, err := w.Show(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.CodeCorrupt, shown.Error.Code)
-	require.Contains(t, shown.Error.Message, w.runDir(id).File(runfiles.RecordFile))
+	require.Contains(t, shown.Error.Message, w.RunDir(id).File(runfiles.RecordFile))
 	w.plays("ready")
 	require.Nil(t, w.mustStep(id, StepOptions{}).Error)
 }

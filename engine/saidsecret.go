@@ -9,20 +9,14 @@ import (
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// secrets are the texts that may be neither stored nor shown.
-func (e *Engine) secrets() *secret.Set {
-	return secret.NewSet(config.Secrets(e.Dirs.Config(), e.Dirs.DotEnv(), e.Env)...)
-}
-
 // hidden is an error in whose message nothing is secret: it quotes what programs print.
 func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
-	text := e.secrets().Hide(err.Message)
+	text := e.Secrets().Hide(err.Message)
 	if text == err.Message {
 		return err
 	}
@@ -53,7 +47,7 @@ func hideValue(set *secret.Set, v any) any {
 // hideSaid hides what is secret in all that a command has printed, before anybody reads
 // it. What cannot be gone through is removed.
 func (a *attempt) hideSaid(ran *agentproc.Outcome) error {
-	set := a.secrets()
+	set := a.Secrets()
 	if set.Empty() {
 		return nil
 	}

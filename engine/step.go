@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -22,7 +23,7 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 			return none, err
 		}
 	}
-	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.ByPerson(h.head) && h.facts.ParkedUntil <= notParked) {
+	if h.ended != nil && (h.ended.Status != protocol.StatusCompleted || !last.ByPerson(h.head) && h.facts.ParkedUntil <= status.NotParked) {
 		return none, hasEnded(h)
 	}
 	pos, err := e.at(ctx, h)
@@ -34,42 +35,42 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 			return out, err
 		}
 	}
-	if pos.parked > 0 && !o.Wake {
-		return pos.output(), nil
+	if pos.Parked > 0 && !o.Wake {
+		return pos.Output(), nil
 	}
 	if t, ok, err := e.woken(ctx, h, last); ok || err != nil {
 		if err != nil {
 			return none, err
 		}
 		if t.replaces {
-			if pos, err = e.beforeHead(ctx, pos); err != nil {
+			if pos, err = e.BeforeHead(ctx, pos); err != nil {
 				return none, err
 			}
 		}
 		return e.attempt(ctx, h, pos, t, last, o)
 	}
-	if h.facts.ParkedUntil > notParked && pos.next.Kind == moderator.Suspend { // what was parked is lost
-		if err := e.setParked(ctx, h, notParked); err != nil {
+	if h.facts.ParkedUntil > status.NotParked && pos.Next.Kind == moderator.Suspend { // what was parked is lost
+		if err := e.setParked(ctx, h, status.NotParked); err != nil {
 			return none, err
 		}
-		pos.facts.ParkedUntil = notParked
+		pos.Facts.ParkedUntil = status.NotParked
 	}
 	switch {
 	case h.ended != nil:
 		return none, hasEnded(h)
-	case pos.problem != nil:
-		return none, pos.explain()
-	case pos.form != nil && !o.plays(pos.next):
+	case pos.Problem != nil:
+		return none, pos.Explain()
+	case pos.Form != nil && !o.plays(pos.Next):
 		out, _, err := e.answeredBefore(ctx, h, pos, last, o)
 		return out, err
-	case pos.next.Kind == moderator.Suspend && !o.plays(pos.next):
-		return pos.output(), nil
-	case pos.next.Kind == moderator.Fan:
+	case pos.Next.Kind == moderator.Suspend && !o.plays(pos.Next):
+		return pos.Output(), nil
+	case pos.Next.Kind == moderator.Fan:
 		return e.fan(ctx, h, pos, last, o)
-	case pos.next.Kind == moderator.End: // killed between moving the head and archiving
+	case pos.Next.Kind == moderator.End: // killed between moving the head and archiving
 		return e.archive(ctx, h, pos)
 	}
-	t, err := e.task(ctx, pos, pos.next)
+	t, err := e.task(ctx, pos, pos.Next)
 	if err != nil {
 		return none, err
 	}
@@ -84,17 +85,17 @@ func (o StepOptions) plays(d moderator.Decision) bool {
 // lastRun is the record of the thread's last run; an error if its agent is
 // still at work on this head.
 func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, error) {
-	dir := e.runDir(h.id)
+	dir := e.RunDir(h.id)
 	r := dir.Read()
 	if e.agentAlive(ctx, h, dir, r) {
-		return r, e.agentRuns(h.id, r)
+		return r, e.Outlived(h.id, r)
 	}
 	return r, nil
 }
 
 // idle is the record of the last run of a thread on which no agent is at work, and where
 // it stands.
-func (e *Engine) idle(ctx context.Context, h *lockedThread) (last rundir.Record, pos *position, err error) {
+func (e *Engine) idle(ctx context.Context, h *lockedThread) (last rundir.Record, pos *status.Position, err error) {
 	if last, err = e.lastRun(ctx, h); err != nil {
 		return last, nil, err
 	}
@@ -105,7 +106,7 @@ func (e *Engine) idle(ctx context.Context, h *lockedThread) (last rundir.Record,
 // agentAlive reports whether the agent of the thread's last run is at work on this
 // head, whatever it has done to its run directory.
 func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir, r rundir.Record) bool {
-	return h.orphan.pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
+	return h.orphan.Pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
 }
 
 // hasEnded refuses what only an active thread can do.

@@ -139,7 +139,7 @@ func TestVariablesOfAnAgentAreNotRecorded(t *testing.T) {
 	id := w.start()
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	require.ErrorContains(t, err, "args=--key=hunter2|", "the agent itself says so")
-	require.Equal(t, "--key=${SECRET}", w.runDir(id).Read().Command[3])
+	require.Equal(t, "--key=${SECRET}", w.RunDir(id).Read().Command[3])
 }
 
 func TestAgentThatCannotBeChosen(t *testing.T) {

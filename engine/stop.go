@@ -8,6 +8,8 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -68,20 +70,20 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 // others from being begun. The thread is held, so nobody joins them meanwhile. A thread
 // that cannot be read has none. end: the thread ends then.
 func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
-	pos, err := e.position(ctx, h.id, h.head)
-	if err != nil || h.ended != nil || len(pos.kids) == 0 {
+	pos, err := e.Position(ctx, h.id, h.head)
+	if err != nil || h.ended != nil || len(pos.Kids) == 0 {
 		return false, nil
 	}
-	if err := e.runDir(h.id).HoldBack(end); err != nil {
+	if err := e.RunDir(h.id).HoldBack(end); err != nil {
 		return false, fault.Of(err)
 	}
 	var faults []error
-	for _, k := range pos.kids {
+	for _, k := range pos.Kids {
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}
 		did, err := do(ctx, k.ID)
-		if _, ended, lookErr := e.lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
+		if _, ended, lookErr := e.Lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
 			faults = append(faults, err)
 		}
 		done = done || did
@@ -109,10 +111,10 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 	if err := e.mayWrite(); err != nil {
 		return nil, false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.busy(ctx, id))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.HeldBy(ctx, id))
 	defer cancel()
 	stopped := false
-	for wait := minWait; ; wait = min(2*wait, maxWait) {
+	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
 		h, err := e.lock(ctx, id)
 		if err == nil {
 			orphan, err := e.stopOrphan(ctx, h)
@@ -130,7 +132,7 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 		if err != nil {
 			return nil, stopped, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Pause(ctx, wait); err != nil {
 			return nil, stopped, err
 		}
 	}
@@ -140,7 +142,7 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 // end and gives the thread back. Before the agent's id is recorded there is
 // nothing to stop yet.
 func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error) {
-	dir := e.runDir(id)
+	dir := e.RunDir(id)
 	r := dir.Read()
 	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
 		return false, nil
@@ -161,20 +163,20 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 // stopOrphan stops an agent whose stepping process is gone. What it had
 // finished stays adoptable.
 func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
-	dir := e.runDir(h.id)
+	dir := e.RunDir(h.id)
 	r := dir.Read()
 	if !e.agentAlive(ctx, h, dir, r) {
 		return false, nil
 	}
 	pid := r.AgentPid()
-	if h.orphan.pid != 0 {
-		pid = h.orphan.pid
+	if h.orphan.Pid != 0 {
+		pid = h.orphan.Pid
 	}
-	alive := func() bool { return dir.Alive(r) || proc.Lives(h.orphan.pid, h.orphan.birth) }
+	alive := func() bool { return dir.Alive(r) || h.orphan.Lives() }
 	if err := proc.StopHolders(ctx, dir.File(runfiles.LockFile), pid, e.grace(), alive); err != nil {
 		return false, err
 	}
-	h.orphan = process{}
+	h.orphan = locker.Process{}
 	h.note(h.orphan)
 	if _, finished := dir.Finished(); !finished && !r.Damaged && !r.Missing {
 		r.Status = rundir.Stopped

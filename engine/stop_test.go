@@ -31,7 +31,7 @@ func (w *world) inFlight(ctx context.Context, id string) chan error {
 	}()
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
-		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.runDir(id).Read().Pid != 0
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.RunDir(id).Read().Pid != 0
 	})
 	return errs
 }
@@ -76,7 +76,7 @@ func TestSignalEndsTheWholeGroup(t *testing.T) {
 			id := w.start()
 			ctx, cancel := context.WithCancelCause(context.Background())
 			errs := w.inFlight(ctx, id)
-			pid := w.runDir(id).Read().Pid
+			pid := w.RunDir(id).Read().Pid
 			require.Equal(t, protocol.StatusRunning, w.show(id).Status)
 			cancel(&SignalError{Signal: test.signal})
 			requireCode(t, <-errs, test.code, "")
@@ -113,7 +113,7 @@ func TestStop(t *testing.T) {
 			w.Grace = 200 * time.Millisecond
 			id := w.start()
 			errs := w.inFlight(context.Background(), id)
-			pid := w.runDir(id).Read().Pid
+			pid := w.RunDir(id).Read().Pid
 			stopped, err := w.Stop(context.Background(), id)
 			require.NoError(t, err)
 			require.True(t, stopped)
@@ -166,11 +166,11 @@ func TestStopAnOrphan(t *testing.T) {
 			w.Grace = 200 * time.Millisecond
 			id := w.start()
 			w.killedAt(id, "!hang:stubborn")
-			r := w.runDir(id).Read()
+			r := w.RunDir(id).Read()
 			pid := r.Pid
 			if forget {
 				r.Pid, r.Status = 0, rundir.Starting
-				require.NoError(t, w.runDir(id).Write(r))
+				require.NoError(t, w.RunDir(id).Write(r))
 			}
 			stopped, err := w.Stop(context.Background(), id)
 			require.NoError(t, err)
@@ -227,10 +227,10 @@ func (w *world) mustHold(id string) {
 	w.plays(script)
 	head := w.head(id)
 	w.mustStep(id, StepOptions{})
-	r := w.runDir(id).Read()
+	r := w.RunDir(id).Read()
 	require.NoError(w.t, w.Heads.Move(context.Background(), id, w.head(id), head))
 	r.Status, r.StepHash = rundir.Running, ""
-	require.NoError(w.t, w.runDir(id).Write(r))
+	require.NoError(w.t, w.RunDir(id).Write(r))
 	require.Equal(w.t, protocol.StatusRunning, w.show(id).Status)
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(w.t, err, protocol.CodeLocked, "still works")
@@ -326,11 +326,11 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	w := newWorld(t, "!gate:ready@go")
 	id := w.start()
 	errs := w.inFlight(context.Background(), id)
-	r := w.runDir(id).Read()
+	r := w.RunDir(id).Read()
 	real := r.Pid
 	r.Pid = bystander(t)
 	r.Birth = "1" + proc.Birth(r.Pid) // two that start within one tick of the clock have the same
-	require.NoError(t, w.runDir(id).Write(r))
+	require.NoError(t, w.RunDir(id).Write(r))
 
 	// Its engine still holds the thread, as one that is frozen would.
 	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -343,7 +343,7 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	w.open("go")
 	require.NoError(t, <-errs)
 	r.Head, r.Status = w.head(id), rundir.Running // an engine that was killed, and an agent that has ended
-	require.NoError(t, w.runDir(id).Write(r))
+	require.NoError(t, w.RunDir(id).Write(r))
 	require.False(t, r.AgentLives())
 	// Another test that starts a process holds our locks until that has begun.
 	w.eventually("it is idle", func() bool { return w.show(id).Status == protocol.StatusIdle })

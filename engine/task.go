@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -26,19 +27,11 @@ type task struct {
 }
 
 // task turns a decision to run a role into a task.
-func (e *Engine) task(ctx context.Context, p *position, d moderator.Decision) (task, error) {
-	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.limitBase()}
+func (e *Engine) task(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
+	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
 	t.promptHash, err = e.batch().Add(ctx, protocol.Text(t.prompt))
 	return t, err
-}
-
-// limitBase is where the thread's limits count from.
-func (p *position) limitBase() int {
-	if p.thread.Last == nil {
-		return 0
-	}
-	return p.thread.Last.LimitBase
 }
 
 func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now) }

@@ -29,7 +29,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	if err := e.tellable(ctx, thread); err != nil {
 		return err
 	}
-	dir := e.runDir(thread)
+	dir := e.RunDir(thread)
 	if err := dir.Make(); err != nil {
 		return fault.Of(err)
 	}
@@ -53,7 +53,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 
 // tellable refuses a thread that nobody will work on.
 func (e *Engine) tellable(ctx context.Context, thread string) error {
-	head, ended, err := e.lookup(ctx, thread)
+	head, ended, err := e.Lookup(ctx, thread)
 	if err != nil {
 		return fault.Of(err)
 	}

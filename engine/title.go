@@ -32,10 +32,10 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
 	if err := e.mayWrite(); err != nil {
 		return fault.Of(err)
 	}
-	if _, _, err := e.lookup(ctx, id); err != nil {
+	if _, _, err := e.Lookup(ctx, id); err != nil {
 		return fault.Of(err)
 	}
-	title = e.secrets().Hide(title)
+	title = e.Secrets().Hide(title)
 	if err := e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}); err != nil {
 		return fault.Of(err)
 	}

@@ -77,7 +77,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 	require.NoError(t, err)
 	w.summed(fork)
 	w.requireFlat(fork)
-	entries, err := os.ReadDir(w.runDir(fork).Path)
+	entries, err := os.ReadDir(w.RunDir(fork).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing but the sum")
 }
@@ -103,7 +103,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	w.lengthen(id, 6)
 	want, _ := w.summed(id)
 	require.Equal(t, w.walked(id), want)
-	path := w.runDir(id).File(runfiles.TotalsFile)
+	path := w.RunDir(id).File(runfiles.TotalsFile)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
 	encode := func(marks ...budget.Mark) []byte {
@@ -133,7 +133,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	got, _ := w.summed(id)
 	require.Equal(t, want, got)
-	entries, err := os.ReadDir(w.runDir(id).Path)
+	entries, err := os.ReadDir(w.RunDir(id).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left behind")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -33,7 +34,7 @@ import (
 
 // visitKey is the same for all tries of a visit, and for no other one.
 func (a *attempt) visitKey() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{a.locked.id, string(a.pos.thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{a.locked.id, string(a.pos.Thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
 	const letters = 26
 	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:letters]
 }
@@ -68,7 +69,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		switch {
 		case again && a.mayGoOn():
 			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
-			if werr := pause(ctx, wait); werr != nil {
+			if werr := retry.Pause(ctx, wait); werr != nil {
 				return out, fault.Ended(ctx, errors.Join(err, werr))
 			}
 		case a.failedTry.Kind != protocol.FailedRateLimit:
@@ -107,14 +108,14 @@ func (a *attempt) another(p retry.Policy, attempts int) (time.Duration, bool) {
 // mayGoOn reports whether what the failed tries have cost leaves room for another one,
 // and nobody has asked to stop.
 func (a *attempt) mayGoOn() bool {
-	_, over := moderator.OverBudget(a.pos.state, a.task.role)
+	_, over := moderator.OverBudget(a.pos.State, a.task.role)
 	return !over && !a.dir.StopRequested(a.record)
 }
 
 // gaveUp are the agents that were given up for this visit.
 func (a *attempt) gaveUp() map[string]bool {
 	out := map[string]bool{}
-	for _, t := range a.dir.Tries(a.pos.thread) {
+	for _, t := range a.dir.Tries(a.pos.Thread) {
 		if t.Visit == a.visitKey() && t.GaveUp {
 			out[t.Alias] = true
 		}
@@ -137,7 +138,7 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Polic
 
 // nextAgent gives the agent up, and finds the next one.
 func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
-	tries := a.dir.Tries(a.pos.thread)
+	tries := a.dir.Tries(a.pos.Thread)
 	if len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
@@ -157,7 +158,7 @@ func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Polic
 		if err != nil {
 			return cmd, false, err
 		}
-		_, err = a.Casting().Unpriced(ctx, a.pos.state.Limits, cmd, a.pos.workflow.Name, a.task.role)
+		_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
 		return cmd, err == nil, err
 	}
 	return casting.Command{}, false, nil
@@ -178,20 +179,20 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
 	a.failedTry = &runfiles.Try{
-		Try:   protocol.Try{Agent: a.cmd.Name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
+		Try:   protocol.Try{Agent: a.cmd.Name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: a.cmd.Name, Kind: retry.KindOf(ran, err),
 	}
 	a.retryAt = time.Time{}
 	if at := ran.Result.RetryAtMs; at > 0 {
 		a.retryAt = time.UnixMilli(at)
 	}
-	if err := a.dir.KeepTries(a.dir.Tries(a.pos.thread).Add(*a.failedTry)); err != nil {
+	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(*a.failedTry)); err != nil {
 		a.warn("what a failed try has cost is not kept: " + err.Error())
 	}
-	if budget.Bounded(a.pos.state.Limits) {
+	if budget.Bounded(a.pos.State.Limits) {
 		var sum budget.Sums
 		sum.Untold(runfiles.Tries{*a.failedTry})
-		a.pos.state.Spent = budget.Plus(a.pos.state.Spent, budget.SpentOf(sum))
+		a.pos.State.Spent = budget.Plus(a.pos.State.Spent, budget.SpentOf(sum))
 	}
 }
 
@@ -200,7 +201,7 @@ func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput
 	now, until := a.Env.Now(), a.retryAt
 	if !until.After(now) { // it names none, or one that makes no sense
 		n := 0
-		for _, t := range a.dir.Tries(a.pos.thread) {
+		for _, t := range a.dir.Tries(a.pos.Thread) {
 			if t.Visit == a.visitKey() && t.Kind == protocol.FailedRateLimit {
 				n++
 			}
@@ -216,17 +217,14 @@ func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput
 		return protocol.StepOutput{}, err
 	}
 	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.Name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
-	pos, err := a.position(ctx, a.locked.id, a.locked.head)
+	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
 		return protocol.StepOutput{}, err
 	}
-	return pos.output(), nil
+	return pos.Output(), nil
 }
 
-// notParked takes the place of a time that has passed: a field of the facts that is not
-// set changes nothing.
-const notParked = 1
-
+// setParked notes until when a thread is parked.
 func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) error {
 	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{ParkedUntil: until}); err != nil {
 		return err
@@ -235,25 +233,13 @@ func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) er
 	return nil
 }
 
-// longestPark is beyond what anybody waits for: a clock that was set back makes no more
-// of a time that has been kept.
-const longestPark = 32 * 24 * time.Hour
-
-// parkedUntil is until when a thread is parked, in ms; 0: it is not.
-func (e *Engine) parkedUntil(facts heads.Facts) int64 {
-	if left := facts.ParkedUntil - e.nowMs(); left <= 0 || left > longestPark.Milliseconds() {
-		return 0
-	}
-	return facts.ParkedUntil
-}
-
 // woken is the task that was parked, if it is one that a person has asked for: nobody
 // else knows the words.
 func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record) (task, bool, error) {
-	if h.facts.ParkedUntil <= notParked || last.Head != h.head || last.Status != rundir.Failed || !last.Resumes && !last.Replaces {
+	if h.facts.ParkedUntil <= status.NotParked || last.Head != h.head || last.Status != rundir.Failed || !last.Resumes && !last.Replaces {
 		return task{}, false, nil
 	}
-	text, err := cas.Read[protocol.Text](ctx, e.nodes(), last.PromptHash)
+	text, err := cas.Read[protocol.Text](ctx, e.Nodes(), last.PromptHash)
 	if err != nil {
 		return task{}, false, err
 	}
@@ -266,7 +252,7 @@ func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record)
 // withTries sees to it that a step holds the tries that failed before it. An agent that
 // was made with our packages has put them there; for others the step is made anew.
 func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Accepted, error) {
-	tries := a.dir.Tries(a.pos.thread).InStep()
+	tries := a.dir.Tries(a.pos.Thread).InStep()
 	switch {
 	case len(tries) == 0 && len(got.Step.Tries) == 0, reflect.DeepEqual(tries, got.Step.Tries):
 		return got, nil
@@ -304,7 +290,7 @@ func (a *attempt) cutShort(last rundir.Record) {
 		Try:   protocol.Try{Agent: last.Agent, Error: "it was interrupted", Usage: &protocol.Usage{Turns: 1}, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: last.Agent, Kind: protocol.FailedCrash,
 	}
-	tries := a.dir.Tries(a.pos.thread)
+	tries := a.dir.Tries(a.pos.Thread)
 	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
 		return // it is kept already
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -93,7 +94,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	shown := w.show(id)
 	require.Equal(t, protocol.StatusParked, shown.Status)
 	require.Equal(t, out.ParkedUntil, shown.ParkedUntil)
-	for item := range w.Overview().Items(ctx, []Listed{{Thread: id, Head: shown.Head}}) {
+	for item := range w.Overview().Items(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
 		require.Equal(t, protocol.StatusParked, item.Status)
 		require.Equal(t, out.ParkedUntil, item.ParkedUntil)
 	}
@@ -107,7 +108,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	require.Equal(t, protocol.StatusCompleted, done.Status)
 	facts, err := w.Heads.Facts(ctx, id)
 	require.NoError(t, err)
-	require.EqualValues(t, notParked, facts.ParkedUntil)
+	require.EqualValues(t, status.NotParked, facts.ParkedUntil)
 }
 
 // What a provider says may be nonsense, and clocks may be set.
@@ -220,7 +221,7 @@ func TestTriesHoldUnderKills(t *testing.T) {
 		_, err := w.Step(context.Background(), id, StepOptions{}) // the first try fails
 		require.Error(t, err)
 		killed := w.killedAtChange(n, w.engineProcess(id, script))
-		w.eventually("the agent has ended", func() bool { return !w.runDir(id).Alive(w.runDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
 		w.plays("ready,done")
 		if w.show(id).CurrentRole == nil || *w.show(id).CurrentRole == "planner" {
 			w.mustStep(id, StepOptions{})

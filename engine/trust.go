@@ -156,7 +156,7 @@ func (a *attempt) trustsWords(ctx context.Context) error {
 		return err
 	}
 	untrusted := &UntrustedError{
-		Workflow: a.pos.thread.Start.Workflow, Name: a.pos.workflow.Name, Why: a.whence(*foreign), Thread: a.locked.id,
+		Workflow: a.pos.Thread.Start.Workflow, Name: a.pos.Workflow.Name, Why: a.whence(*foreign), Thread: a.locked.id,
 		Commands: []string{plaintext.Line(a.task.role) + " runs: " + plaintext.Literal(a.cmd.Argv)},
 	}
 	hints := []string{
@@ -220,7 +220,7 @@ func (e *Engine) trustsImported(ctx context.Context, h *lockedThread, facts head
 	for facts.Parent != nil { // who confirms a workflow confirms those that it runs
 		above := facts.Parent.Thread
 		var err error
-		if head, _, err = e.lookup(ctx, above); err != nil {
+		if head, _, err = e.Lookup(ctx, above); err != nil {
 			return err
 		}
 		if facts, err = e.Heads.Facts(ctx, above); err != nil {
@@ -254,7 +254,7 @@ func (e *Engine) trustsStored(ctx context.Context, workflow protocol.Hash, w pro
 		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // that has only gone on elsewhere
 			continue
 		}
-		head, _, err := e.lookup(ctx, id)
+		head, _, err := e.Lookup(ctx, id)
 		if err != nil {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -22,35 +23,35 @@ type UndoOptions struct {
 // Undo takes a thread and its files one step back; an ended thread is active again. The
 // step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
 func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *lockedThread, pos *position) (*protocol.FileChanges, error) {
+	return e.travel(ctx, id, func(h *lockedThread, pos *status.Position) (*protocol.FileChanges, error) {
 		return e.back(ctx, h, pos, o.KeepFiles)
 	})
 }
 
 // back takes a thread that is held, and its files, one step back. It returns what that
 // changed in the files.
-func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepFiles bool) (changed *protocol.FileChanges, err error) {
-	last := pos.thread.Last
+func (e *Engine) back(ctx context.Context, h *lockedThread, pos *status.Position, keepFiles bool) (changed *protocol.FileChanges, err error) {
+	last := pos.Thread.Last
 	if last == nil {
 		return nil, fault.New(protocol.CodeFailed, "thread %s has no step to undo", h.id)
 	}
 	if _, err := e.eachKid(ctx, h, false, e.Stop); err != nil {
 		return nil, err
 	}
-	if pos.workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
-		e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", last.Role, pos.previous()))
-		if err := e.ask(ctx, h, children.Place{Head: pos.previous(), Role: last.Role}.AttemptKey("")); err != nil {
+	if pos.Workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
+		e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", last.Role, pos.Previous()))
+		if err := e.ask(ctx, h, children.Place{Head: pos.Previous(), Role: last.Role}.AttemptKey("")); err != nil {
 			return nil, err
 		}
 	}
 	undone := []protocol.Hash{h.head}
-	if next, err := e.undone(ctx, h); err != nil {
+	if next, err := e.Undone(ctx, h.facts, h.head); err != nil {
 		return nil, err
 	} else if next != nil {
 		undone = append(undone, h.facts.Undone...)
 	}
 	if !keepFiles {
-		step, err := e.toPutBack(ctx, h, pos.thread)
+		step, err := e.toPutBack(ctx, h, pos.Thread)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +66,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *position, keepF
 	if err := e.reopen(ctx, h); err != nil {
 		return changed, err
 	}
-	return changed, e.shift(ctx, h, pos.previous())
+	return changed, e.shift(ctx, h, pos.Previous())
 }
 
 // reopen makes an ended thread active again.
@@ -82,7 +83,7 @@ func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
 
 // backTo takes a thread that is held back to one of its nodes. It returns the record of
 // the last run.
-func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record, pos *position, node protocol.Hash, keepFiles bool) (rundir.Record, error) {
+func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record, pos *status.Position, node protocol.Hash, keepFiles bool) (rundir.Record, error) {
 	if h.head == node {
 		return last, nil
 	}
@@ -105,8 +106,8 @@ func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record
 // Redo takes a thread and its files to the step that was undone last. Errors are
 // *protocol.Error.
 func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.travel(ctx, id, func(h *lockedThread, pos *position) (changed *protocol.FileChanges, err error) {
-		next, err := e.undone(ctx, h)
+	return e.travel(ctx, id, func(h *lockedThread, pos *status.Position) (changed *protocol.FileChanges, err error) {
+		next, err := e.Undone(ctx, h.facts, h.head)
 		if err != nil {
 			return changed, err
 		}
@@ -135,7 +136,7 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 }
 
 // travel moves the head of a thread that nothing works on.
-func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread, *position) (*protocol.FileChanges, error)) (protocol.StepOutput, error) {
+func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread, *status.Position) (*protocol.FileChanges, error)) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	h, err := e.lock(ctx, id)
 	if err != nil {
@@ -182,7 +183,7 @@ func undisturbed(h *lockedThread, last rundir.Record) error {
 func (e *Engine) passed(h *lockedThread, last rundir.Record) rundir.Record {
 	if last.Status.InFlight() {
 		last.Status, last.StepHash = rundir.Done, h.head
-		_ = e.runDir(h.id).Write(last)
+		_ = e.RunDir(h.id).Write(last)
 	}
 	return last
 }
@@ -194,36 +195,6 @@ func (e *Engine) shift(ctx context.Context, h *lockedThread, to protocol.Hash) e
 	}
 	h.head = to
 	return nil
-}
-
-// undone is the step that was undone last, if the thread has not gone on since; nil:
-// there is none.
-func (e *Engine) undone(ctx context.Context, h *lockedThread) (*thread.Thread, error) {
-	return e.undoneAt(ctx, h.facts, h.head)
-}
-
-// takenBack reports whether a thread stands where a person has taken it.
-func (e *Engine) takenBack(ctx context.Context, facts heads.Facts, head protocol.Hash) bool {
-	next, err := e.undoneAt(ctx, facts, head)
-	return err == nil && next != nil
-}
-
-func (e *Engine) undoneAt(ctx context.Context, facts heads.Facts, head protocol.Hash) (*thread.Thread, error) {
-	if len(facts.Undone) == 0 {
-		return nil, nil
-	}
-	t, err := thread.Open(ctx, e.nodes(), facts.Undone[0])
-	if err != nil {
-		return nil, err
-	}
-	before := t.StartHash
-	if t.Last != nil && t.Last.Prev != nil {
-		before = *t.Last.Prev
-	}
-	if t.Last == nil || before != head {
-		return nil, nil
-	}
-	return t, nil
 }
 
 // toPutBack are the files around the last step of a thread, if they are kept; nil: they
@@ -245,11 +216,11 @@ func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Threa
 
 // moveFiles puts back the files before a step, or again those after it. It returns what
 // that changed.
-func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *position, step *workspace.StepFiles, forward bool) (*protocol.FileChanges, error) {
+func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *status.Position, step *workspace.StepFiles, forward bool) (*protocol.FileChanges, error) {
 	if step == nil {
 		return nil, nil
 	}
-	k, err := e.Files().OpenFiles(ctx, h.id, pos.dir(), h.workspace)
+	k, err := e.Files().OpenFiles(ctx, h.id, pos.Dir(), h.workspace)
 	if err != nil {
 		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
 	}

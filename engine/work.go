@@ -64,11 +64,11 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 	if err := e.settle(ctx, h, w); err != nil {
 		return nil, fault.Ended(ctx, err)
 	}
-	e, err := e.recalling().inProjectOf(ctx, h)
+	e, err := e.reading(e.Recalling()).inProjectOf(ctx, h)
 	if err != nil {
 		return nil, fault.Ended(ctx, err)
 	}
-	e = e.remembering().knowing(h)
+	e = e.reading(e.Remembering().Knowing(h.id, &h.facts))
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		o := w.StepOptions
@@ -76,9 +76,9 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 		o.more = o.toEnd || i+1 < w.Steps
 		action := w.Do
 		if i > 0 {
-			action, e = DoStep, e.recalling()
+			action, e = DoStep, e.reading(e.Recalling())
 		}
-		out, err := e.configOnce().act(ctx, h, action, w, o)
+		out, err := e.reading(e.ConfigOnce()).act(ctx, h, action, w, o)
 		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
 			outs = appendOutput(outs, w, out)
 		}
@@ -109,7 +109,7 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	}
 	dir := h.root
 	if dir == "" {
-		t, err := thread.Open(ctx, e.nodes(), h.head)
+		t, err := thread.Open(ctx, e.Nodes(), h.head)
 		if err != nil {
 			return e, nil //nolint:nilerr // the step will say what is wrong with the thread
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -43,13 +44,13 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 }
 
 func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]protocol.StepOutput, error) {
-	if err := checkID(thread); err != nil {
+	if err := status.CheckID(thread); err != nil {
 		return nil, err
 	}
 	if err := e.mayWrite(); err != nil {
 		return nil, err
 	}
-	files, ok := e.locks().(locker.Files)
+	files, ok := e.Locker().(locker.Files)
 	if !ok {
 		return nil, errNotInherited()
 	}
@@ -64,7 +65,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err != nil {
 		return nil, err
 	}
-	w, err := workIn(e.runDir(thread))
+	w, err := workIn(e.RunDir(thread))
 	if err != nil {
 		h.release()
 		return nil, err

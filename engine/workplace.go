@@ -46,11 +46,11 @@ func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
 // workplace is the directory in which the attempt is to be made. Where the thread's
 // own is gone there is a way on: another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {
-	dir, err := a.Workplace(ctx, a.task.role, a.pos.dir(), a.task.cwd)
+	dir, err := a.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}
-	if _, gone := place.Real(a.pos.dir()); gone != nil {
+	if _, gone := place.Real(a.pos.Dir()); gone != nil {
 		if w := a.locked.workspace; w != nil && w.Mode == workspace.InWorktree {
 			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
 		}

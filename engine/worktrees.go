@@ -71,7 +71,7 @@ func (e *Engine) Unsaved(ctx context.Context, id string, w *heads.Workspace) (st
 
 // unapplied is [Engine.Unsaved] for a worktree that is gone.
 func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (string, error) {
-	head, _, err := e.lookup(ctx, id)
+	head, _, err := e.Lookup(ctx, id)
 	if err != nil {
 		return "", fault.Of(err)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) unapplied(ctx context.Context, id string, w *heads.Workspace) (
 	if err != nil {
 		return "", nil // there is nothing that could be lost
 	}
-	if facts, err := e.facts(ctx, id); err != nil || facts.Parent != nil {
+	if facts, err := e.Facts(ctx, id); err != nil || facts.Parent != nil {
 		return "", codedOrNil(err) // what a child has made is its parent's
 	}
 	repo, _, err := e.Files().TreeOf(ctx, w, id)
@@ -170,14 +170,14 @@ func (e *Engine) comeBack(ctx context.Context, h *lockedThread, w *heads.Workspa
 	if w.Mode != workspace.InWorktree || h.ended == nil && h.facts.Parent == nil {
 		return nil
 	}
-	t, err := thread.Open(ctx, e.nodes(), h.head)
-	if err != nil || h.ended == nil && t.Last != nil && (h.facts.Imported == nil || !e.runDir(h.id).Read().Missing) {
+	t, err := thread.Open(ctx, e.Nodes(), h.head)
+	if err != nil || h.ended == nil && t.Last != nil && (h.facts.Imported == nil || !e.RunDir(h.id).Read().Missing) {
 		return err
 	}
 	if err := files.Mend(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil && h.ended == nil && e.runDir(h.id).Read().Missing {
+	if _, err := os.Lstat(path); err == nil && h.ended == nil && e.RunDir(h.id).Read().Missing {
 		cut, err := files.Find(ctx, e.Env, path) // nobody has worked in it: who made it was killed
 		if err == nil {
 			err = cut.RemoveWorktree(ctx, path, "", "")
@@ -247,7 +247,7 @@ func (e *Engine) worktree(ctx context.Context, id string, w *heads.Workspace) pr
 	out := protocol.Worktree{Path: e.Dirs.Worktree(id)}
 	if w != nil {
 		out.Thread, out.Branch, out.Base, out.Repo = id, w.Branch, w.Base, w.Repo
-		switch _, ended, err := e.lookup(ctx, id); {
+		switch _, ended, err := e.Lookup(ctx, id); {
 		case err != nil:
 			out.Status = ""
 		case ended != nil:

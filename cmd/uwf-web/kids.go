@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
@@ -29,7 +29,7 @@ func (s *server) threadLink(id string) string {
 
 // kidsOf are those of the children that were started for the next role, two generations deep; nil: there are
 // none.
-func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started []engine.StartedChild) *htmlpage.Kids {
+func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started []status.StartedChild) *htmlpage.Kids {
 	heads := map[string]protocol.Hash{}
 	for _, k := range started {
 		heads[k.Thread] = k.Head

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
@@ -92,7 +92,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	}
 	listed := view.Listed(r.Context(), s.engine.Heads, f, lost)
 	if before := query.Get("before"); validThread(before) {
-		at, found := slices.BinarySearchFunc(listed, before, func(l engine.Listed, id string) int { return threadid.NewestFirst(l.Thread, id) })
+		at, found := slices.BinarySearchFunc(listed, before, func(l status.Listed, id string) int { return threadid.NewestFirst(l.Thread, id) })
 		if found {
 			at++
 		}
@@ -108,7 +108,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 
 // rows fills a page, as far as patience goes, and returns the last thread that was looked
 // at, "" if it was the last of all.
-func (s *server) rows(ctx context.Context, p *threadsPage, listed []engine.Listed, f view.Filter, q wanted, most int) (last string) {
+func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted, most int) (last string) {
 	const atOnce = 256
 	until := s.engine.Env.Now().Add(patience)
 	done := 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
@@ -128,7 +129,7 @@ func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protoco
 }
 
 // flight is what is told of the step in flight; nil: there is none, or it cannot be read.
-func (s *server) flight(ctx context.Context, id string) (*engine.Flight, *flight) {
+func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight) {
 	f, err := s.engine.Flight(ctx, id)
 	if f == nil && err == nil {
 		f, err = s.engine.Tried(ctx, id)

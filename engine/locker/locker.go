@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // ErrLocked means that another process works on a thread.
@@ -38,6 +39,24 @@ type Lock interface {
 
 // Holder says who holds a lock.
 type Holder = durable.Holder
+
+// Process is one that can be told from another with its id.
+type Process struct {
+	Pid   int // 0: none
+	Birth string
+}
+
+// Lives reports whether it is alive.
+func (p Process) Lives() bool { return proc.Lives(p.Pid, p.Birth) }
+
+// Orphan is the living agent that the note at a thread's lock names, if any.
+func Orphan(ctx context.Context, l Locker, thread string) Process {
+	who, err := l.Holder(ctx, thread)
+	if p := (Process{who.Child, who.Birth}); err == nil && p.Lives() {
+		return p
+	}
+	return Process{}
+}
 
 // Files is a [Locker] with a file for each thread. It is the one whose locks a
 // background worker can inherit.

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/durable"
@@ -47,10 +48,10 @@ func newSide(t *testing.T, r remote.Remote) *side {
 	out.Link = &remotes.Link{
 		Name: "team", Remote: r, Store: s, Heads: x, Holder: t.Name(),
 		Warn: func(text string) { fmt.Fprintln(&out.said, text) },
-		Engine: &engine.Engine{
+		Engine: &engine.Engine{Reader: status.Reader{
 			Env: env.Env{Now: time.Now, Rand: rand.Reader, Dir: dir, Environ: os.Environ()}, Dirs: home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")},
 			FS: durable.OS(), Store: s, Heads: x,
-		},
+		}},
 	}
 	return out
 }

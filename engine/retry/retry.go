@@ -1,8 +1,9 @@
-// Package retry is what the config says about an agent that fails, and what sort of failure it
-// was.
+// Package retry is what the config says about an agent that fails, what sort of failure it
+// was, and how to wait.
 package retry
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -92,6 +93,24 @@ func KindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
 		return protocol.FailedCrash
 	}
 	return ""
+}
+
+// How often it is looked at what another process does: soon at first, then rarely.
+const (
+	MinWait = 10 * time.Millisecond
+	MaxWait = 250 * time.Millisecond
+)
+
+// Pause waits, unless ctx ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Earlier is the earlier one of two times.

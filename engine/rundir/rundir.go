@@ -46,7 +46,7 @@ type Dir struct {
 	Path  string
 	Aside string // where what is in the way is moved to
 	FS    durable.FS
-	Warn  func(string)
+	Warn  func(string) // nil: nobody is told
 }
 
 // File is the path of a file in it.
@@ -222,7 +222,9 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 		if err := d.FS.Rename(what, to); err != nil {
 			return fmt.Errorf("move %s aside: %w", what, err)
 		}
-		d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now", careful.Kind(info.Mode().Type()), what, to))
+		if d.Warn != nil {
+			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now", careful.Kind(info.Mode().Type()), what, to))
+		}
 		return nil
 	}
 	return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the way of a run, and %d like it were moved aside before", what, maxAside),

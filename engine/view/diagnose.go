@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -43,7 +44,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 }
 
 // runOf is the last try as a value for programs.
-func runOf(r engine.Run) *protocol.LastTry {
+func runOf(r status.Run) *protocol.LastTry {
 	out := &protocol.LastTry{
 		Role: r.Role, Agent: r.Agent, Command: r.Command, Status: r.Status, Alive: r.Alive,
 		StartedAt: r.Started.UnixMilli(), Error: r.Error, Stderr: r.Stderr, WorkerLog: r.WorkerLog, Dir: r.Dir,
@@ -60,7 +61,7 @@ func (d *diagnosis) add(level, hint, format string, args ...any) {
 }
 
 // ofState tells where the thread stands.
-func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
+func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	switch {
 	case s.Status == protocol.StatusCorrupt:
 		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
@@ -93,7 +94,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *engine.Run) {
 const quiet = 5 * time.Minute
 
 // ofRun tells what became of the last try.
-func (d *diagnosis) ofRun(s protocol.StepOutput, r engine.Run, now time.Time) {
+func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	switch {
 	case r.Damaged:
 		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters while an agent is running", r.Dir)

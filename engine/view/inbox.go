@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -31,7 +32,7 @@ type Waiting struct {
 
 // Attention is [Inbox], and the threads that are at work or whose children are, newest
 // first. Each thread is read once.
-func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []engine.Standing) {
+func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
 	f := Filter{Statuses: []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting,
 	}}

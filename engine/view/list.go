@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -23,8 +24,8 @@ type Filter struct {
 
 // Listed reads the heads only: which threads there are, newest first. An entry that
 // cannot be read hides no other; damaged is told of it.
-func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []engine.Listed {
-	var entries []engine.Listed
+func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []status.Listed {
+	var entries []status.Listed
 	active := map[string]bool{}
 	for h, err := range x.Heads(ctx) {
 		if err != nil {
@@ -35,7 +36,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 			active[h.Thread] = true
 		}
 		if f.inTime(h.Thread) {
-			entries = append(entries, engine.Listed{Thread: h.Thread, Head: h.Hash})
+			entries = append(entries, status.Listed{Thread: h.Thread, Head: h.Hash})
 		}
 	}
 	if f.wantsEnded() {
@@ -45,7 +46,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 				continue
 			}
 			if !active[e.Thread] && f.inTime(e.Thread) {
-				entries = append(entries, engine.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
+				entries = append(entries, status.Listed{Thread: e.Thread, Head: e.Head, Ended: &e})
 			}
 		}
 	}
@@ -53,7 +54,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 		return newestFirst(entries)
 	}
 	if facts, _ := x.AllFacts(ctx); len(facts) > 0 { // what cannot be read is no reason to hide a thread
-		entries = slices.DeleteFunc(entries, func(l engine.Listed) bool {
+		entries = slices.DeleteFunc(entries, func(l status.Listed) bool {
 			id := l.Thread
 			if l.Ended != nil {
 				id = l.Ended.Thread
@@ -64,14 +65,14 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 	return newestFirst(entries)
 }
 
-func newestFirst(entries []engine.Listed) []engine.Listed {
-	slices.SortFunc(entries, func(p, q engine.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
+func newestFirst(entries []status.Listed) []status.Listed {
+	slices.SortFunc(entries, func(p, q status.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
 	return entries
 }
 
 // Items yields what of threads was asked for. They are read while they are walked
 // through, once, and end early when ctx does.
-func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
+func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
 		for at := range standings(ctx, e, threads, f) {
 			if !yield(at.ThreadItem) {
@@ -82,8 +83,8 @@ func Items(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Fil
 }
 
 // standings are Items with all that was read of them.
-func standings(ctx context.Context, e *engine.Engine, threads []engine.Listed, f Filter) iter.Seq[engine.Standing] {
-	return func(yield func(engine.Standing) bool) {
+func standings(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[status.Standing] {
+	return func(yield func(status.Standing) bool) {
 		skip, left := f.Offset, f.Limit
 		if left < 0 {
 			return

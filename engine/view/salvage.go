@@ -6,7 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -35,7 +35,7 @@ func salvageBefore(ctx context.Context, store cas.Store, s thread.Step, stepLost
 
 // salvageHead says how to go on when the head itself is lost: the record of the
 // last try knows what was before it.
-func salvageHead(head protocol.Hash, run *engine.Run) string {
+func salvageHead(head protocol.Hash, run *status.Run) string {
 	if run == nil || run.Head == "" || run.Head == head {
 		return restoreNode
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -37,7 +38,7 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 	}
 	all := Listed(ctx, e.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
 	facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is nobody's child
-	slices.SortStableFunc(all, func(a, b engine.Listed) int {
+	slices.SortStableFunc(all, func(a, b status.Listed) int {
 		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // those in flight come after their parents
 	})
 	for _, l := range all {
@@ -128,7 +129,7 @@ func depth(facts map[string]heads.Facts, id string) (n int) {
 }
 
 // thread adds the steps of a thread; parent: of which it is a part.
-func (s *stats) thread(ctx context.Context, l engine.Listed, parent string) error {
+func (s *stats) thread(ctx context.Context, l status.Listed, parent string) error {
 	if l.Ended != nil && parent != "" && s.seen[l.Head] {
 		return nil // it was joined
 	}

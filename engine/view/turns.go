@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -55,7 +56,7 @@ type LiveTurn struct {
 
 // Live yields the turns of a step in flight, until it has ended: each once, whether it
 // was announced or is first seen in the finished step.
-func Live(ctx context.Context, e *engine.Engine, id string, f *engine.Flight) iter.Seq2[LiveTurn, error] {
+func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) iter.Seq2[LiveTurn, error] {
 	return func(yield func(LiveTurn, error) bool) {
 		told := 0
 		for now := f; now != nil && now.Head == f.Head && now.Started.Equal(f.Started); {
@@ -90,7 +91,7 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *engine.Flight) it
 }
 
 // landed is the step that a flight has become, with its turns; none if it failed.
-func landed(ctx context.Context, e *engine.Engine, id string, f *engine.Flight) (protocol.Hash, []protocol.Hash, error) {
+func landed(ctx context.Context, e *engine.Engine, id string, f *status.Flight) (protocol.Hash, []protocol.Hash, error) {
 	head, err := e.Head(ctx, id)
 	if err != nil {
 		return "", nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -33,7 +34,7 @@ type watcher struct {
 	to      engine.Progress
 	head    protocol.Hash
 	steps   int // that have been told of
-	flight  *engine.Flight
+	flight  *status.Flight
 	info    engine.StepInfo
 	told    int
 	printed string              // the line of a command that was shown last
@@ -106,8 +107,8 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 }
 
 // tellKids says where all children stand, once there are some that nobody was told of.
-func (w *watcher) tellKids(ctx context.Context, started []engine.StartedChild) error {
-	if !slices.ContainsFunc(started, func(k engine.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
+func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) error {
+	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
 		return nil
 	}
 	now, err := w.engine.Show(ctx, w.id)
@@ -130,7 +131,7 @@ func (w *watcher) tellKids(ctx context.Context, started []engine.StartedChild) e
 
 // begin is where telling of a child begins: where it stands at the first look, later at its
 // start.
-func (w *watcher) begin(ctx context.Context, k engine.StartedChild, first bool) (protocol.Hash, int, error) {
+func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) (protocol.Hash, int, error) {
 	t, err := thread.Open(ctx, w.engine.Store, k.Head)
 	if err != nil {
 		return "", 0, err
@@ -143,7 +144,7 @@ func (w *watcher) begin(ctx context.Context, k engine.StartedChild, first bool) 
 
 // lookAt is [watcher.look] for the children of a child, and for the child. One that has
 // ended meanwhile may have children of which the end is not told yet.
-func (w *watcher) lookAt(ctx context.Context, k engine.StartedChild) error {
+func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 	if !k.Ended || w.kids != nil {
 		if err := w.lookAtKids(ctx); err != nil {
 			return err
@@ -153,13 +154,13 @@ func (w *watcher) lookAt(ctx context.Context, k engine.StartedChild) error {
 }
 
 // lookAtJoined tells the rest of children whose parent has gone on.
-func (w *watcher) lookAtJoined(ctx context.Context, started []engine.StartedChild) error {
+func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChild) error {
 	for id, kid := range w.kids {
-		if kid == nil || slices.ContainsFunc(started, func(k engine.StartedChild) bool { return k.Thread == id }) {
+		if kid == nil || slices.ContainsFunc(started, func(k status.StartedChild) bool { return k.Thread == id }) {
 			continue
 		}
 		w.kids[id] = nil
-		if err := kid.lookAt(ctx, engine.StartedChild{Thread: id, Ended: true}); err != nil {
+		if err := kid.lookAt(ctx, status.StartedChild{Thread: id, Ended: true}); err != nil {
 			return err
 		}
 	}
@@ -231,7 +232,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 }
 
 // turns tells the turns that have been announced since.
-func (w *watcher) turns(ctx context.Context, f *engine.Flight) error {
+func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	for ; w.told < len(f.Turns); w.told++ {
 		t, err := thread.ShownTurn(ctx, w.engine.Store, f.Turns[w.told])
 		switch {

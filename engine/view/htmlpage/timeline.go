@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -63,8 +64,8 @@ const (
 // Now is what a thread does besides its steps. The zero value is nothing.
 type Now struct {
 	At       protocol.ThreadShow
-	Flight   *engine.Flight
-	Children []engine.StartedChild
+	Flight   *status.Flight
+	Children []status.StartedChild
 	Joined   func(by thread.Step, child protocol.ChildEnded) Kid // a child with its page; nil: none has a page
 	Thread   func(id string) string                              // the page of a thread; nil: there is none
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -194,8 +195,11 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		return nil, err
 	}
 	with := &engine.Engine{
-		Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Progress: p,
-		Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
+		Reader: status.Reader{
+			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
+			Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
+		},
+		Progress: p,
 		PutBack: func() (string, error) {
 			changed, err := offlimits.Recover(dirs.Guard())
 			return changed.String(), err

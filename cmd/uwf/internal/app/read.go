@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -33,7 +34,7 @@ func QuotaOf(c *ucli.Context) (int, error) {
 
 // Reader opens a thread for reading: as it was when the step in flight began, if
 // there is one.
-func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *engine.Flight) (transcript.Reader, error) {
+func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *status.Flight) (transcript.Reader, error) {
 	head, err := e.Head(ctx, id)
 	if err != nil {
 		return transcript.Reader{}, err

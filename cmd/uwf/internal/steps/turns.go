@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -136,7 +137,7 @@ func (p *turnPrinter) steps(ctx context.Context, r transcript.Reader) error {
 }
 
 // flight prints the step in flight; live: until it has ended.
-func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r transcript.Reader, f *engine.Flight, live bool) error {
+func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r transcript.Reader, f *status.Flight, live bool) error {
 	if err := p.text("\n## %s … (running, %s so far)\n", f.Role, render.Count(len(f.Turns), "turn")); err != nil {
 		return err
 	}

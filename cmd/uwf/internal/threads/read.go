@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/render"
@@ -53,7 +53,7 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	var flight *engine.Flight
+	var flight *status.Flight
 	if c.Bool("live") {
 		if flight, err = e.Flight(ctx, id); err != nil {
 			return err

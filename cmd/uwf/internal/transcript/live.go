@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -17,7 +18,7 @@ import (
 // FlightBlock is the step in flight, or the one that was tried in vain: the newest
 // turns that fit into two thirds of the quota, and what is being written. What is
 // newest is cut if it must be.
-func (r Reader) FlightBlock(ctx context.Context, f engine.Flight, now time.Time) (string, error) {
+func (r Reader) FlightBlock(ctx context.Context, f status.Flight, now time.Time) (string, error) {
 	head := flightHead(f, now)
 	room := r.Quota*2/3 - term.Length(head)
 	blocks, err := r.flightTurns(ctx, f, room)
@@ -27,7 +28,7 @@ func (r Reader) FlightBlock(ctx context.Context, f engine.Flight, now time.Time)
 	return head + "\n\n<turns>" + JoinReversed(blocks) + "\n</turns>", nil
 }
 
-func flightHead(f engine.Flight, now time.Time) string {
+func flightHead(f status.Flight, now time.Time) string {
 	state, so := "running", "**So far:** "+render.Duration(now.Sub(f.Started).Milliseconds())
 	if f.Failed != "" {
 		state, so = "failed", "**Because:** "+term.FirstLine(f.Failed, 300)
@@ -40,7 +41,7 @@ func flightHead(f engine.Flight, now time.Time) string {
 func LeftOut(n int) string { return fmt.Sprintf("\n\n*(%d characters left out)*\n\n", n) }
 
 // flightTurns are the blocks of the newest turns that fit, newest first.
-func (r Reader) flightTurns(ctx context.Context, f engine.Flight, room int) ([]string, error) {
+func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]string, error) {
 	room -= term.Length("\n\n<turns>\n</turns>") + term.Length(OmittedTurns)
 	var blocks []string
 	take := func(t protocol.Turn) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -125,7 +125,7 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 	ctx := context.Background()
 	r := chain(t, "task", answers(3, 500)...)
 	b := cas.NewBatch(r.Store, time.Now)
-	f := engine.Flight{Number: 4, Role: "b", Agent: "builtin", Started: time.UnixMilli(1)}
+	f := status.Flight{Number: 4, Role: "b", Agent: "builtin", Started: time.UnixMilli(1)}
 	for i := range 6 {
 		h, err := b.Add(ctx, protocol.Turn{Index: i, Role: protocol.TurnAssistant, Content: fmt.Sprintf("turn %d %s", i, strings.Repeat("x", 400))})
 		require.NoError(t, err)

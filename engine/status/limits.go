@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"context"
@@ -10,17 +10,27 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
+// Limits are those that a thread of a workflow begins with, own those that are said for
+// it alone. Zero is no limit. Errors are *protocol.Error.
+func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
+	l, err := r.limitsOf(ctx, w)
+	if err != nil {
+		return l, fault.Of(err)
+	}
+	return budget.With(l, budget.Said(own)), nil
+}
+
 // limits are the limits in force, with what people have said of this thread.
-func (e *Engine) limits(ctx context.Context, p *position) (protocol.Limits, error) {
-	l, err := e.limitsOf(ctx, p.workflow)
-	if err != nil && p.thread.Last != nil { // without a step none is reached: whoever needs the config will say so
+func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, error) {
+	l, err := r.limitsOf(ctx, p.Workflow)
+	if err != nil && p.Thread.Last != nil { // without a step none is reached: whoever needs the config will say so
 		return l, err
 	}
-	return budget.Granted(budget.With(l, p.facts.Limits), p.facts.Limits), nil
+	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
 }
 
 // limitsOf are a workflow's limits, filled up from the config.
-func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
+func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
 	var l protocol.Limits
 	if w.Limits != nil {
 		l = *w.Limits
@@ -28,7 +38,7 @@ func (e *Engine) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 && l.MaxCostUSD > 0 && l.MaxTokens > 0 && l.MaxTimeMs > 0 {
 		return l, nil
 	}
-	c, err := e.Config(ctx)
+	c, err := r.Config(ctx)
 	if err != nil {
 		return l, err
 	}

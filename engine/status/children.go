@@ -1,12 +1,13 @@
-package engine
+package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -15,25 +16,25 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// place is where the children of the role that is next belong.
-func (p *position) place() children.Place {
-	return children.Place{Thread: p.id, Head: p.thread.Head, Role: p.next.Role}
+// Place is where the children of the role that is next belong.
+func (p *Position) Place() children.Place {
+	return children.Place{Thread: p.ID, Head: p.Thread.Head, Role: p.Next.Role}
 }
 
-// kids are the children of a position, and where they stand.
-func (e *Engine) kids(ctx context.Context, p *position) (children.Kids, error) {
-	kids, err := p.place().Find(ctx, e.Heads, p.facts, p.next.Children)
+// Kids are the children of a position, and where they stand.
+func (r *Reader) Kids(ctx context.Context, p *Position) (children.Kids, error) {
+	kids, err := p.Place().Find(ctx, r.Heads, p.Facts, p.Next.Children)
 	if err != nil {
 		return nil, err
 	}
-	about := e
+	about := r
 	for i := range kids {
 		k := &kids[i]
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}
-		if about == e {
-			about = e.aware(ctx, k.ID)
+		if about == r {
+			about = r.aware(ctx, k.ID)
 			about.bounds = map[string][]bound{}
 		}
 		if k.Out, _, err = about.showActive(ctx, k.ID, k.Head); err != nil {
@@ -44,38 +45,88 @@ func (e *Engine) kids(ctx context.Context, p *position) (children.Kids, error) {
 	return kids, nil
 }
 
-// aware returns an engine that has read what is known of all threads, and reads each
+// StartedChild is a child that has been started for the role that is next.
+type StartedChild struct {
+	Key    string
+	Thread string
+	Head   protocol.Hash
+	Ended  bool
+	Status protocol.Status // of one that has ended
+}
+
+// Started are the children of a thread that have been started for the role that is next,
+// by their keys. Their nodes are not read. Errors are *protocol.Error.
+func (r *Reader) Started(ctx context.Context, thread string) ([]StartedChild, error) {
+	head, ended, err := r.Lookup(ctx, thread)
+	if err != nil || ended != nil {
+		return nil, fault.OrNil(err)
+	}
+	w, err := r.workflowAt(ctx, head)
+	if err != nil || !hasChildren(w) {
+		return nil, fault.OrNil(err)
+	}
+	all, err := r.Heads.AllFacts(ctx)
+	if all == nil {
+		return nil, fault.OrNil(err)
+	}
+	var ids []string
+	for id, f := range all {
+		if f.Parent != nil && f.Parent.Thread == thread && f.Parent.Head == head {
+			ids = append(ids, id)
+		}
+	}
+	stand, err := children.Look(ctx, r.Heads, ids, nil)
+	var kids []StartedChild
+	for id, at := range stand {
+		k := StartedChild{Key: all[id].Parent.Key, Thread: id, Head: at.Head}
+		if at.End != nil {
+			k.Ended, k.Status = true, at.End.Status
+		}
+		kids = append(kids, k)
+	}
+	slices.SortFunc(kids, func(a, b StartedChild) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Thread, b.Thread))
+	})
+	return kids, fault.OrNil(err)
+}
+
+// aware returns a reader that has read what is known of all threads, and reads each
 // workflow once.
-func (e *Engine) aware(ctx context.Context, id string) *Engine {
-	with := e.configOnce()
+func (r *Reader) aware(ctx context.Context, id string) *Reader {
+	with := r.ConfigOnce()
 	if with.workflows == nil {
-		with = with.remembering()
+		with = with.Remembering()
 	}
 	if with.factsOf != nil {
 		if _, known := with.factsOf(id); known {
 			return with
 		}
 	}
-	// A line that cannot be read is about a thread that a person is asked for anyway.
-	if all, _ := e.Heads.AllFacts(ctx); all != nil {
-		with.factsOf = func(thread string) (heads.Facts, bool) { return all[thread], true }
+	return with.knowingAll(ctx)
+}
+
+// workflowAt is the workflow of the thread with a head.
+func (r *Reader) workflowAt(ctx context.Context, head protocol.Hash) (protocol.Workflow, error) {
+	t, err := thread.Open(ctx, r.Nodes(), head)
+	if err != nil {
+		return protocol.Workflow{}, err
 	}
-	return with
+	return r.Workflow(ctx, t.Start.Workflow)
 }
 
 // Child finds a child of a thread by its key: of the role that is next, else of the
 // newest step that has joined one of that key. Errors are *protocol.Error.
-func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) {
-	head, err := e.Head(ctx, parent)
+func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) {
+	head, err := r.Head(ctx, parent)
 	if err != nil {
 		return "", err
 	}
-	p, err := e.position(ctx, parent, head)
+	p, err := r.Position(ctx, parent, head)
 	if err != nil {
 		return "", fault.Of(err)
 	}
 	var keys []string
-	for _, k := range p.kids {
+	for _, k := range p.Kids {
 		switch {
 		case k.Key == key && k.Head != "":
 			return k.ID, nil
@@ -85,14 +136,14 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 		}
 		keys = append(keys, k.Key)
 	}
-	for s, err := range p.thread.Steps(ctx) {
+	for s, err := range p.Thread.Steps(ctx) {
 		if err != nil {
 			return "", fault.Of(err)
 		}
 		if !slices.ContainsFunc(s.Children, func(c protocol.ChildEnded) bool { return c.Key == key }) {
 			continue
 		}
-		joined, err := e.JoinedBy(ctx, parent, s)
+		joined, err := r.JoinedBy(ctx, parent, s)
 		if err != nil {
 			return "", err
 		}
@@ -107,12 +158,12 @@ func (e *Engine) Child(ctx context.Context, parent, key string) (string, error) 
 }
 
 // Joined are the children of the newest step that has joined some.
-func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
-	t, err := thread.Open(ctx, e.nodes(), head)
+func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
+	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
 		return nil, err
 	}
-	w, err := e.workflow(ctx, t.Start.Workflow)
+	w, err := r.Workflow(ctx, t.Start.Workflow)
 	if err != nil || !hasChildren(w) {
 		return nil, err
 	}
@@ -123,14 +174,14 @@ func (e *Engine) Joined(ctx context.Context, parent string, head protocol.Hash) 
 		if len(s.Children) == 0 {
 			continue
 		}
-		return e.JoinedBy(ctx, parent, s)
+		return r.JoinedBy(ctx, parent, s)
 	}
 	return nil, nil
 }
 
 // Labels say, by key, which items the children were for that a step has joined. Nothing
 // records them: what cannot be made once more of the steps before has none.
-func (e *Engine) Labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
+func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
 	if w.Roles[s.Role].Each == nil {
 		return nil
 	}
@@ -138,11 +189,11 @@ func (e *Engine) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 	if s.Prev != nil {
 		before = *s.Prev
 	}
-	t, err := thread.Open(ctx, e.nodes(), before)
+	t, err := thread.Open(ctx, r.Nodes(), before)
 	if err != nil {
 		return nil
 	}
-	state, err := e.state(ctx, w, t, &history{thread: t})
+	state, err := r.state(ctx, w, t, &history{thread: t})
 	if err != nil {
 		return nil
 	}
@@ -160,16 +211,16 @@ func (e *Engine) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 // JoinedBy are the children whose results a step of a thread has joined. What a fork
 // shares with the thread that it was forked from was made by children of that one. What
 // was found before an error is returned with it. Errors are *protocol.Error.
-func (e *Engine) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
+func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
 	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
 	var labels map[string]string
-	if t, err := thread.Open(ctx, e.nodes(), s.Start); err == nil {
-		if w, err := e.workflow(ctx, t.Start.Workflow); err == nil {
-			labels = e.Labels(ctx, w, s)
+	if t, err := thread.Open(ctx, r.Nodes(), s.Start); err == nil {
+		if w, err := r.Workflow(ctx, t.Start.Workflow); err == nil {
+			labels = r.Labels(ctx, w, s)
 		}
 	}
 	for _, c := range s.Children {
-		start, err := e.startOfJoined(ctx, s, c)
+		start, err := r.startOfJoined(ctx, s, c)
 		if err != nil {
 			return all, err
 		}
@@ -180,11 +231,11 @@ func (e *Engine) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}), append(starts, start)
 	}
 	for range maxForks {
-		facts, err := e.Heads.Facts(ctx, id)
+		facts, err := r.Heads.Facts(ctx, id)
 		if len(all) == 0 || err != nil || facts.Fork == nil || facts.Fork.Thread == "" {
 			return all, fault.OrNil(err)
 		}
-		if found, err := children.Look(ctx, e.Heads, []string{all[0].Thread}, nil); err != nil || len(found) > 0 {
+		if found, err := children.Look(ctx, r.Heads, []string{all[0].Thread}, nil); err != nil || len(found) > 0 {
 			return all, fault.OrNil(err)
 		}
 		id = facts.Fork.Thread
@@ -201,8 +252,8 @@ func (e *Engine) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 const maxForks = 100
 
 // startOfJoined is what the start of a child says that a step has joined.
-func (e *Engine) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
-	t, err := thread.Open(ctx, e.nodes(), c.Head)
+func (r *Reader) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
+	t, err := thread.Open(ctx, r.Nodes(), c.Head)
 	if err != nil {
 		return protocol.Child{}, fault.Of(err)
 	}

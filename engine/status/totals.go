@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"context"
@@ -14,18 +14,19 @@ import (
 // since the last one that was summed up, and keeps the new sum if it can: a home
 // that cannot be written will do. It takes no lock. An error is of a node that
 // has to be read.
-func (e *Engine) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
-	sum, err := e.sumUp(ctx, id, head)
+func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
+	sum, err := r.SumUp(ctx, id, head)
 	return sum.Totals, err
 }
 
-func (e *Engine) sumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
+// SumUp is [Reader.Totals], with what is not known of the runs of agents.
+func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
 	var sum budget.Sums
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, r.Store, head)
 	if err != nil {
 		return sum, fault.Of(err)
 	}
-	dir := budget.File{Dir: e.runDir(id)}
+	dir := budget.File{Dir: r.RunDir(id)}
 	marks := dir.Marks()
 	var newer []thread.Step // newest first
 	for step, err := range t.Steps(ctx) {
@@ -45,7 +46,7 @@ func (e *Engine) sumUp(ctx context.Context, id string, head protocol.Hash) (budg
 	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
 		sum.Add(newer[i].Step)
 	}
-	if e.ReadOnly {
+	if r.ReadOnly {
 		sum.Add(last.Step)
 		return sum, nil
 	}
@@ -53,14 +54,14 @@ func (e *Engine) sumUp(ctx context.Context, id string, head protocol.Hash) (budg
 }
 
 // before is what a fork's chain had cost when it was forked. It is summed up once.
-func (e *Engine) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
-	dir := budget.File{Dir: e.runDir(id)}
+func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
+	dir := budget.File{Dir: r.RunDir(id)}
 	marks := dir.Marks()
 	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
 		return marks[i].Sums, nil
 	}
-	sum, err := e.sumUp(ctx, id, step)
-	if err == nil && !e.ReadOnly {
+	sum, err := r.SumUp(ctx, id, step)
+	if err == nil && !r.ReadOnly {
 		own := slices.DeleteFunc(marks, func(m budget.Mark) bool { return m.Fork })
 		dir.KeepMarks(append(own, budget.Mark{Head: step, Sums: sum, Fork: true}))
 	}

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"context"
@@ -26,68 +26,68 @@ type Flight struct {
 
 // Flight returns the step in flight of a thread; nil if no agent works on it.
 // Errors are *protocol.Error.
-func (e *Engine) Flight(ctx context.Context, id string) (*Flight, error) {
-	head, _, err := e.lookup(ctx, id)
+func (r *Reader) Flight(ctx context.Context, id string) (*Flight, error) {
+	head, _, err := r.Lookup(ctx, id)
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	dir := e.runDir(id)
-	r := dir.Read()
-	if r.Damaged || !r.Unfinished(head) || !dir.Alive(r) {
+	dir := r.RunDir(id)
+	last := dir.Read()
+	if last.Damaged || !last.Unfinished(head) || !dir.Alive(last) {
 		return nil, nil
 	}
-	return e.flight(ctx, dir, r)
+	return r.flight(ctx, dir, last)
 }
 
 // Tried returns the last try of the step that comes next, if it failed or its
 // agent was killed; nil otherwise. What it had done is there until the next try.
 // Errors are *protocol.Error.
-func (e *Engine) Tried(ctx context.Context, id string) (*Flight, error) {
-	head, ended, err := e.lookup(ctx, id)
+func (r *Reader) Tried(ctx context.Context, id string) (*Flight, error) {
+	head, ended, err := r.Lookup(ctx, id)
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	dir := e.runDir(id)
-	r := dir.Read()
-	if ended != nil || r.Damaged || r.Head != head || r.Status == rundir.Done || dir.Alive(r) {
+	dir := r.RunDir(id)
+	last := dir.Read()
+	if ended != nil || last.Damaged || last.Head != head || last.Status == rundir.Done || dir.Alive(last) {
 		return nil, nil
 	}
-	if _, done := dir.Finished(); done && r.Status.InFlight() {
+	if _, done := dir.Finished(); done && last.Status.InFlight() {
 		return nil, nil // the next step adopts it
 	}
-	f, err := e.flight(ctx, dir, r)
+	f, err := r.flight(ctx, dir, last)
 	if err != nil {
 		return nil, err
 	}
 	f.Failed = "its agent was killed"
 	switch {
-	case r.Error != nil:
-		f.Failed = r.Error.Message
-	case r.Reason != "":
-		f.Failed = r.Reason
+	case last.Error != nil:
+		f.Failed = last.Error.Message
+	case last.Reason != "":
+		f.Failed = last.Reason
 	}
 	return f, nil
 }
 
 // flight is what the run of a record has told of.
-func (e *Engine) flight(ctx context.Context, dir rundir.Dir, r rundir.Record) (*Flight, error) {
+func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record) (*Flight, error) {
 	told, err := agentproc.Announced(ctx, dir.Path)
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	t, err := thread.Open(ctx, e.Store, r.Head)
+	t, err := thread.Open(ctx, r.Store, last.Head)
 	if err != nil {
 		return nil, fault.Of(err)
 	}
 	f := &Flight{
-		Head: r.Head, Number: t.Len() + 1, Role: r.Role, Agent: r.Agent,
-		Started: time.UnixMilli(r.StartedAt), Told: told,
+		Head: last.Head, Number: t.Len() + 1, Role: last.Role, Agent: last.Agent,
+		Started: time.UnixMilli(last.StartedAt), Told: told,
 	}
-	if r.Replaces {
+	if last.Replaces {
 		f.Number--
 	}
-	if r.Agent == protocol.CommandAgent {
-		f.Printed = e.secrets().Hide(agentproc.LastPrinted(dir.Path))
+	if last.Agent == protocol.CommandAgent {
+		f.Printed = r.Secrets().Hide(agentproc.LastPrinted(dir.Path))
 	}
 	return f, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"context"
@@ -33,24 +33,24 @@ type Run struct {
 }
 
 // LastRun returns what is known of a thread's last try; nil if there is nothing.
-func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
-	if checkID(thread) != nil {
+func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
+	if CheckID(thread) != nil {
 		return nil
 	}
-	dir := e.runDir(thread)
-	r := dir.Read()
-	if !r.Damaged && r.Thread == "" {
+	dir := r.RunDir(thread)
+	last := dir.Read()
+	if !last.Damaged && last.Thread == "" {
 		return nil
 	}
 	run := &Run{
-		Dir: dir.Path, Damaged: r.Damaged, Head: r.Head, Role: r.Role, Agent: r.Agent, Command: r.Command,
-		Status: string(r.Status), Started: time.UnixMilli(r.StartedAt), Pid: r.Pid,
-		Alive: dir.Alive(r), Attended: e.locks().Held(ctx, thread),
-		Stderr:    e.secrets().Hide(agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
+		Dir: dir.Path, Damaged: last.Damaged, Head: last.Head, Role: last.Role, Agent: last.Agent, Command: last.Command,
+		Status: string(last.Status), Started: time.UnixMilli(last.StartedAt), Pid: last.Pid,
+		Alive: dir.Alive(last), Attended: r.Locker().Held(ctx, thread),
+		Stderr:    r.Secrets().Hide(agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
 		WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
 	}
-	if r.Error != nil {
-		run.Error = r.Error.Message
+	if last.Error != nil {
+		run.Error = last.Error.Message
 	}
 	_, run.Finished = dir.Finished()
 	for _, name := range []string{runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile} {
@@ -63,30 +63,30 @@ func (e *Engine) LastRun(ctx context.Context, thread string) *Run {
 
 // MadeHere reports whether a step is what the last run of a thread has made here, after a head
 // from which nobody has moved it on since.
-func (e *Engine) MadeHere(ctx context.Context, thread string, head, step protocol.Hash) bool {
-	if checkID(thread) != nil {
+func (r *Reader) MadeHere(ctx context.Context, thread string, head, step protocol.Hash) bool {
+	if CheckID(thread) != nil {
 		return false
 	}
-	dir := e.runDir(thread)
-	r := dir.Read()
-	if r.Thread != thread || r.Head != head {
+	dir := r.RunDir(thread)
+	last := dir.Read()
+	if last.Thread != thread || last.Head != head {
 		return false
 	}
-	if here, err := e.Store.Has(ctx, step); err != nil || !here {
+	if here, err := r.Store.Has(ctx, step); err != nil || !here {
 		return false
 	}
-	if r.Status == rundir.Done {
-		return r.StepHash == step
+	if last.Status == rundir.Done {
+		return last.StepHash == step
 	}
 	left, err := dir.Left()
-	return err == nil && r.Status.InFlight() && left.StepHash == step
+	return err == nil && last.Status.InFlight() && left.StepHash == step
 }
 
 // LastCommand is the command of a thread's last try, as the user wrote it; nil if
 // it is not known.
-func (e *Engine) LastCommand(thread string) []string {
-	if checkID(thread) != nil {
+func (r *Reader) LastCommand(thread string) []string {
+	if CheckID(thread) != nil {
 		return nil
 	}
-	return e.runDir(thread).Read().Command
+	return r.RunDir(thread).Read().Command
 }

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // once or twice, takes no lock, and never fails as a whole: a thread that cannot be
 // read says so in its item. It is for one listing, not for concurrent use.
 type Overview struct {
-	readers []*Engine // as many as can work at once; each remembers what it has read
+	readers []*Reader // as many as can work at once; each remembers what it has read
 }
 
 // maxReaders bounds how many threads are read at once: more of them would only
@@ -26,11 +26,11 @@ type Overview struct {
 const maxReaders = 8
 
 // Overview returns a new one.
-func (e *Engine) Overview() *Overview {
-	shared := e.configOnce()
-	o := &Overview{readers: make([]*Engine, min(runtime.GOMAXPROCS(0), maxReaders))}
+func (r *Reader) Overview() *Overview {
+	shared := r.ConfigOnce()
+	o := &Overview{readers: make([]*Reader, min(runtime.GOMAXPROCS(0), maxReaders))}
 	for i := range o.readers {
-		o.readers[i] = shared.remembering()
+		o.readers[i] = shared.Remembering()
 	}
 	return o
 }
@@ -45,12 +45,12 @@ type Listed struct {
 // farAhead bounds how many threads are read before the first of them is asked for.
 const farAhead = 512
 
-// Standing is where a thread stands: as a listing has it, and as [Engine.Show] does,
+// Standing is where a thread stands: as a listing has it, and as [Reader.Show] does,
 // but without the last output.
 type Standing struct {
 	protocol.ThreadItem
 	At    protocol.StepOutput
-	Since *int64 // as [Engine.Since]
+	Since *int64 // as [Reader.Since]
 }
 
 // Items yields the items of threads, in their order.
@@ -68,7 +68,10 @@ func (o *Overview) Items(ctx context.Context, threads []Listed) iter.Seq[protoco
 // a few ahead of what has been asked for.
 func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
-		o.know(ctx)
+		known := o.readers[0].knowingAll(ctx).factsOf // once for all
+		for _, reader := range o.readers {
+			reader.factsOf = known
+		}
 		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
 			n := min(ahead, len(threads))
 			for _, s := range o.together(ctx, threads[:n]) {
@@ -77,16 +80,6 @@ func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Sta
 				}
 			}
 			threads = threads[n:]
-		}
-	}
-}
-
-// know reads what is known of threads besides their chains, once for all.
-func (o *Overview) know(ctx context.Context) {
-	// A line that cannot be read is about a thread that a person is asked for anyway.
-	if all, _ := o.readers[0].Heads.AllFacts(ctx); all != nil {
-		for _, r := range o.readers {
-			r.factsOf = func(thread string) (heads.Facts, bool) { return all[thread], true }
 		}
 	}
 }
@@ -117,43 +110,43 @@ func (o *Overview) Ended(ctx context.Context, ended heads.Ended) protocol.Thread
 	return o.readers[0].listed(ctx, Listed{Ended: &ended}).ThreadItem
 }
 
-func (e *Engine) listed(ctx context.Context, l Listed) Standing {
+func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 	if l.Ended != nil {
-		out := e.showEnded(ctx, *l.Ended)
+		out := r.showEnded(ctx, *l.Ended)
 		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
-		if t, err := thread.Open(ctx, e.nodes(), l.Ended.Head); err == nil { // else only its end is known
-			e.about(ctx, &item, t)
+		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // else only its end is known
+			r.about(ctx, &item, t)
 		}
 		return Standing{ThreadItem: item, At: out, Since: item.CompletedAt}
 	}
-	out, pos, err := e.showActive(ctx, l.Thread, l.Head)
+	out, pos, err := r.showActive(ctx, l.Thread, l.Head)
 	item := itemOf(out)
 	if err != nil {
 		item.Error = err.Error()
 	}
-	if pos.thread != nil {
-		e.about(ctx, &item, pos.thread)
+	if pos.Thread != nil {
+		r.about(ctx, &item, pos.Thread)
 	}
 	out.Output = nil // it may be large
-	return Standing{ThreadItem: item, At: out, Since: e.since(out, pos.thread)}
+	return Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
 }
 
 // Since is when a thread came to where it stands: with its try at work, its last one, its
 // last step, or when it was started.
-func (e *Engine) Since(ctx context.Context, at protocol.StepOutput) *int64 {
-	t, err := thread.Open(ctx, e.nodes(), at.Head)
+func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
+	t, err := thread.Open(ctx, r.Nodes(), at.Head)
 	if err != nil {
 		t = nil
 	}
-	return e.since(at, t)
+	return r.since(at, t)
 }
 
-// since is [Engine.Since] of a thread that was read; t is nil if it could not be.
-func (e *Engine) since(at protocol.StepOutput, t *thread.Thread) *int64 {
+// since is [Reader.Since] of a thread that was read; t is nil if it could not be.
+func (r *Reader) since(at protocol.StepOutput, t *thread.Thread) *int64 {
 	if at.Status == protocol.StatusFailed || at.Status == protocol.StatusRunning {
-		if r := e.runDir(at.Thread).Read(); !r.Damaged && r.Thread != "" {
-			return &r.StartedAt
+		if last := r.RunDir(at.Thread).Read(); !last.Damaged && last.Thread != "" {
+			return &last.StartedAt
 		}
 	}
 	if t != nil && t.Last != nil && t.Last.CompletedAtMs > 0 {
@@ -175,16 +168,16 @@ func startedAt(id string) *int64 {
 
 // about says what a thread is about, and what it has cost if that has been summed up; if
 // that is damaged, it is summed up anew.
-func (e *Engine) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
+func (r *Reader) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
 	item.Title = protocol.TitleOf(t.Start.Prompt)
 	if t.Last == nil {
 		return
 	}
-	marks, unusable := budget.File{Dir: e.runDir(item.Thread)}.Kept()
+	marks, unusable := budget.File{Dir: r.RunDir(item.Thread)}.Kept()
 	if at := budget.Find(marks, t.Head, t.Last.Index); at != nil {
 		item.Totals = &at.Sums.Totals
 	} else if unusable {
-		if sum, err := e.Totals(ctx, item.Thread, t.Head); err == nil {
+		if sum, err := r.Totals(ctx, item.Thread, t.Head); err == nil {
 			item.Totals = &sum
 		}
 	}
