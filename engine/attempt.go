@@ -60,7 +60,7 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Posit
 		return protocol.StepOutput{}, a.unable(err)
 	}
 	if a.cmd.Plain != nil {
-		if err := a.trustsWords(ctx); err != nil {
+		if err := a.origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
 			return protocol.StepOutput{}, a.unable(err)
 		}
 	}

@@ -1,23 +1,15 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // A thread that was imported brings prompts, a workflow and a directory that its
@@ -38,7 +30,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	h.facts = facts
 	if w.Cwd == "" {
 		if facts.Foreign() {
-			return e.mustSayWhere(ctx, h, facts, w.Do)
+			return e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
 		}
 		if facts.Workspace != nil {
 			h.root, h.workspace = facts.Workspace.Root, facts.Workspace
@@ -46,10 +38,10 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 				return err
 			}
 		}
-		return e.trustsImported(ctx, h, facts)
+		return e.origins().Imported(ctx, h.head, facts)
 	}
 	if e.lastFiles(ctx, h.head) != nil { // no worktree is made for what is refused
-		if err := e.trustsImported(ctx, h, facts); err != nil {
+		if err := e.origins().Imported(ctx, h.head, facts); err != nil {
 			return err
 		}
 	}
@@ -68,7 +60,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
 		return err
 	}
-	return e.trustsImported(ctx, h, facts)
+	return e.origins().Imported(ctx, h.head, facts)
 }
 
 // asItsParent lets a child from elsewhere work where a person lets its parent work.
@@ -110,43 +102,15 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 	return facts, nil
 }
 
-// mustSayWhere is the refusal of a thread from elsewhere, with what a person must
-// know to decide.
-func (e *Engine) mustSayWhere(ctx context.Context, h *lockedThread, facts heads.Facts, action Action) error {
-	workflow, dir := "unknown", "unknown"
-	if t, err := thread.Open(ctx, e.Store, h.head); err == nil {
-		dir = place.Shown(t.Start.Cwd)
-		if w, err := t.Workflow(ctx); err == nil {
-			workflow = fmt.Sprintf("%s %s", place.Shown(w.Name), t.Start.Workflow)
-		}
-	}
-	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
-		h.id, e.whence(facts), workflow, dir)
-	again := "step " + h.id
-	switch action {
+// again is what to type after "uwf thread" for a thread once more.
+func (a Action) again(id string) string {
+	switch a {
 	case DoStep:
+		return "step " + id
 	case DoAnswer: // takes what it is told from other flags
-		again = "answer " + h.id
-	default:
-		again = string(action) + " " + h.id + " -p '…'"
+		return "answer " + id
 	}
-	return fault.Hinted(err, "uwf thread read "+h.id+" shows what it is about",
-		"uwf thread "+again+" --cwd "+plaintext.Word(e.Env.Dir)+" lets it work here, now and later")
-}
-
-// whence says how it is known that a thread is, or may be, from elsewhere.
-func (e *Engine) whence(facts heads.Facts) string {
-	imported := facts.Imported
-	switch {
-	case facts.Doubt != nil:
-		return fmt.Sprintf("may come from elsewhere: %v (uwf cas fsck)", facts.Doubt)
-	case imported.From == "" && imported.Lost:
-		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
-	case imported.From == "":
-		return "comes from elsewhere: no thread of this home has made its chain"
-	}
-	at := time.UnixMilli(imported.AtMs).In(e.Env.Now().Location()).Format(time.DateOnly)
-	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", place.Shown(imported.From), at)
+	return string(a) + " " + id + " -p '…'"
 }
 
 // Settled refuses a thread that comes from elsewhere and whose directory nobody has
@@ -180,73 +144,43 @@ func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash
 	return p, nil
 }
 
-// inherits is what is known of a fork from a node: if that is of a thread from
-// elsewhere, or of none of this home, the fork is from there, too. cwd is where a
-// person lets it work, "" if nothing was said.
-func (e *Engine) inherits(ctx context.Context, t *thread.Thread, node protocol.Hash, cwd string) (heads.Facts, error) {
-	origin, known, err := e.origin(ctx, t.StartHash)
-	if err != nil {
-		return heads.Facts{}, err
-	}
-	var facts heads.Facts
-	imported := known.Imported
-	switch {
-	case origin == "":
-		imported = &heads.Imported{AtMs: e.Env.Now().UnixMilli()}
-	case known.Doubt != nil:
-		imported = &heads.Imported{Lost: true}
-	}
-	if imported != nil {
-		inherited := *imported
-		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
-		facts.Imported, facts.Workspace = &inherited, known.Workspace
-	}
-	if cwd != "" {
-		if facts, err = e.worksIn(ctx, cwd, facts.Imported); err != nil {
-			return facts, err
-		}
-	}
-	facts.Fork = &heads.Fork{Thread: origin, Step: node} // it counts what it costs from here
-	if own := known.Limits; own != nil {
-		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens, MaxTimeMs: own.MaxTimeMs})
-	}
-	return facts, nil
+// UntrustedError means that a workflow with commands has not been confirmed.
+type UntrustedError = trust.UntrustedError
+
+// origins decides what of elsewhere may run here.
+func (e *Engine) origins() origin.Judge { return origin.Judge{Reader: &e.Reader} }
+
+// Commands are those of a workflow and of those that it runs, a line each. Errors are
+// *protocol.Error, here and below.
+func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
+	return e.origins().Commands(ctx, w)
 }
 
-// origin finds the thread of this home that has a start; "": none has it. If there
-// are several, it is one from elsewhere before our own, an imported one before its
-// forks, and one whose directory nobody has said before the others.
-func (e *Engine) origin(ctx context.Context, start protocol.Hash) (id string, known heads.Facts, err error) {
-	all, damaged := e.Heads.AllFacts(ctx)
-	if damaged != nil && all == nil {
-		return "", heads.Facts{}, damaged
-	}
-	standings, _ := heads.Standings(ctx, e.Heads) // of a thread that cannot be read no fork is made
-	// The most foreign first, then the newest: a fork is mostly of one of the last.
-	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
-		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
-	})
-	for _, other := range ids {
-		t, err := thread.Open(ctx, e.Store, standings[other].Head)
-		if err != nil || t.StartHash != start {
-			continue // damaged: its start is not the one that was just read
-		}
-		return other, all[other], ctx.Err()
-	}
-	return "", heads.Facts{}, ctx.Err()
+// NoteForeign keeps of the thread with a head, which was imported, that its workflow came
+// from elsewhere, also when the thread is gone.
+func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
+	return e.origins().NoteForeign(ctx, head)
 }
 
-// originRank is how foreign a thread is.
-func originRank(facts heads.Facts) int {
-	rank := 0
-	if facts.Imported != nil || facts.Doubt != nil {
-		rank++
-		if !facts.StartedHere() {
-			rank += 2
-		}
+// Trust confirms that the commands of a workflow may run.
+func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
+	if err := e.mayWrite(); err != nil {
+		return err
 	}
-	if facts.Foreign() {
-		rank++
+	return e.origins().Trust(ctx, workflow)
+}
+
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever words they have brought.
+func (e *Engine) TrustThread(ctx context.Context, id string) error {
+	if err := e.mayWrite(); err != nil {
+		return err
 	}
-	return rank
+	return e.origins().TrustThread(ctx, id)
+}
+
+// MustTrust is an error if a workflow has commands and was not confirmed: an
+// [*UntrustedError]. why says why it has to be.
+func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why string) error {
+	return e.origins().MustTrust(ctx, workflow, why)
 }

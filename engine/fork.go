@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/verify"
@@ -64,7 +65,12 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	if err := e.Store.Commit(ctx, nodes...); err != nil {
 		return "", fault.Of(err)
 	}
-	facts, err := e.inherits(ctx, t, node, o.Cwd)
+	facts, err := e.origins().Inherited(ctx, t, node)
+	if err == nil && o.Cwd != "" {
+		var here heads.Facts
+		here, err = e.worksIn(ctx, o.Cwd, facts.Imported)
+		facts.Imported, facts.Workspace = here.Imported, here.Workspace
+	}
 	if err != nil {
 		return "", fault.Of(err)
 	}

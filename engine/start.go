@@ -49,7 +49,7 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	if err := runnable(w); err != nil {
 		return "", err
 	}
-	if err := e.trustsStored(ctx, s.Workflow, w); err != nil {
+	if err := e.origins().Stored(ctx, s.Workflow, w); err != nil {
 		return "", fault.Of(err)
 	}
 	if s.Inputs, err = e.inputs(ctx, w, s.Inputs); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -54,8 +55,15 @@ type Answer struct {
 // What was done is returned in any case, an output for each step, or
 // one that says why there was none. Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
-	return e.untilRest(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) })
+	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) })
 }
+
+// TellForsaken tells [Engine.Rested], in the place of processes that were killed, how
+// threads stand on which they have worked. Each is told of once; one whose agent lives on,
+// once that has ended.
+func (e *Engine) TellForsaken(ctx context.Context) { e.resting().Forsaken(ctx) }
+
+func (e *Engine) resting() rest.Teller { return rest.Teller{Reader: &e.Reader, Told: e.Rested} }
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	if err := Expected(h.id, w.Expect, h.head); err != nil {

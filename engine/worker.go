@@ -2,43 +2,79 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"sync"
 
+	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/locker"
-	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
+
+// WorkerLog is the file in which a thread's background worker says what it does.
+func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(runfiles.LogFile) }
+
+// Background is [Engine.Do] in a process that nobody waits for. It returns once
+// the first agent has begun, with status running, or once it is clear that none
+// does: then with what the worker would have returned.
+//
+// args start our own program as the worker of this thread; the descriptor of the
+// lock, see [Engine.Worker], is added to them. The lock is never free in between:
+// it is taken here, and the worker inherits it. Whichever of the two processes is
+// killed, and whenever, the other one has the lock until its own end.
+func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (out protocol.StepOutput, err error) {
+	h, err := e.lock(ctx, thread)
+	if err == nil {
+		// Our copy only: the file is the worker's from now on.
+		defer func() { _ = h.lock.Unlock() }()
+		out, err = e.handOver(ctx, h, w, args)
+	}
+	if err != nil {
+		return out, fault.Ended(ctx, err)
+	}
+	return out, nil
+}
+
+// handOver lets a worker do what is to be done on a thread that is held.
+func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work, args []string) (protocol.StepOutput, error) {
+	lock, ok := h.lock.(*durable.Held)
+	if !ok {
+		return protocol.StepOutput{}, errNotInherited()
+	}
+	return background.Job{
+		Env: e.Env, Given: e.given(), Dir: e.RunDir(h.id), Lock: lock, Work: w, Args: args, Patience: e.grace() + settle,
+	}.Start(ctx)
+}
+
+// errNotInherited: only a lock that is a file can be handed on to a worker.
+func errNotInherited() error {
+	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
+}
 
 // Worker does what [Engine.Background] was asked to, in the process that it has
 // started: lock is the descriptor of the thread's lock, tell is where our word is
 // awaited. Errors are *protocol.Error; one that comes before an agent has begun
 // is told, too.
 func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
-	var once sync.Once
-	say := func(a ack) {
-		once.Do(func() { _ = json.NewEncoder(tell).Encode(a) }) // a parent that was killed does not listen
-	}
+	voice := background.Voice{To: tell}
 	with := *e
 	with.began = func() {
 		if out, err := e.Show(context.WithoutCancel(ctx), thread); err == nil {
-			say(ack{Output: &out})
+			voice.Stands(out)
 		}
 	}
 	outs, err := with.work(ctx, thread, lock)
 	switch {
 	case err != nil:
 		c := fault.Of(err)
-		say(ack{Error: &ackError{Code: c.Code, Message: c.Message, Hints: c.Hints}})
+		voice.Failed(c)
 		return c
 	case len(outs) > 0:
-		say(ack{Output: &outs[len(outs)-1]})
+		voice.Stands(outs[len(outs)-1])
 	}
 	return nil
 }
@@ -65,23 +101,10 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err != nil {
 		return nil, err
 	}
-	w, err := workIn(e.RunDir(thread))
-	if err != nil {
+	var w Work
+	if err := background.Work(e.RunDir(thread), &w); err != nil {
 		h.release()
 		return nil, err
 	}
-	return e.untilRest(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, h, w) })
-}
-
-// workIn reads what a worker is to do.
-func workIn(d rundir.Dir) (Work, error) {
-	var w Work
-	data, err := d.ReadFile(runfiles.WorkFile, rundir.MaxWork)
-	if err == nil {
-		err = json.Unmarshal(data, &w)
-	}
-	if err != nil {
-		return w, fmt.Errorf("read the worker's job: %w", err)
-	}
-	return w, nil
+	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, h, w) })
 }

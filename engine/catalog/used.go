@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -121,7 +121,7 @@ func usedCommands(def workflow.Definition, seen map[protocol.Hash]bool) []string
 			continue
 		}
 		seen[used.Hash] = true
-		for _, line := range append(engine.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
+		for _, line := range append(origin.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
 			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
 		}
 	}

@@ -121,20 +121,3 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		}
 	}
 }
-
-// RestOf is what a thread that stands so is told of as; "": nothing.
-func RestOf(out protocol.StepOutput) string {
-	switch {
-	case out.Status == protocol.StatusSuspended && out.Question != nil:
-		return protocol.NoticeWaiting
-	case out.Status == protocol.StatusSuspended && out.Error != nil && out.Error.Code == protocol.CodeBudget:
-		return protocol.NoticeBudget
-	case out.Status == protocol.StatusFailed, out.Status == protocol.StatusCorrupt:
-		return protocol.NoticeFailed
-	case out.Status == protocol.StatusCompleted:
-		return protocol.NoticeEnded
-	case out.Status == protocol.StatusSuspended:
-		return protocol.NoticeWaiting
-	}
-	return ""
-}

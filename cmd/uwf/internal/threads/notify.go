@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -42,7 +42,7 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		out := notified{Thread: id, Event: status.RestOf(at)}
+		out := notified{Thread: id, Event: rest.Of(at)}
 		if out.Event == "" {
 			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s: there is nothing to tell", id, at.Status), Hints: []string{"uwf thread show " + id}}
 		}

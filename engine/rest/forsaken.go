@@ -1,4 +1,4 @@
-package engine
+package rest
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 // the next one who looks knows that it must.
 
 // attended is where these files are.
-func (e *Engine) attended() string { return filepath.Join(e.Dirs.Notify(), "working") }
+func (t Teller) attended() string { return filepath.Join(t.Dirs.Notify(), "working") }
 
 // attending is held while files are taken or looked at, so that a look is in nobody's way.
-func (e *Engine) attending(ctx context.Context) (*durable.Held, error) {
-	return durable.Lock(ctx, e.attended()+".lock")
+func (t Teller) attending(ctx context.Context) (*durable.Held, error) {
+	return durable.Lock(ctx, t.attended()+".lock")
 }
 
 // attend takes the file of a thread until leave is called. If another process has it, that
 // one tells.
-func (e *Engine) attend(ctx context.Context, id string) (leave func()) {
-	looking, err := e.attending(ctx)
+func (t Teller) attend(ctx context.Context, id string) (leave func()) {
+	looking, err := t.attending(ctx)
 	if err != nil {
 		return func() {} // the work matters more
 	}
-	held, err := durable.TryLock(filepath.Join(e.attended(), id))
+	held, err := durable.TryLock(filepath.Join(t.attended(), id))
 	_ = looking.Unlock() // so does the end of the process
 	if err != nil {
 		return func() {}
@@ -41,25 +41,25 @@ func (e *Engine) attend(ctx context.Context, id string) (leave func()) {
 	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
 }
 
-// TellForsaken tells [Engine.Rested], in the place of processes that were killed, how
-// threads stand on which they have worked. Each is told of once; one whose agent lives on,
+// Forsaken tells, in the place of processes that were killed, how threads stand on which
+// they have worked. Each is told of once; one whose agent lives on,
 // once that has ended.
-func (e *Engine) TellForsaken(ctx context.Context) {
-	if entries, err := os.ReadDir(e.attended()); err != nil || len(entries) == 0 {
+func (t Teller) Forsaken(ctx context.Context) {
+	if entries, err := os.ReadDir(t.attended()); err != nil || len(entries) == 0 {
 		return
 	}
-	looking, err := e.attending(ctx)
+	looking, err := t.attending(ctx)
 	if err != nil {
 		return // the next one does
 	}
 	defer func() { _ = looking.Unlock() }()
-	entries, _ := os.ReadDir(e.attended()) // meanwhile others may have told
+	entries, _ := os.ReadDir(t.attended()) // meanwhile others may have told
 	for _, entry := range entries {
-		held, err := durable.TryLock(filepath.Join(e.attended(), entry.Name()))
+		held, err := durable.TryLock(filepath.Join(t.attended(), entry.Name()))
 		if err != nil {
 			continue // it is worked on
 		}
-		if e.tellForsaken(ctx, entry.Name()) {
+		if t.forsaken(ctx, entry.Name()) {
 			_ = held.RemoveAndUnlock() // else it is told once more
 			continue
 		}
@@ -67,33 +67,33 @@ func (e *Engine) TellForsaken(ctx context.Context) {
 	}
 }
 
-// tellForsaken reports whether there is nothing more to be told of a thread.
-func (e *Engine) tellForsaken(ctx context.Context, id string) bool {
-	at, err := e.Show(ctx, id)
+// forsaken reports whether there is nothing more to be told of a thread.
+func (t Teller) forsaken(ctx context.Context, id string) bool {
+	at, err := t.Show(ctx, id)
 	switch {
 	case errors.Is(err, heads.ErrNoThread) || status.CheckID(id) != nil:
 		return true
-	case err != nil || e.Locker().Held(ctx, id) || e.isWorkedOn(ctx, at):
+	case err != nil || t.Locker().Held(ctx, id) || t.isWorkedOn(ctx, at):
 		return false
 	}
-	event := status.RestOf(at)
-	if event == "" && e.wasForsaken(at) {
+	event := Of(at)
+	if event == "" && t.wasForsaken(at) {
 		event = protocol.NoticeFailed
-		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", forsaken(at)))
+		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))
 	}
 	if event == protocol.NoticeEnded {
-		if facts, err := e.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
+		if facts, err := t.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
 			return err == nil
 		}
 	}
 	if event != "" {
-		e.Rested(event, at)
+		t.Told(event, at)
 	}
 	return true
 }
 
 // isWorkedOn reports whether an agent of a thread, or of its children, is alive.
-func (e *Engine) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
+func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 	if at.Status == protocol.StatusRunning {
 		return true
 	}
@@ -104,7 +104,7 @@ func (e *Engine) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 		if c.Status != protocol.StatusWaiting {
 			continue
 		}
-		if below, err := e.Show(ctx, c.Thread); err == nil && e.isWorkedOn(ctx, below) {
+		if below, err := t.Show(ctx, c.Thread); err == nil && t.isWorkedOn(ctx, below) {
 			return true
 		}
 	}
@@ -112,12 +112,12 @@ func (e *Engine) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 }
 
 // wasForsaken reports whether something was begun and not brought to its end.
-func (e *Engine) wasForsaken(at protocol.StepOutput) bool {
-	record := e.RunDir(at.Thread).Read()
+func (t Teller) wasForsaken(at protocol.StepOutput) bool {
+	record := t.RunDir(at.Thread).Read()
 	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
 }
 
-func forsaken(at protocol.StepOutput) string {
+func why(at protocol.StepOutput) string {
 	if at.Pending {
 		return "the process that worked on it was killed; its agent has finished, and the next step takes the result"
 	}

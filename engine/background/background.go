@@ -1,0 +1,159 @@
+// Package background hands work on a thread to a process that nobody waits for, and hears
+// when it has begun. The lock of the thread is never free in between: the worker inherits it.
+package background
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// Job is work for a background worker.
+type Job struct {
+	Env   env.Env
+	Given []string // the worker's environment
+	Dir   rundir.Dir
+	Lock  *durable.Held // of the thread
+	Work  any           // encodes as JSON
+	// Args start our own program as the worker of the thread; the descriptor of the lock is
+	// added to them.
+	Args     []string
+	Patience time.Duration // that a worker gets to end when we are asked to before it has begun
+}
+
+// ack is what a worker tells whoever started it, in one line on its stdout: that
+// an agent has begun, that there was nothing to begin, or why it could not.
+type ack struct {
+	Output *protocol.StepOutput `json:"output,omitempty"`
+	Error  *ackError            `json:"error,omitempty"`
+}
+
+type ackError struct {
+	Code    protocol.Code `json:"code"`
+	Message string        `json:"message"`
+	Hints   []string      `json:"hints,omitempty"`
+}
+
+// Start starts a worker and waits for its word: where the thread stands once the first
+// agent has begun, or, if none does, what the worker would have returned.
+func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	if j.Env.Exe == "" {
+		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
+	}
+	work, err := json.Marshal(j.Work)
+	if err != nil {
+		return none, fmt.Errorf("prepare a worker: %w", err)
+	}
+	if err := j.Dir.PrepareWorker(append(work, '\n')); err != nil {
+		return none, err
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return none, fmt.Errorf("start a worker: %w", err)
+	}
+	defer told.Close()
+	worker, err := j.start(tell)
+	tell.Close() // the worker has its own
+	if err != nil {
+		return none, fmt.Errorf("start a worker: %w", err)
+	}
+	return j.await(ctx, worker, told)
+}
+
+// start starts our own program, with the thread's lock.
+func (j Job) start(tell *os.File) (*proc.Child, error) {
+	log, err := careful.OpenFile(j.Dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	lock := j.Lock.File()
+	return proc.Start(proc.Command{
+		Path: j.Env.Exe, Args: append(j.Args, strconv.FormatUint(uint64(inheritedAs(lock)), 10)),
+		Dir: j.Env.Dir, Env: j.Given, Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
+	})
+}
+
+// await waits for the worker's word. Asked to end before it has come, we pass
+// that on: nothing has begun that is worth keeping.
+func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (protocol.StepOutput, error) {
+	type word struct {
+		ack
+		err error
+	}
+	heard := make(chan word, 1)
+	go func() {
+		var w word
+		w.err = json.NewDecoder(told).Decode(&w.ack)
+		heard <- w
+	}()
+	var none protocol.StepOutput
+	select {
+	case <-ctx.Done():
+		_, err := worker.Wait(ctx, j.Patience)
+		return none, err
+	case w := <-heard:
+		switch {
+		case w.err == nil && w.Error != nil:
+			return none, fault.Hinted(fault.New(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
+		case w.err == nil && w.Output != nil:
+			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaiting
+			if running {
+				w.Output.Background = &running
+			}
+			return *w.Output, nil
+		}
+	}
+	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
+	message := "the background worker ended before its first step"
+	if said := agentproc.Tail(j.Dir.File(runfiles.LogFile)); said != "" {
+		message += "; its log ends:\n" + said
+	}
+	return none, fault.New(protocol.CodeFailed, "%s", message)
+}
+
+// Voice is how a worker tells whoever started it, once.
+type Voice struct {
+	To   io.Writer
+	once sync.Once
+}
+
+// Stands tells where the thread stands.
+func (v *Voice) Stands(out protocol.StepOutput) { v.say(ack{Output: &out}) }
+
+// Failed tells why nothing has begun.
+func (v *Voice) Failed(err *protocol.Error) {
+	v.say(ack{Error: &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints}})
+}
+
+func (v *Voice) say(a ack) {
+	v.once.Do(func() { _ = json.NewEncoder(v.To).Encode(a) }) // a parent that was killed does not listen
+}
+
+// Work reads what a worker is to do.
+func Work(d rundir.Dir, into any) error {
+	data, err := d.ReadFile(runfiles.WorkFile, rundir.MaxWork)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read the worker's job: %w", err)
+	}
+	return nil
+}
