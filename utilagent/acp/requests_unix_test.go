@@ -9,8 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 // Commands that an agent runs through us end with the step.
@@ -25,6 +28,9 @@ func TestTerminalEndsWithTheStep(t *testing.T) {
 func TestTerminalEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	a := play(t, "idleTimeout: 300ms", "hang-terminal")
+	adapter := quick()
+	adapter.Timeouts.Stop = 20 * time.Second // the command has to end, and then the agent answers
+	a.options = cliagent.Options(adapter)
 	require.Contains(t, a.step().Succeeded().Suspended, "printed nothing for 300ms")
 	require.Contains(t, a.journal(), `terminal/wait_for_exit -> {"exitCode":null,"signal":"terminated"}`)
 }
