@@ -76,6 +76,9 @@ func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *atte
 
 // run lets the agent work at the place of the step, with its files kept.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
+	if a.locked.elsewhere.refused != nil {
+		return out, a.locked.elsewhere.refused
+	}
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}

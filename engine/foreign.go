@@ -57,8 +57,10 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		return err
 	}
 	h.root, h.workspace = change.Workspace.Root, change.Workspace
-	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
-		return err
+	if h.elsewhere.refused == nil {
+		if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
+			return err
+		}
 	}
 	return e.origins().Imported(ctx, h.head, facts)
 }

@@ -20,8 +20,8 @@ import (
 
 // A thread from elsewhere is about the files that its last step has left. Where a person
 // lets it work they are there already, or those of an earlier step of its own are, or it
-// gets a worktree with them. What an agent would find among others is not what the thread is
-// about, so nobody is asked to work there.
+// gets a worktree with them, or in an empty directory a repository. What an agent would find
+// among others is not what the thread is about, so nobody is asked to work there.
 
 // workspaceIn is the workspace of a thread in a directory that a person has named, with the
 // files of its last step if it comes from elsewhere.
@@ -34,23 +34,38 @@ func (e *Engine) workspaceIn(ctx context.Context, h *lockedThread, in *heads.Wor
 			return nil, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", h.id, place.Shown(was.Root))
 		}
 	}
-	last := e.lastFiles(ctx, h.head)
+	last, err := e.filesFor(ctx, h)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case last == nil || !foreign || keepFiles:
+	case own && last.kept:
+		return was, e.returned(ctx, h, was, last.Thread)
 	case own:
-		return was, e.returned(ctx, h, was, last)
+	case last.tree == "":
+		if _, err := files.Find(ctx, e.Env, in.Root); errors.Is(err, files.ErrNone) {
+			h.elsewhere.refused = last.nowhere(h.id, in.Root)
+			return in, nil
+		}
+		last = nil
 	default:
 		refused := e.hasThem(ctx, h.id, in.Root, last)
-		if coded := new(protocol.Error); refused != nil && (!errors.As(refused, &coded) || coded.Code != protocol.CodeFailed) {
+		if refused != nil && refused.Code != protocol.CodeNotFound {
 			return nil, refused
 		}
 		if refused != nil && was != nil && was.Mode == workspace.InPlace && workspace.SameFile(was.Root, in.Root) {
-			if _, err := e.catchUp(ctx, h.id, was, last); err == nil {
+			if _, err := e.catchUp(ctx, h.id, was, last.Thread); err == nil {
 				return was, nil
 			}
 		}
 		if refused != nil {
-			return e.treeFor(ctx, h, in.Root, last, refused)
+			w, err := e.placeFor(ctx, h, in.Root, last, refused)
+			if err != nil && ctx.Err() == nil { // a person's answer needs none of them
+				h.elsewhere = elsewhere{err, last.tree}
+				return in, nil
+			}
+			return w, err
 		}
 	}
 	if own {
@@ -115,8 +130,8 @@ func (e *Engine) catchUp(ctx context.Context, id string, w *heads.Workspace, t *
 
 // treeFor makes a worktree with the files of the last step of a thread from elsewhere, in
 // the repository around a directory. refused is why that itself will not do.
-func (e *Engine) treeFor(ctx context.Context, h *lockedThread, dir string, t *thread.Thread, refused error) (*heads.Workspace, error) {
-	last, err := e.Files().FilesOf(ctx, t)
+func (e *Engine) treeFor(ctx context.Context, h *lockedThread, dir string, t *aboutFiles, refused error) (*heads.Workspace, error) {
+	tree, err := e.kept(ctx, t.tree)
 	if err != nil {
 		return nil, refused
 	}
@@ -137,7 +152,7 @@ func (e *Engine) treeFor(ctx context.Context, h *lockedThread, dir string, t *th
 	if err != nil {
 		return nil, err
 	}
-	n := workspace.NewTree{Id: h.id, Repo: repo, Dir: dir, Base: base, Tree: last.After, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
+	n := workspace.NewTree{Id: h.id, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
 	if _, err := os.Lstat(e.Dirs.Worktree(h.id)); err == nil { // it was cut off before the thread had it
 		if err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(h.id), "", ""); err != nil {
 			return nil, err
@@ -157,43 +172,4 @@ func (e *Engine) lastFiles(ctx context.Context, head protocol.Hash) *thread.Thre
 		return nil // of a chain that is damaged the step says so
 	}
 	return t
-}
-
-// hasThem refuses a directory whose files are not as they were after the last step of a
-// thread.
-func (e *Engine) hasThem(ctx context.Context, id, dir string, t *thread.Thread) error {
-	want, why := t.Last.Files.Tree, ""
-	k, err := e.Files().OpenFiles(ctx, id, dir, &heads.Workspace{Mode: workspace.InPlace, Root: dir})
-	var coded *protocol.Error
-	switch {
-	case errors.As(err, &coded), err != nil && ctx.Err() != nil:
-		return err
-	case errors.Is(err, files.ErrNone):
-		why = ": it is in no git work tree"
-	case err != nil:
-		why = ": " + place.Shown(err.Error())
-	default:
-		defer k.Release()
-		if k.Spec.Tree == want {
-			return nil
-		}
-	}
-	kept, err := e.Files().FilesOf(ctx, t)
-	if k != nil && err == nil && k.Spec.Tree == kept.After { // something was taken out of them
-		return nil
-	}
-	refused := fault.New(protocol.CodeFailed, "thread %s works with files, and %s does not have them as they were after its last step (%s)%s. Nothing was started",
-		id, place.Shown(dir), want, why)
-	clone := plaintext.Word(dir)
-	fork := fmt.Sprintf("uwf thread fork %s@%d --cwd ", id, t.Len())
-	hints := []string{"--cwd DIR of a clone that has them"}
-	if err != nil {
-		hints = append(hints, "where they are: uwf thread export "+id+" --files -o thread.uwfb; here: uwf thread import thread.uwfb")
-	}
-	if k == nil {
-		clone = "CLONE"
-	}
-	return fault.Hinted(refused, append(hints,
-		fork+clone+" --files worktree makes another thread, in a worktree that has them",
-		fork+plaintext.Word(dir)+" --files keep makes one that works with the files as they are")...)
 }

@@ -31,6 +31,7 @@ type lockedThread struct {
 	// workspace is how its files are kept; nil: they are not.
 	workspace *heads.Workspace
 	facts     heads.Facts // besides its chain
+	elsewhere elsewhere   // the files that it is about, if they are not where it works
 	since     time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.

@@ -49,6 +49,7 @@ type StepOutput struct {
 	// Children play the role that is next, if threads of their own do; uwf thread show names
 	// those of the newest join, if none does.
 	Children    []ChildOutput `json:"children,omitempty"`
+	Parallel    int           `json:"parallel,omitempty"`    // of them at once, as the role says; 0: any number
 	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
 }
 

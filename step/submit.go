@@ -42,8 +42,11 @@ type Submission struct {
 	// started; "": the files are not kept. Environ is for git, and Warn is told why the
 	// files could not be kept: that costs the step its files, and nothing else.
 	Snapshot string
-	Environ  []string
-	Warn     func(text string)
+	// Files are those of the step before, where nobody has worked in them; "": there are
+	// none, or a snapshot says what they are.
+	Files   protocol.Tree
+	Environ []string
+	Warn    func(text string)
 
 	Children []protocol.ChildEnded // whose results the step joins
 }
@@ -93,6 +96,9 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 
 // snapshot keeps the files as they are, if it is told to.
 func snapshot(ctx context.Context, s Submission) (root string, kept *protocol.Files) {
+	if s.Snapshot == "" && s.Files != "" {
+		return "", &protocol.Files{Tree: s.Files}
+	}
 	spec, ok, err := files.ParseSpec(s.Snapshot)
 	if err == nil && !ok {
 		return "", nil

@@ -321,6 +321,11 @@ func (i *importing) keepFiles(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("thread %s: %w", t.Thread, err)
 		}
+		if i.options.Facts != nil {
+			if r := i.options.Facts(t.Thread).Repository; r != nil && r.Tree != "" {
+				kept = append(kept, r.Tree)
+			}
+		}
 		if len(kept) > 0 {
 			threads[t.Thread] = kept
 		}

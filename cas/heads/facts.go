@@ -102,6 +102,10 @@ type Workspace struct {
 // Repository says which one a thread works in, whatever the machine.
 type Repository struct {
 	Base string `json:"base"` // commit at which the thread began
+	// Tree is the state of the files that it began with; "": not known.
+	Tree protocol.Tree `json:"tree,omitempty"`
+	// Dir is where it works below the root, with slashes; "": there.
+	Dir string `json:"dir,omitempty"`
 }
 
 // Remote is where a thread was last pushed to.

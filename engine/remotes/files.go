@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
@@ -42,8 +43,11 @@ func statesOf(ctx context.Context, r cas.Reader, head, until cas.Hash) (list []s
 			}
 		}
 		if s.Hash == until {
-			break
+			return list, nil
 		}
+	}
+	if w := chain.Start.Workspace; w != nil && !seen[w.Tree] { // those that a child begins with
+		list = append(list, state{tree: w.Tree})
 	}
 	return list, nil
 }
@@ -56,11 +60,12 @@ func treesOf(states []state) []protocol.Tree {
 	return trees
 }
 
-// sendFiles sends the files around the steps of a chain that the remote lacks; there is
-// where the thread stands at it. What is not to be had here, or was taken out, does not
+// sendFiles sends the files around the steps of a chain that the remote lacks, and those
+// that it began with as it is said of it; there is where the thread stands at it. What is not to be had here, or was taken out, does not
 // keep the steps: a warning says so.
-func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash) (sent int, err error) {
+func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
 	states, err := statesOf(ctx, l.Store, head, there)
+	states = append(states, begun(said)...)
 	if err != nil || len(states) == 0 {
 		return 0, err
 	}
@@ -71,6 +76,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash) (sent int, e
 	}
 	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // nor what was before
 		if states, err = statesOf(ctx, l.Store, head, ""); err == nil {
+			states = append(states, begun(said)...)
 			lacking, err = l.lackedThere(ctx, treesOf(states))
 		}
 	}

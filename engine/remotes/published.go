@@ -67,7 +67,7 @@ func (p *published) publish(ctx context.Context, thread string, head cas.Hash, e
 		if _, _, err := p.link.send(ctx, []cas.Hash{head}, p.link.both(ctx, swap.Was)...); err != nil {
 			return err
 		}
-		if _, err := p.link.sendFiles(ctx, head, swap.Was); err != nil {
+		if _, err := p.link.sendFiles(ctx, head, swap.Was, change); err != nil {
 			return err
 		}
 	}
@@ -139,8 +139,14 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	if err != nil {
 		return err
 	}
-	told := p.publish(ctx, thread, new, nil, announced(facts))
+	said, told := p.link.announced(ctx, thread, new, facts, false)
+	if told == nil {
+		told = p.publish(ctx, thread, new, nil, said)
+	}
 	if err := p.index.Move(ctx, thread, old, new); err != nil {
+		return err
+	}
+	if err := p.link.recall(ctx, thread, facts, said); err != nil {
 		return err
 	}
 	return p.arrived(ctx, thread, new, told)
@@ -169,12 +175,19 @@ func (p *published) Archive(ctx context.Context, e heads.Ended) error {
 // AddAll implements [heads.Heads]. Threads that the remote does not take are not added: who
 // asks again adds them again.
 func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
-	for _, n := range threads {
+	for i, n := range threads {
 		if p.broken != nil {
 			return p.broken
 		}
-		if err := p.publish(ctx, n.Thread, n.Hash, nil, announced(n.Facts)); err != nil {
+		said, err := p.link.announced(ctx, n.Thread, n.Hash, n.Facts, false)
+		if err == nil {
+			err = p.publish(ctx, n.Thread, n.Hash, nil, said)
+		}
+		if err != nil {
 			return p.link.of(n.Thread, err)
+		}
+		if len(begun(said)) > 0 {
+			threads[i].Facts.Repository = said.Repository
 		}
 	}
 	for i, n := range threads {

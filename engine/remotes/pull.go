@@ -358,9 +358,7 @@ func (p *pulling) taken(thread string) heads.Facts {
 	if l := said.Limits; l != nil && (!sensible(*l) || p.mine(thread)) {
 		said.Limits = nil
 	}
-	if r := said.Repository; r != nil && !protocol.Tree("sha1:"+r.Base).Valid() && !protocol.Tree("sha256:"+r.Base).Valid() {
-		said.Repository = nil
-	}
+	said.Repository = sensibleRepository(said.Repository)
 	said.Remote = p.now(p.at[thread].Head)
 	return said
 }

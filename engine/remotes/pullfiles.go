@@ -103,7 +103,7 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 				}
 			}
 		}
-		all = append(all, states...)
+		all = append(append(all, states...), begun(at.Facts)...)
 	}
 	return all, nil
 }

@@ -105,10 +105,23 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 			return err
 		}
 	}
+	said, err := l.announced(ctx, p.Thread, at.Head, facts, at.End == nil)
+	if err == nil {
+		err = l.recall(ctx, p.Thread, facts, said)
+	}
+	if err != nil {
+		return err
+	}
 	switch p.Result {
 	case bundle.Unchanged: // a push before may not have taken its files
-		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head); err != nil {
+		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
 			return err
+		}
+		if len(begun(said)) > len(begun(there.Facts)) {
+			swap := remote.Swap{Thread: p.Thread, Was: at.Head, Head: at.Head, WasEnded: there.Ended != nil, Ended: there.Ended, Facts: heads.Facts{Repository: said.Repository}, Fence: fence}
+			if err := l.Remote.Swap(ctx, swap); err != nil {
+				return err
+			}
 		}
 		return l.see(ctx, p.Thread, at.Head, facts)
 	case Behind, Diverged, bundle.Stays:
@@ -116,7 +129,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	}
 	swap := remote.Swap{
 		Thread: p.Thread, Was: there.Head, WasEnded: there.Ended != nil,
-		Head: at.Head, Ended: ended(at.End), Facts: announced(facts), Fence: fence,
+		Head: at.Head, Ended: ended(at.End), Facts: said, Fence: fence,
 	}
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
@@ -128,7 +141,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	if p.Nodes, p.Whole, err = l.send(ctx, roots, l.both(ctx, there.Head)...); err != nil {
 		return err
 	}
-	if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head); err != nil {
+	if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
 		return err
 	}
 	if err := l.Remote.Swap(ctx, swap); err != nil {

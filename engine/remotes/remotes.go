@@ -168,14 +168,6 @@ func shared(f heads.Facts) heads.Facts {
 	return f
 }
 
-// announced is all that a remote is told of a thread.
-func announced(f heads.Facts) heads.Facts {
-	if w := f.Workspace; f.Repository == nil && w != nil && w.Base != "" {
-		f.Repository = &heads.Repository{Base: w.Base}
-	}
-	return shared(f)
-}
-
 // ended is how a thread has ended, as a remote has it.
 func ended(e *heads.Ended) *remote.Ended {
 	if e == nil {

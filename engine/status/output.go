@@ -36,7 +36,7 @@ func (p *Position) Output() protocol.StepOutput {
 		out.CurrentRole = &role
 	case p.Next.Kind == moderator.Fan:
 		role := p.Next.Role
-		out.CurrentRole = &role
+		out.CurrentRole, out.Parallel = &role, p.Workflow.Roles[role].Parallel
 		p.Kids.Tell(p.Place(), &out)
 	case p.Next.Kind == moderator.End: // also before it is archived
 		out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt

@@ -3,8 +3,9 @@
 // A slot is one of the places of a worker in which a step is made. Its home is made anew
 // for each step, from the worker's configuration: nothing of one thread is left to the
 // next. The nodes of all slots lie in one store, so that what one has brought from the
-// remote the others need not bring again; now and then a new one is begun, so that it does
-// not grow for ever. All of it is a cache: what counts is at the remote.
+// remote the others need not bring again, and each slot keeps the git objects that it has
+// brought; now and then all of that is begun anew, so that it does not grow for ever. It is a
+// cache: what counts is at the remote.
 package slot
 
 import (
@@ -60,7 +61,7 @@ type Pool struct {
 	waiting []asked
 }
 
-// store is a directory of nodes that some steps share.
+// store is a directory of nodes that some steps share, and one of the objects of files.
 type store struct {
 	dir         string
 	steps, uses int
@@ -172,6 +173,9 @@ func (a *place) furnish() (err error) {
 			return err
 		}
 	}
+	if err := move(a.objects(), filepath.Join(a.home(), "git")); err != nil {
+		return err
+	}
 	const lockName = "ephemeral.lock" // see package fsstore
 	if a.alive, err = durable.LockShared(context.Background(), filepath.Join(a.home(), lockName)); err != nil {
 		return err
@@ -192,6 +196,28 @@ func (a *place) furnish() (err error) {
 	return nil
 }
 
+// imported are the git directories in a home that have the files of threads from elsewhere.
+var imported = []string{"imported-sha1", "imported-sha256"}
+
+// objects is where a slot keeps them between two steps. No two steps use them at once.
+func (a *place) objects() string { return filepath.Join(a.store.objects(), filepath.Base(a.dir)) }
+
+// move moves them from one directory to another, if they are there.
+func move(from, to string) error {
+	for _, name := range imported {
+		if _, err := os.Lstat(filepath.Join(from, name)); err != nil {
+			continue
+		}
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *place) home() string { return filepath.Join(a.dir, "home") }
 func (a *place) work() string { return filepath.Join(a.dir, "work") }
 
@@ -207,7 +233,8 @@ func (a *place) clear() {
 	if a.alive != nil {
 		_ = a.alive.Unlock() // the file goes as well
 	}
-	_ = os.RemoveAll(a.dir) // furnish says what is wrong
+	_ = move(filepath.Join(a.home(), "git"), a.objects()) // else they are brought again
+	_ = os.RemoveAll(a.dir)                               // furnish says what is wrong
 }
 
 // borrow returns the store for a step.
@@ -237,6 +264,9 @@ func (p *Pool) giveBack(s *store) {
 // retire removes a store once nobody uses it.
 func (p *Pool) retire(s *store) {
 	if s.old = true; s.uses == 0 {
-		_ = os.RemoveAll(s.dir) // else Close does, or the next worker
+		_, _ = os.RemoveAll(s.dir), os.RemoveAll(s.objects()) // else Close does, or the next worker
 	}
 }
+
+// objects is where the slots keep the objects of files meanwhile.
+func (s *store) objects() string { return s.dir + "-files" }

@@ -43,6 +43,9 @@ func script(dir string) int {
 	say := all[min(strings.Count(string(asked), "\n"), len(all)-1)]
 	config, _ := os.ReadFile(filepath.Join(os.Getenv("UWF_HOME"), "config.yaml"))
 	_ = os.WriteFile(filepath.Join(os.Getenv("UWF_HOME"), "left"), nil, 0o600)
+	objects := filepath.Join(os.Getenv("UWF_HOME"), "git", "imported-sha1")
+	_ = os.MkdirAll(objects, 0o700)
+	_ = os.WriteFile(filepath.Join(objects, fmt.Sprint(strings.Count(string(asked), "\n"))), nil, 0o600)
 	f, _ := os.OpenFile(filepath.Join(dir, "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	_, _ = fmt.Fprintln(f, strings.Join(append(os.Args[1:], string(config)), " "))
 	_ = f.Close()
@@ -99,7 +102,7 @@ func TestOutcomes(t *testing.T) {
 		"the end":          {say: said{Out: at("completed", `,"stepHash":"E3M7FDBXM3MVW"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed", Made: true}},
 		"a question":       {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
 		"parked":           {say: said{Out: at("parked", `,"parkedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "parked", Until: 17}},
-		"children":         {say: said{Out: at("waiting", `,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting", Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
+		"children":         {say: said{Out: at("waiting", `,"parallel":2,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting", Parallel: 2, Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
 		"moved":            {say: said{Code: protocol.CodeMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
 		"agent failed":     {say: said{Out: at("failed", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},
 		"limit":            {say: said{Out: at("suspended", ""), Code: protocol.CodeBudget, Exit: 6}, stuck: flow.Budget},
@@ -232,6 +235,8 @@ func TestHomes(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoFileExists(t, filepath.Join(p.dir, "slot-0", "home", "left"), "nothing of one thread is left to the next")
+	require.FileExists(t, filepath.Join(p.dir, "nodes-1-files", "slot-0", "imported-sha1", "0"), "but for what it would bring again")
+	require.FileExists(t, filepath.Join(p.dir, "nodes-1-files", "slot-0", "imported-sha1", "1"))
 
 	at, err := p.take(t.Context())
 	require.NoError(t, err)

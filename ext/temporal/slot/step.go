@@ -151,6 +151,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 			o.Queue, o.Routed = p.queueOf(out), true
 		}
 	case protocol.StatusWaiting:
+		o.Parallel = out.Parallel
 		for _, c := range out.Children {
 			if c.Status != protocol.StatusCompleted && c.Status != protocol.StatusCancelled {
 				o.Children = append(o.Children, flow.Child{Thread: c.Thread, Status: c.Status})

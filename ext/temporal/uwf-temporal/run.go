@@ -37,6 +37,7 @@ func run(ctx context.Context, e env.Env) int {
 				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},
 				&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow: `NAME=VALUE`"},
 				&ucli.StringFlag{Name: "title", Usage: "`TEXT` by which lists show the thread"},
+				&ucli.StringFlag{Name: "workspace", Usage: "how its files are kept where it is started: here, worktree or none (default: as the config says)"},
 				&ucli.StringFlag{Name: "thread", Usage: "the thread `ID` that is at the remote already, instead of a new one"},
 				&ucli.BoolFlag{Name: "wait", Usage: "wait until it is at its end"}),
 			cmd.leaf("stop", "stop working on a thread; it stays as it is", "<thread>", cmd.stop),

@@ -38,8 +38,8 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 	switch {
 	case thread == "" && c.Args().Len() == 0:
 		return cmdline.UsageError("which workflow?", "uwf workflow list", program+" run --thread ID goes on with one that is at the remote")
-	case thread != "" && (c.Args().Len() > 0 || c.IsSet("prompt") || c.IsSet("var") || c.IsSet("title")):
-		return cmdline.UsageError("--thread goes on with a thread: it takes no workflow, prompt, input or title")
+	case thread != "" && (c.Args().Len() > 0 || c.IsSet("prompt") || c.IsSet("var") || c.IsSet("title") || c.IsSet("workspace")):
+		return cmdline.UsageError("--thread goes on with a thread: it takes no workflow, prompt, input, title or workspace")
 	case thread != "" && !threadid.Valid(thread):
 		return cmdline.UsageError("a thread at a remote is named by its whole id", "uwf remote list "+conf.Remote)
 	}
@@ -104,7 +104,7 @@ func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended)
 // newThread starts a thread here and takes it to the remote.
 func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 	words := []string{"thread", "start", c.Args().First()}
-	for _, flag := range []string{"prompt", "title"} {
+	for _, flag := range []string{"prompt", "title", "workspace"} {
 		if c.IsSet(flag) {
 			words = append(words, "--"+flag+"="+c.String(flag))
 		}
