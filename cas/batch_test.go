@@ -116,7 +116,7 @@ func TestBatchOfAnySize(t *testing.T) {
 	require.Equal(t, append(slices.Clone(added), added[0], last), all[2:], "after the schemas, in order")
 }
 
-// Who puts nodes himself gets each once, and the commit covers them.
+// Whoever puts nodes himself gets each once, and the commit covers them.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(cas.XXH3)

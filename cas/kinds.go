@@ -72,7 +72,7 @@ func (k *Kinds) remembered(typ Hash) (protocol.Type, bool) {
 	return t, ok
 }
 
-// newer tells whether a schema is that of a version which this program does not
+// newer reports whether a schema is that of a version which this program does not
 // know. Its title says so, and all that the first version says is still there: else
 // the links of a chain would not be what the schema calls refs, and the collector
 // would take what they lead to.

@@ -78,7 +78,7 @@ func parseFile(data []byte) (Node, error) {
 	return Node{Type: Hash(typ), Payload: data[payloadStart:end:end], Timestamp: timestamp}, nil
 }
 
-// isCut tells whether data, which is no whole file, is one as far as it goes.
+// isCut reports whether data, which is no whole file, is one as far as it goes.
 func isCut(data []byte) bool {
 	data = bytes.TrimRight(data, "\x00")
 	head := data[:min(len(data), len(fileHead))]

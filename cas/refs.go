@@ -140,7 +140,7 @@ func pruneList(schemas any) (out []any, leads bool) {
 	return out, leads
 }
 
-// matches tells whether a key is one of a patternProperties. A pattern that
+// matches reports whether a key is one of a patternProperties. A pattern that
 // does not compile here counts as matching: see [Refs].
 func (f *refFinder) matches(pattern, key string) bool {
 	re, ok := f.patterns[pattern]

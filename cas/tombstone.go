@@ -70,7 +70,7 @@ const (
 	MaxReason = 4096
 )
 
-// IsTombstone tells whether a node's file is a tombstone, whole or not.
+// IsTombstone reports whether a node's file is a tombstone, whole or not.
 func IsTombstone(file []byte) bool {
 	return len(file) > 0 && (file[0] == 0xa8 || file[0] == 0xa9) && bytes.HasPrefix(file[1:], []byte(tombstoneHead))
 }

@@ -19,7 +19,7 @@ type Spent struct {
 	Blind     int // both are
 }
 
-// OverBudget tells whether a run has cost what it may, so that nothing new may begin,
+// OverBudget reports whether a run has cost what it may, so that nothing new may begin,
 // and why. What is unknown never counts as nothing: a step without a price is held by
 // the limit of tokens, one without tokens by that of the cost, and where neither can
 // hold it a person has to look.

@@ -35,7 +35,7 @@ type State struct {
 	Steps  int
 	Spent  Spent
 	// KeyOf names an item of a role that is played for each of several: equal items
-	// alike, others differently. Nil: all alike, for who asks only who is next.
+	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)
 }
 

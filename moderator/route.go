@@ -137,7 +137,7 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 	return d, err
 }
 
-// atLimit tells whether one more step of a role would go beyond a limit, and why.
+// atLimit reports whether one more step of a role would go beyond a limit, and why.
 func atLimit(s State, role string) (string, bool) {
 	if most := s.Limits.MaxSteps; most > 0 && s.Steps >= most {
 		return fmt.Sprintf("the limit of %s is reached (maxSteps); %q would be next. Resuming grants as many again.", plural(most, "step"), role), true

@@ -78,7 +78,7 @@ type ChildOutput struct {
 	Label  string `json:"label,omitempty"` // of a child for an item: which one, in a few words
 }
 
-// ChildAgain answers thread again: where the child stands that is to be played anew.
+// ChildAgain answers thread again: where the child stands that is to be played again.
 type ChildAgain struct {
 	ChildOutput
 	Parent string `json:"parent"`
@@ -289,7 +289,7 @@ type FilesRedacted struct {
 	Path    string   `json:"path"`
 	States  int      `json:"states"`         // of the files that had it
 	Also    []string `json:"also,omitempty"` // other threads of which it was kept
-	Remains []string `json:"remains"`        // where content is all the same
+	Remains []string `json:"remains"`        // where content still is
 }
 
 // Worktree is one of uwf thread worktrees.
@@ -469,7 +469,7 @@ type InboxItem struct {
 	Totals   *Totals   `json:"totals,omitempty"` // as far as they have been summed up
 }
 
-// Notice tells that a thread has come to rest: the stdin of notify.command, and the body
+// Notice reports that a thread has come to rest: the stdin of notify.command, and the body
 // of what is posted to notify.webhook.
 type Notice struct {
 	ID    string `json:"id"`    // the same when it is sent once more

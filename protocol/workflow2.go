@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// What version 2 adds to a workflow: what it asks of who starts it, and roles that no
+// What version 2 adds to a workflow: what it asks of whoever starts it, and roles that no
 // agent plays.
 
 // Input is a value that a run is given when it is started.

@@ -80,7 +80,7 @@ var credentials = regexp.MustCompile(`^[^/\\@]+?(:|%3[aA]).*@`)
 // drive begins a path of Windows.
 var drive = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 
-// holdsSecret tells whether a parameter of an address is a password.
+// holdsSecret reports whether a parameter of an address is a password.
 func holdsSecret(u *url.URL) bool {
 	for key := range u.Query() {
 		key = strings.ToLower(key)

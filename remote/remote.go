@@ -24,7 +24,7 @@ const (
 	MaxHashes  = 1 << 16 // hashes or objects of a call
 	MaxBatch   = 8 << 20 // bytes of the records of a Put; one record alone may be larger
 	MaxFacts   = 1 << 20 // bytes of what is known of a thread, as JSON
-	MaxHolder  = 256     // bytes of the name of who holds a lease
+	MaxHolder  = 256     // bytes of the name of whoever holds a lease
 	MaxName    = 256     // bytes of a workflow's name
 	MaxObject  = 256 << 20
 	MaxNodes   = 1 << 24 // that a walk lists

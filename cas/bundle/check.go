@@ -102,7 +102,7 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 	if f.base != nil && len(f.Manifest.Instead) > 0 {
 		return fault(0, "the manifest: parts have nothing that stands for files")
 	}
-	if f.base != nil { // whose steps name them is seen by who has asked for them
+	if f.base != nil { // whose steps name them is seen by whoever has asked for them
 		links, err := f.treesOnBase(ctx)
 		if err != nil {
 			return fault(0, "%w", err)

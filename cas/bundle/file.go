@@ -133,7 +133,7 @@ func (f *File) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error
 // Algorithm implements [cas.Reader].
 func (f *File) Algorithm() cas.Algorithm { return f.Manifest.Hash }
 
-// below tells whether all that a node of the base leads to is there.
+// below reports whether all that a node of the base leads to is there.
 func (f *File) below(h cas.Hash) (bool, error) { return f.whole[h], nil }
 
 // Kinds implements [cas.Reader].

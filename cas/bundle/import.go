@@ -30,7 +30,7 @@ type ImportOptions struct {
 	// of its own; nil: the import is refused.
 	NewID func() (string, error)
 	// Seen is where a thread stood when it was known to stand at the same node here and
-	// where the bundle is from; "" or nil: nobody knows. Who has not moved since is behind
+	// where the bundle is from; "" or nil: nobody knows. Whoever has not moved since is behind
 	// who has, also if its last step was replaced.
 	Seen func(thread string) cas.Hash
 	// Own reports whether the head of a thread is a step that was made here, and was not

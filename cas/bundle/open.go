@@ -24,20 +24,20 @@ const hashSize = protocol.HashLen
 // ErrNotBundle means that a file does not begin as a bundle.
 var ErrNotBundle = errors.New("it is not a bundle")
 
-// IsBundle tells whether a file that begins so is a bundle, perhaps of another
+// IsBundle reports whether a file that begins so is a bundle, perhaps of another
 // version.
 func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 
 // Sniff is how much of a file's beginning IsBundle and Compressed need.
 const Sniff = len(magic) + len(version)
 
-// Compressed tells whether a file that begins so is a bundle that [Open] does not take,
+// Compressed reports whether a file that begins so is a bundle that [Open] does not take,
 // but [Receive].
 func Compressed(start []byte) bool {
 	return len(start) >= Sniff && IsBundle(start) && hasFiles(string(start[len(magic):Sniff]))
 }
 
-// hasFiles tells whether a version has files, and is compressed.
+// hasFiles reports whether a version has files, and is compressed.
 func hasFiles(version string) bool { return version == withFiles || version == takenOut }
 
 // Open reads a bundle of size bytes once, from beginning to end, and checks every

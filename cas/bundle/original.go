@@ -7,9 +7,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// original notes the place of a step of the original's, so that a step of ours may
-// follow it: such a node does not say its place, but what it follows has been
-// visited before it. Of other nodes it knows nothing.
+// original notes the place in the chain of a step that the original wrote, so that one of
+// our steps may follow it: such a node does not say its place, but its predecessor has been
+// visited already. Other nodes are ignored.
 func (c *check) original(ctx context.Context, n cas.Node) error {
 	s, ok, err := cas.OriginalStep(ctx, c.file, n)
 	if err != nil || !ok {

@@ -186,7 +186,7 @@ func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
 	return c.note(ctx, v.Node)
 }
 
-// LeadsTo tells whether the chain of a head goes through an older node. A node that is
+// LeadsTo reports whether the chain of a head goes through an older node. A node that is
 // not there leads nowhere. Errors: those of [thread.Open].
 func LeadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	if _, err := thread.Open(ctx, r, head); errors.Is(err, cas.ErrNotFound) {

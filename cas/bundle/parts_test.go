@@ -114,7 +114,7 @@ func TestPartsOnGarbage(t *testing.T) {
 	require.Equal(t, at, to.head(idA))
 }
 
-// Who has not moved since both stood at the same node is behind who has, also if the last
+// Whoever has not moved since both stood at the same node is behind who has, also if the last
 // step was made again.
 func TestReplacedSinceSeen(t *testing.T) {
 	t.Parallel()

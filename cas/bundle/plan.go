@@ -206,7 +206,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		return out, err
 	}
 	if behind && at.End != nil && !t.Ended() {
-		// Somebody here has ended it: nobody from elsewhere begins it anew.
+		// Somebody here has ended it: nobody from elsewhere begins it again.
 		if i.options.NewID != nil {
 			return i.rename(t, out)
 		}
@@ -260,7 +260,7 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 }
 
 // adopt notes a thread. From now on it is known to come from elsewhere, also if its
-// first steps were made here, and asks anew where it may work, unless its last step is
+// first steps were made here, and asks again where it may work, unless its last step is
 // our own. One that was started
 // here, and has gone on elsewhere, is still one of ours to @.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
@@ -310,7 +310,7 @@ func (i *importing) lock(ctx context.Context, id string) error {
 	return err
 }
 
-// leadsTo tells whether the chain of a head goes through an older node.
+// leadsTo reports whether the chain of a head goes through an older node.
 func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	t, err := thread.Open(ctx, r, head)
 	if err != nil {

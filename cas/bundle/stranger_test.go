@@ -73,7 +73,7 @@ func TestImportedIsKnown(t *testing.T) {
 	imported(from, to.export(idA), "d.uwfb", true)
 }
 
-// A thread that has ended here does not begin anew because a bundle goes on with it.
+// A thread that has ended here does not start over because a bundle goes on with it.
 func TestEndedStaysEnded(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)

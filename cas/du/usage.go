@@ -184,7 +184,7 @@ func (m *meter) sharing(ctx context.Context, x *fileheads.Heads) error {
 // reach is the size of all that some nodes lead to.
 func (m *meter) reach(w *census.Walker, from ...census.ID) (bytes int64) {
 	w.Reach(from, func(id census.ID) bool {
-		if int(id) < len(m.sizes) { // else it is missing
+		if int(id) < len(m.sizes) { // otherwise it is missing
 			bytes += m.sizes[id]
 		}
 		return true

@@ -84,7 +84,7 @@ func (c *check) indexOf(id census.ID) int {
 	return n
 }
 
-// is tells whether a type is one of some kinds.
+// is reports whether a type is one of some kinds.
 func (c *check) is(typ cas.Hash, kinds ...protocol.Kind) bool {
 	kind, _, err := c.store.Kinds().Of(context.Background(), knowing{c.store}, typ)
 	return err == nil && slices.Contains(kinds, kind)

@@ -152,7 +152,7 @@ func inPlace(put func(path string) error) sabotage {
 	}
 }
 
-// deny takes the right to read away. Whoever can read the file all the same has
+// deny takes the right to read away. Whoever can read the file anyway has
 // nothing to complain of.
 func deny(_ *rand.Rand, w *world, h cas.Hash) []string {
 	path := w.store.Path(h)

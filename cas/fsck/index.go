@@ -148,7 +148,7 @@ func (c *check) dependents() {
 }
 
 // locate says which lines of the files name a node that is wrong: there it can be
-// mended.
+// fixed.
 func (c *check) locate() {
 	direct := map[cas.Hash][]root{}
 	for _, r := range c.roots {

@@ -76,7 +76,7 @@ func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census
 	return out
 }
 
-// isOthersFault tells whether an error is about another node, the type.
+// isOthersFault reports whether an error is about another node, the type.
 func isOthersFault(err error, h cas.Hash) bool {
 	var corrupt *cas.CorruptError
 	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) && corrupt.Hash != h

@@ -137,7 +137,7 @@ func mendLines(ctx context.Context, quarantine func(context.Context) (int, strin
 	}
 	what := "the line was moved to " + to
 	if n == 0 { // the file was lost
-		what = "the file was written anew"
+		what = "the file was rewritten"
 	}
 	for i := range faults {
 		f := &faults[i]

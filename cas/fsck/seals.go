@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/cas/seal"
 )
 
-// Tombstone is a node that was redacted. Sealed: a seal that is kept for the node
-// proves it; else anyone who can write here could have made it.
+// Tombstone is a redacted node. Sealed means that a stored seal proves it; otherwise anyone
+// who can write here could have made it.
 type Tombstone struct {
 	Hash    cas.Hash `json:"hash"`
 	Type    cas.Hash `json:"type"`
@@ -40,9 +40,9 @@ func (c *check) isRedacted(h cas.Hash) bool {
 	return ok
 }
 
-// seals holds every seal that is kept against what the content gives, and says of
-// the tombstones which are sealed. One fault is reported for one change: where a
-// seal differs only because one below it does, nothing is wrong.
+// seals compares every stored seal with the content, and notes which tombstones are sealed.
+// One change is one fault: a seal that differs only because one below it differs is not
+// reported.
 func (c *check) seals(ctx context.Context) error {
 	sealer := seal.New(knowing{c.store}, seal.Options{})
 	for h, err := range c.store.Seals(ctx) {
@@ -73,7 +73,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	}
 	got, err := sealer.Seal(ctx, h)
 	if seal.IsUnsealed(err) && c.isRedacted(h) {
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h), Message: "the node was sealed, but its tombstone does not tell the seal: anyone could have made it"})
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h), Message: "the node was sealed, but its tombstone does not name the seal: anyone could have made it"})
 		return
 	}
 	switch {
@@ -89,8 +89,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	}
 }
 
-// inherits tells whether a node fits its seal, taken the seals of what it needs as
-// they are kept.
+// inherits reports whether a node fits its seal, given the stored seals of what it needs.
 func (c *check) inherits(ctx context.Context, h cas.Hash, kept cas.Seal, sealer *seal.Sealer) bool {
 	n, err := c.store.Get(ctx, h)
 	if err != nil {

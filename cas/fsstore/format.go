@@ -152,7 +152,7 @@ func damagedFormat(format string, args ...any) error {
 	return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s is damaged: %v", formatFile, err), Err: err}
 }
 
-// Readable tells whether this program may use what is at dir: errors are those of
+// Readable reports whether this program may use what is at dir: errors are those of
 // [Open], for commands that need no node but must not change a home whose store
 // is a newer program's.
 func Readable(dir string) error {

@@ -135,7 +135,7 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if s.made {
 		return nil
 	}
-	// All that agents and tools have said is in there. Who shares a store makes its
+	// All that agents and tools have said is in there. Whoever shares a store makes its
 	// directory himself.
 	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
 		return err

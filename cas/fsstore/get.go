@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Get implements [cas.Getter]. Beyond its errors: those of the file system.
+// Get implements [cas.Getter]. It also returns errors of the file system.
 func (s *Store) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return cas.Node{}, err
@@ -67,7 +67,7 @@ func readBounded(path string, h cas.Hash) ([]byte, error) {
 	return nil, fmt.Errorf("read node %s: %w", h, err)
 }
 
-// notRegularError means that there is something, but not a file.
+// notRegularError means that the path is not a regular file.
 type notRegularError struct{ mode fs.FileMode }
 
 // Error implements error.

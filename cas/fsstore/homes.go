@@ -15,24 +15,24 @@ import (
 
 // A store remembers which homes use it, so that the collector keeps what their
 // threads need without being told: <store>/homes/<hash of the path> holds the path
-// of a home. It is written before the first node that such a home may name. The
-// home that the store lies in is not written down.
+// of a home. It is written before the first node that such a home may name. The home that
+// contains the store is not recorded.
 //
-// A home with an ephemeral.lock in it is there for a while only, such as that of a
-// worker's slot: it counts while somebody has the lock, shared, and is forgotten then.
-// Who makes such a home has it; so has each process that puts nodes there, until it ends.
+// A home with an ephemeral.lock in it is temporary, such as that of a worker's slot: it
+// counts while somebody holds the lock, shared, and is then forgotten. The maker of such a
+// home holds it; so does each process that puts nodes there, until it ends.
 
 const (
 	homesDir = "homes"
 
-	// EphemeralLock is the file of a home that is there for a while only.
+	// EphemeralLock is a file in a temporary home.
 	EphemeralLock = "ephemeral.lock"
 
 	ephemeral = "ephemeral" // the second line about such a home
 )
 
-// Homes are the homes that have used the store, and the directory that it lies in
-// if that looks like a home. They need not exist any more.
+// Homes are the homes that have used the store, and the directory that it is in
+// if that looks like a home. They may no longer exist.
 func (s *Store) Homes() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, homesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +63,8 @@ func (s *Store) Homes() ([]string, error) {
 	return slices.Compact(homes), nil
 }
 
-// forgotten reports whether nobody is in an ephemeral home any more, and removes the file
-// about it then, while nobody can come in.
+// forgotten reports whether nobody uses an ephemeral home any longer; if so, it removes the
+// store's file about it while nobody can enter.
 func forgotten(home, file string) bool {
 	path := filepath.Join(home, EphemeralLock)
 	_, err := os.Lstat(path)
@@ -77,7 +77,7 @@ func forgotten(home, file string) bool {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	_ = os.Remove(file) // else the next one does
+	_ = os.Remove(file) // otherwise the next caller does it
 	return true
 }
 
@@ -103,7 +103,7 @@ func (s *Store) HomeFile(home string) string {
 	return filepath.Join(s.dir, homesDir, strings.ToLower(string(cas.XXH64.Sum("", []byte(home)))))
 }
 
-// looksLikeHome tells whether there is an index in a directory.
+// looksLikeHome reports whether there is an index in a directory.
 func looksLikeHome(dir string) bool {
 	for _, name := range []string{"threads.yaml", "history.jsonl", "registry.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -113,8 +113,8 @@ func looksLikeHome(dir string) bool {
 	return false
 }
 
-// rememberHome writes the home down, once. Who may not write into the store cannot
-// put nodes that a home could name.
+// rememberHome records the home, once. A process that may not write to the store cannot put
+// nodes that a home could name.
 func (s *Store) rememberHome() error {
 	if s.home == "" || s.guest || filepath.Dir(s.dir) == s.home {
 		return nil

@@ -192,7 +192,7 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 	return true, nil
 }
 
-// isTorn tells whether data is a part of the file of n, whatever its timestamp
+// isTorn reports whether data is a part of the file of n, whatever its timestamp
 // was: its beginning, then nothing, or zeros where blocks never reached the disk.
 func isTorn(data []byte, n cas.Node) bool {
 	n.Timestamp = 0 // one byte

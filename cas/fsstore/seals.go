@@ -93,7 +93,7 @@ func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	return nil
 }
 
-// tornSeal tells whether the file of a seal is a torn write of this very one.
+// tornSeal reports whether the file of a seal is a torn write of this very one.
 func (s *Store) tornSeal(k Sealed) bool {
 	data, err := readRegular(s.SealPath(k.Hash), sealSize)
 	return err == nil && strings.HasPrefix(k.Seal.String()+"\n", strings.TrimRight(string(data), "\x00"))

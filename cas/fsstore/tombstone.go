@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Redact durably replaces the file of a node by a tombstone, in one step. Errors:
+// Redact atomically and durably replaces the file of a node by a tombstone. Errors:
 // those of [cas.MarshalTombstone].
 func (o *Sole) Redact(t cas.Tombstone) error {
 	data, err := cas.MarshalTombstone(t)
@@ -23,10 +23,9 @@ func (o *Sole) Redact(t cas.Tombstone) error {
 	return nil
 }
 
-// Bury makes tombstones that were made elsewhere durable where there is nothing
-// yet, and returns the hashes of those: a node that is there, whole or redacted, stays as it is.
-// Errors: [errors.ErrUnsupported] for a store of the original's; those of
-// [Store.Commit].
+// Bury stores tombstones from elsewhere durably where there is nothing yet, and returns
+// their hashes: an existing node, whole or redacted, stays as it is. Errors:
+// [errors.ErrUnsupported] for a store of the original's; those of [Store.Commit].
 func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
 	switch {
 	case len(tombstones) == 0:
@@ -66,8 +65,8 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	return buried, s.keepYoung(files)
 }
 
-// isTaken tells whether there is a file for a node. What a power cut has left of
-// this very one counts as missing.
+// isTaken reports whether there is a file for a node. A torn write of the same file, left
+// by a power cut, counts as missing.
 func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
 	data, err := s.readFile(h)
 	if errors.Is(err, cas.ErrNotFound) {
@@ -80,8 +79,8 @@ func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
 	return bytes.Equal(data, file) || !bytes.HasPrefix(file, part), nil
 }
 
-// Compare tells whether a node is here, whole or redacted, as a put of it would
-// find. Errors: those of [Store.Put].
+// Compare reports whether a node exists, whole or redacted, as Put would find it. Errors:
+// those of [Store.Put].
 func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

@@ -29,7 +29,7 @@ func (s *Store) keepYoung(files []durable.File) error {
 }
 
 // renew makes a file young. Only the owner of a file may touch it: another
-// member of a team that shares a store replaces it by a copy. Who may do neither
+// member of a team that shares a store replaces it by a copy. Whoever may do neither
 // cannot write here at all, so no node of his can rely on this one.
 func (s *Store) renew(path string) error {
 	err := s.fs.Touch(path)

@@ -11,9 +11,9 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// sweepLocks removes the lock files of threads that are not active, which killed
-// processes have left. One that is held stays, and one that names a living agent.
-// Such a file is small: what cannot be done about it is left.
+// sweepLocks removes lock files that killed processes left for threads that are not active.
+// A lock that is held or that names a living agent stays. The files are small, so errors
+// are ignored.
 func sweepLocks(ctx context.Context, home string) {
 	active := map[string]bool{}
 	for h, err := range fileheads.Open(home, durable.OS()).Heads(ctx) {

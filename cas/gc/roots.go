@@ -65,9 +65,8 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 
 // runRoots yields every word in the facts of threads, in lines of the index that were
 // moved to the quarantine, and in the records and the output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
-// many keeps some garbage; one too few would cost paid work. Turns that were still
-// being written are none: while the agent lives they are young, and later nobody
-// needs them.
+// many keeps some garbage; one too few would cost paid work. Half-written turns do not
+// count: while the agent lives they are recent, and later nobody needs them.
 func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		x := fileheads.Open(home, durable.OS())
@@ -93,7 +92,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
 					if errors.As(err, new(*careful.NotFileError)) {
-						continue // its agent has put it there; it names nothing
+						continue // an agent put it there; it names nothing
 					}
 					if !yield(h, err) {
 						return
@@ -140,7 +139,7 @@ func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[c
 		for {
 			c, err := r.ReadByte()
 			if err == nil && isWord(c) {
-				if len(word) <= protocol.HashLen { // one longer is none, and stays so
+				if len(word) <= protocol.HashLen { // a longer word is not a hash
 					word = append(word, c)
 				}
 				continue
@@ -187,9 +186,9 @@ func isWord(c byte) bool {
 // when a run began, and that of the disk.
 const clockSlack = time.Minute
 
-// oldestRun is before the moment when the oldest run whose agent, or whose
-// engine, is alive began to put nodes; nil if there is no such run. A run that
-// is alive but does not say since when began before everything.
+// oldestRun is a time before the oldest run with a living agent or engine began to put
+// nodes; nil if there is no such run. A living run that does not say when it began is older
+// than everything.
 func oldestRun(home string) (*time.Time, error) {
 	dirs, err := runDirs(home)
 	if err != nil {
@@ -213,7 +212,7 @@ func oldestRun(home string) (*time.Time, error) {
 	}
 	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
 	for _, lock := range locks {
-		// An agent that has removed its run directory is named here still.
+		// An agent that has removed its run directory is still named here.
 		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
 			note(who.Since.Add(-clockSlack))
 		}
@@ -221,7 +220,7 @@ func oldestRun(home string) (*time.Time, error) {
 	return oldest, err
 }
 
-// began is before the moment when a run began, the zero time if it does not say.
+// began is a time before a run began; zero if the run does not say.
 func began(run runfiles.Dir) time.Time {
 	at := run.Record().Began()
 	if at.IsZero() {

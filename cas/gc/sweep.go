@@ -10,9 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas/internal/census"
 )
 
-// sweep removes garbage in rounds. In each it has the store to itself, and
-// everything that has changed since the survey is looked at again before the
-// first file goes.
+// sweep removes garbage in rounds. During each it has the store to itself, and rechecks
+// everything that has changed since the survey before it removes the first file.
 func (c *collection) sweep(ctx context.Context) error {
 	for first := true; ; first = false {
 		more, err := c.round(ctx, first)
@@ -56,8 +55,8 @@ func (c *collection) round(ctx context.Context, first bool) (more bool, err erro
 	return false, c.removeSeals(ctx, sole)
 }
 
-// removeSeals removes the seals of nodes that are gone: they stand for nothing.
-// The seal of a node that is needed, but missing, stays: it tells what is missing.
+// removeSeals removes the seals of nodes that are gone: they prove nothing.
+// The seal of a node that is needed, but missing, stays: it shows what is missing.
 func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error {
 	return c.deadSeals(ctx, func(h cas.Hash) error {
 		removed, err := sole.RemoveSeal(h)
@@ -68,7 +67,7 @@ func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error 
 	})
 }
 
-// isDead tells whether a node is garbage, or gone and not needed.
+// isDead reports whether a node is garbage, or gone and not needed.
 func (c *collection) isDead(ctx context.Context, h cas.Hash) (bool, error) {
 	if c.marks.marked(h) {
 		return false, nil
@@ -180,9 +179,9 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 	return false, nil
 }
 
-// isRedactedHere tells whether a node is a tombstone that was made here. It stays
-// also where nothing needs it: without it an import would bring back what was taken
-// away. It costs a few hundred bytes.
+// isRedactedHere reports whether a node is a tombstone that was made here. It stays even if
+// nothing needs it: without it an import would bring back what was removed. It costs a few
+// hundred bytes.
 func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, error) {
 	if c.sizes[id] > cas.MaxTombstone {
 		return false, nil
@@ -192,8 +191,8 @@ func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, er
 	return ok && !redacted.Tombstone.Foreign, ctx.Err()
 }
 
-// removeTemporary removes what killed writers have left. Nobody is at a
-// temporary file now; the young ones stay all the same.
+// removeTemporary removes the files that killed writers left. Nobody is writing now; recent
+// ones stay anyway.
 func (c *collection) removeTemporary(ctx context.Context, sole *fsstore.Sole) error {
 	for stray, err := range c.store.Strays(ctx) {
 		if err != nil {

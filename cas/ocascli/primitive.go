@@ -47,5 +47,5 @@ func textType(s cas.Store) string {
 	return "text"
 }
 
-// isText tells whether a name means the type of texts.
+// isText reports whether a name means the type of texts.
 func isText(name string) bool { return strings.TrimPrefix(name, "@uwf/") == "text" }

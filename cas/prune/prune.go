@@ -50,7 +50,7 @@ type Spared struct {
 }
 
 // batch is how many threads are locked at once, a file each: for each batch the history is
-// read and written anew.
+// read and rewritten.
 const batch = 500
 
 // Run forgets the threads that ended before o.Now - o.Keep. Errors: a line of the

@@ -58,7 +58,7 @@ func (r *redaction) allowed(ctx context.Context) error {
 	return nil
 }
 
-// replaced tells whether one of the nodes is a step that the thread has made, and that
+// replaced reports whether one of the nodes is a step that the thread has made, and that
 // none of its chain follows any more.
 func (r *redaction) replaced(ctx context.Context, nodes []cas.Hash) (bool, error) {
 	t, err := thread.Open(ctx, r.store, r.heads[r.done.Thread])

@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Reason string // why; at most [cas.MaxReason] bytes
 	Shared bool   // also if other threads lead to the node
-	// LooksBack tells whether a workflow's routing may read outputs of steps before
+	// LooksBack reports whether a workflow's routing may read outputs of steps before
 	// the last one. nil: it is taken for granted.
 	LooksBack func(context.Context, protocol.Workflow) (bool, error)
 	Now       func() time.Time

@@ -62,7 +62,7 @@ func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
 // Of returns a seal that was computed or known, none if there is none.
 func (s *Sealer) Of(h cas.Hash) cas.Seal { return s.done[h] }
 
-// known tells whether a node need not be read.
+// known reports whether a node need not be read.
 func (s *Sealer) known(h cas.Hash) (bool, error) {
 	if _, ok := s.done[h]; ok {
 		return true, nil

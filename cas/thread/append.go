@@ -25,7 +25,7 @@ type Next struct {
 
 // Append adds the step that follows the head to a batch and returns its hash.
 // Start, prev, index, visits and limitBase are derived from the head. The thread
-// stays as it is: whoever moves the head opens it anew. Errors: those of
+// stays as it is: whoever moves the head opens it again. Errors: those of
 // [cas.Batch.Add].
 func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, error) {
 	s := protocol.Step{

@@ -52,7 +52,7 @@ func (d *decoder) find(line []byte) bool {
 	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
 }
 
-// End implements [cliagent.Decoder]. Nothing but the exit status tells whether the
+// End implements [cliagent.Decoder]. Nothing but the exit status reports whether the
 // text is an answer.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	text := strings.TrimSpace(cliagent.Clean(d.answer.String()))

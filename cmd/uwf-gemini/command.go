@@ -49,7 +49,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}
 	inv := cliagent.Invocation{
 		Args: append(args, c.Extra...),
-		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // else it starts itself again and hangs on as a grandchild
+		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // otherwise it starts itself again and hangs on as a grandchild
 	}
 	hand(c, &inv)
 	return inv, nil

@@ -16,7 +16,7 @@ func TestAdapter(t *testing.T) {
 	t.Parallel()
 	a, home := adapter(), t.TempDir()
 	a.Transcript = func(ctx context.Context, c cliagent.Call, o cliagent.Outcome) (cliagent.Transcript, error) {
-		c.Env = func(string) string { return home } // not that of who runs the test
+		c.Env = func(string) string { return home } // not that of whoever runs the test
 		return transcript(ctx, c, o)
 	}
 	cliagenttest.Run(t, a, cliagenttest.Load(t, "testdata/fixtures"))

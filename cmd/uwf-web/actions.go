@@ -23,7 +23,7 @@ type form struct {
 	ID     string // that begins the names of its places on the page
 	Action string // where it is posted
 	Token  string // of the pages
-	Deed   string // what is posted
+	Verb   string // what is posted
 	Label  string // of the field for words; "": there is none
 	Button string
 	Head   protocol.Hash // that the person has seen
@@ -35,7 +35,7 @@ type form struct {
 func (s *server) formOf(at protocol.StepOutput) *form {
 	f := formOf(at)
 	if f != nil {
-		f.ID, f.Action, f.Token = at.Thread+"-", s.link("thread", at.Thread, f.Deed), s.token
+		f.ID, f.Action, f.Token = at.Thread+"-", s.link("thread", at.Thread, f.Verb), s.token
 	}
 	return f
 }
@@ -54,16 +54,16 @@ func formOf(at protocol.StepOutput) *form {
 	case at.Status == protocol.StatusRunning, at.Status == protocol.StatusCorrupt, at.Status == protocol.StatusCancelled:
 		return nil
 	case at.Question != nil && at.Question.Schema != nil:
-		f.Deed, f.Button, f.Fields = "answer", "Answer", fieldsOf(at.Question.Schema)
+		f.Verb, f.Button, f.Fields = "answer", "Answer", fieldsOf(at.Question.Schema)
 	case at.Question != nil:
-		f.Deed, f.Label, f.Button = "resume", "Your answer", "Answer"
+		f.Verb, f.Label, f.Button = "resume", "Your answer", "Answer"
 	case at.Status == protocol.StatusSuspended:
-		f.Deed, f.Button = "go-on", "Go on"
+		f.Verb, f.Button = "go-on", "Go on"
 		f.More = at.Error != nil && at.Error.Code == protocol.CodeBudget
 	case at.Status == protocol.StatusCompleted:
-		f.Deed, f.Label, f.Button = "resume", "What else is to be done", "Go on"
+		f.Verb, f.Label, f.Button = "resume", "What else is to be done", "Go on"
 	default:
-		f.Deed, f.Button = "go-on", "Go on"
+		f.Verb, f.Button = "go-on", "Go on"
 	}
 	return f
 }
@@ -105,7 +105,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, notFound("there is no such thread"))
 		return
 	}
-	args, stdin, err := s.deed(r, id)
+	args, stdin, err := s.command(r, id)
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -115,7 +115,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		s.notDone(w, err, s.link("thread", id))
 		return
 	}
-	if said := done.said(r.PathValue("deed")); said != nil {
+	if said := done.said(r.PathValue("verb")); said != nil {
 		s.show(w, "done", "Done", "", doneBody{Facts: said, Back: s.link("thread", id)})
 		return
 	}
@@ -130,11 +130,11 @@ func (s *server) notDone(w http.ResponseWriter, err error, back string) {
 	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
 }
 
-// deed is the command line of what a form asks for, and what uwf reads.
-func (s *server) deed(r *http.Request, id string) (args []string, stdin string, err error) {
+// command is the command line of what a form asks for, and what uwf reads.
+func (s *server) command(r *http.Request, id string) (args []string, stdin string, err error) {
 	text := func(name string) string { return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n") }
 	goOn := []string{"--until-end", "--background"}
-	switch r.PathValue("deed") {
+	switch r.PathValue("verb") {
 	case "answer":
 		head, err := protocol.ParseHash(r.PostFormValue("head"))
 		if err != nil {
@@ -163,7 +163,7 @@ func (s *server) deed(r *http.Request, id string) (args []string, stdin string, 
 		}
 		return append([]string{"thread", "poke", which, "--prompt", "-"}, goOn...), text("text"), nil
 	case "stop", "undo", "redo", "seal":
-		return []string{"thread", r.PathValue("deed"), id}, "", nil
+		return []string{"thread", r.PathValue("verb"), id}, "", nil
 	case "apply":
 		args := []string{"thread", "apply", id}
 		if branch := strings.TrimSpace(text("branch")); branch != "" {
@@ -175,7 +175,7 @@ func (s *server) deed(r *http.Request, id string) (args []string, stdin string, 
 		if err != nil {
 			return nil, "", err
 		}
-		if r.PathValue("deed") == "fork" {
+		if r.PathValue("verb") == "fork" {
 			return []string{"thread", "fork", string(step)}, "", nil
 		}
 		return []string{"thread", "replay", id, "--from", string(step), "--background"}, "", nil
@@ -253,9 +253,9 @@ type doneBody struct {
 	Back  string
 }
 
-func (t told) said(deed string) []fact {
+func (t told) said(verb string) []fact {
 	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
-	switch deed {
+	switch verb {
 	case "seal":
 		return []fact{{"Seal", line(t.Seal)}}
 	case "apply":

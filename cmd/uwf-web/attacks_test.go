@@ -91,7 +91,7 @@ func TestTheCookieOfAnotherHome(t *testing.T) {
 	}
 }
 
-// Who opens connections and says nothing, or little by little, is let go, and is in
+// Whoever opens connections and says nothing, or little by little, is let go, and is in
 // nobody's way; of live pages there are so many and no more.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// guard lets nobody in but the browser of the person who was shown the address, or who
-// has signed in, and gives every answer the headers that keep a stranger's text a text.
+// guard lets in only the browser of the person who was shown the address or has signed in,
+// and gives every response the headers that keep a stranger's text from being run.
 //
 // On this machine every path begins with a random word, and the cookie is for that path:
-// cookies know no ports, so that another user's server on this machine would else be sent
-// it. Elsewhere paths stay as they are, to be kept and passed on.
+// cookies know no ports, so another user's server on this machine would otherwise get it.
+// Elsewhere paths stay as they are, to be kept and passed on.
 type guard struct {
 	place
 	base   string // "/word/", or "/"
@@ -58,7 +58,7 @@ func (g *guard) address() string {
 	return g.scheme + "://" + g.host + g.base + "?key=" + g.key
 }
 
-// site is where a page comes from that was asked for so.
+// site is the origin of the page that a request asks for.
 func (g *guard) site(r *http.Request) string { return g.scheme + "://" + r.Host }
 
 // ServeHTTP implements [http.Handler].
@@ -100,7 +100,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds what a page may send.
 const maxForm = 1 << 20
 
-// enter takes the key from the address, and leads on without it.
+// enter takes the key from the address and redirects to the address without it.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("key"), g.key) {
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
@@ -129,7 +129,7 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 
 // signInPage asks for the token.
 type signInPage struct {
-	Missed bool // what was given is not it
+	Missed bool // the token was wrong
 }
 
 // know gives the browser the cookie.
@@ -156,7 +156,7 @@ func (g *guard) known(r *http.Request) bool {
 
 // foreign reports whether the browser says that another site, or another port of this
 // machine, asks, or that the answer would be shown within a page. The cookie is not sent
-// then; a browser that sends it all the same gets nothing.
+// then; a browser that sends it anyway gets nothing.
 func (g *guard) foreign(r *http.Request) bool {
 	site, to, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return site != "" && site != "same-origin" && site != "none" ||
@@ -167,13 +167,13 @@ func (g *guard) foreign(r *http.Request) bool {
 // own reports whether the browser says that one of our pages has sent a form.
 func (g *guard) own(r *http.Request) bool { return r.Header.Get("Origin") == g.site(r) }
 
-// same compares in a time that says nothing, of the length either.
+// same compares in a time that reveals nothing, not even the lengths.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// headers are those of every answer.
+// headers go with every response.
 func headers() map[string]string {
 	return map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +

@@ -17,8 +17,8 @@ import (
 // the only ones under the address of notify.links.
 const answerPath = "/answer/"
 
-// links answer for those who have a link. Whoever asks for the page uses nothing up: chats
-// look at what is posted in them.
+// links lets people answer who have a link. Loading the page does not use the link up:
+// chats preview what is posted in them.
 type links struct{ *server }
 
 // takeLinks lets a guard take answer links, if pages may act.
@@ -52,10 +52,10 @@ func (s *server) takeLinks(g *guard) {
 }
 
 // address is where links lead, and the host in it. The config may have changed since the
-// server began: without an address in it no link counts.
+// server started: without an address in it no link is valid.
 func (l links) address(ctx context.Context) (address, host string) {
 	c, err := l.engine.Config(ctx)
-	if err != nil || c.Notify == nil || c.Notify.Links == nil { // whoever tells says what is wrong; no link was made
+	if err != nil || c.Notify == nil || c.Notify.Links == nil { // the sender of notices reports what is wrong; no link was made
 		return "", ""
 	}
 	address = strings.TrimRight(c.Notify.Links.Address, "/")
@@ -65,7 +65,7 @@ func (l links) address(ctx context.Context) (address, host string) {
 	return address, host
 }
 
-// answerPage asks what a thread asks, and nothing else is on it.
+// answerPage shows the question of a thread and nothing else.
 type answerPage struct {
 	Title, Workflow, Asker string
 	Asks                   htmlpage.Text
@@ -73,7 +73,7 @@ type answerPage struct {
 	Form                   *form
 }
 
-// claim is what a link allows now; nil: a page says why it allows nothing.
+// claim is what a link allows now; nil if it allows nothing, and a page says why.
 func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim, protocol.StepOutput) {
 	var at protocol.StepOutput
 	c, err := l.kept().Check(r.PathValue("word"), l.engine.Env.Now())
@@ -118,7 +118,7 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	l.write(w, http.StatusOK, f, "answer-page")
 }
 
-// answer hands an answer to uwf. The link is used up by it, unless uwf has refused it.
+// answer passes an answer to uwf. That uses the link up, unless uwf refuses the answer.
 func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	c, at := l.claim(w, r)
 	if c == nil {
@@ -139,14 +139,14 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := l.start(r.Context(), args, stdin); err != nil {
-		_ = l.kept().Unuse(*c) // else the person answers in another way
+		_ = l.kept().Unuse(*c) // otherwise the person answers in another way
 		l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error()+"\n\nOpen the link again to answer in another way.")
 		return
 	}
 	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")
 }
 
-// signed is whose answer it is: as far as the link knows.
+// signed is whose answer it is, as far as the link knows.
 func signed(name string) string {
 	const longest = 100
 	if name = htmlpage.Line(strings.TrimSpace(name), longest); name == "" {

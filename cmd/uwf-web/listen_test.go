@@ -169,7 +169,7 @@ func TestListenIsRefused(t *testing.T) {
 	}
 }
 
-// Who has the token signs in once, and is led to the page that was asked for; a program
+// Whoever has the token signs in once, and is led to the page that was asked for; a program
 // sends it along. Nothing else leads in, under no other name.
 func TestTLS(t *testing.T) {
 	t.Parallel()

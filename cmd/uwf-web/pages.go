@@ -16,17 +16,17 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// What a page has at most.
+// Bounds of a page.
 const (
 	most        = 16 << 10        // bytes of a text among others
 	mostAlone   = 256 << 10       // bytes of a text on the page of its step
 	rows        = 50              // threads
 	stepsAtOnce = 100             // steps
 	turnsAtOnce = 50              // turns
-	patience    = 2 * time.Second // that looking through threads may take
+	patience    = 2 * time.Second // for looking through threads
 )
 
-// link is the address of something, whatever its name.
+// link is the address of something; names are escaped.
 func (s *server) link(parts ...string) string {
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
@@ -106,8 +106,8 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-// rows fills a page, as far as patience goes, and returns the last thread that was looked
-// at, "" if it was the last of all.
+// rows fills a page until patience runs out, and returns the last thread that it looked at,
+// "" if there are no more.
 func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted, most int) (last string) {
 	const atOnce = 256
 	until := s.engine.Env.Now().Add(patience)

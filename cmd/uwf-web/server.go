@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// server answers for a home. It keeps nothing of it: each page is read anew.
+// server serves the pages of a home. It caches nothing: each page reads the home again.
 type server struct {
 	engine      *engine.Engine // read-only
 	env         env.Env
@@ -70,7 +70,7 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte, error) { return assets.ReadFile("assets/live.js") }))
 	mux.HandleFunc("GET /icon.svg", s.icon())
 	if s.uwf != "" {
-		mux.HandleFunc("POST /thread/{id}/{deed}", s.act)
+		mux.HandleFunc("POST /thread/{id}/{verb}", s.act)
 	}
 	return http.StripPrefix(base[:len(base)-1], mux)
 }
@@ -132,7 +132,7 @@ func (s *server) frame(name, title, live string) frame {
 func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any)) {
 	f := s.frame(name, title, live)
 	s.write(w, http.StatusOK, f, "top")
-	_ = http.NewResponseController(w).Flush() // else it comes with the rest
+	_ = http.NewResponseController(w).Flush() // otherwise it comes with the rest
 	return func(body any) {
 		f.Body = body
 		s.write(w, 0, f, name, "end")

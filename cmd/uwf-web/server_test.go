@@ -184,7 +184,7 @@ func TestGuard(t *testing.T) {
 		"a post of an opaque place":       {"POST", stop, map[string]string{"Cookie": cookie, "Origin": "null"}, "token=" + s.guard.form, 403},
 		"a post without the form's token": {"POST", stop, same, "", 403},
 		"a post without the cookie":       {"POST", stop, map[string]string{"Origin": s.http.URL}, "token=" + s.guard.form, 403},
-		"no such deed":                    {"POST", home + "thread/" + id + "/rm", same, "token=" + s.guard.form, 404},
+		"no such verb":                    {"POST", home + "thread/" + id + "/rm", same, "token=" + s.guard.form, 404},
 		"no such thread":                  {"POST", home + "thread/--all/stop", same, "token=" + s.guard.form, 404},
 		"another method":                  {"DELETE", stop, same, "", 405},
 		"a path out of here":              {"GET", home + "thread/..%2f..%2fx", map[string]string{"Cookie": cookie}, "", 404},
@@ -307,8 +307,8 @@ func TestOnlyLooks(t *testing.T) {
 	for _, page := range []string{"", "threads", "stats", "stats.csv", "workflows", "workflow/" + string(at.Workflow), "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
-	for _, deed := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+deed,
+	for _, verb := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+verb,
 			strings.NewReader(url.Values{"token": {s.guard.form}, "step": {string(step)}, "head": {string(step)}}.Encode()))
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -316,7 +316,7 @@ func TestOnlyLooks(t *testing.T) {
 		answer, err := s.client.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
-		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.StatusCode, deed)
+		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.StatusCode, verb)
 	}
 	_, err = s.server.engine.StartThread(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir})
 	require.ErrorContains(t, err, "read-only")

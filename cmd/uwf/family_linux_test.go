@@ -88,7 +88,7 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	cmd.Env = append(os.Environ(), "UWF_HOME="+home, "HOME="+home, "TERM=xterm", "NO_COLOR=1", "GORACE=atexit_sleep_ms=0")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave
 	require.NoError(t, cmd.Start())
-	ended := s.ended // a screen is made anew with each size
+	ended := s.ended // a screen is made again with each size
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) }) // of a test that has failed
 
@@ -152,7 +152,7 @@ func countsOf(lines []string) (c counts) {
 	return c
 }
 
-// screen is a terminal: it knows what we draw with, and wraps its lines anew when its size
+// screen is a terminal: it knows what we draw with, and wraps its lines again when its size
 // changes. Each time that the counting lines are about to be drawn again it is a whole
 // picture.
 type screen struct {

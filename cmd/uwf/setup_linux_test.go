@@ -54,7 +54,7 @@ func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, co
 	return shown, string(text)
 }
 
-// Who has a coding agent types Enter twice.
+// Whoever has a coding agent types Enter twice.
 func TestSetupOfACodingAgent(t *testing.T) {
 	t.Parallel()
 	shown, config := setupOnTerminal(t, "9\n\n\n")
@@ -67,7 +67,7 @@ func TestSetupOfACodingAgent(t *testing.T) {
 	require.Contains(t, config, "defaultAgent: claude-code")
 }
 
-// Who has a model is asked for it, and for its key, which nobody sees.
+// Whoever has a model is asked for it, and for its key, which nobody sees.
 func TestSetupOfAModel(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -122,7 +122,7 @@ func (l Links) sweep(now time.Time) {
 	for _, entry := range entries {
 		ends, _, _ := strings.Cut(entry.Name(), "-")
 		if ms, err := strconv.ParseInt(ends, 10, 64); err == nil && ms < now.UnixMilli() {
-			_ = os.Remove(filepath.Join(dir, entry.Name())) // else the next one does
+			_ = os.Remove(filepath.Join(dir, entry.Name())) // otherwise the next one does
 		}
 	}
 }

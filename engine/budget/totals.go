@@ -13,7 +13,7 @@ import (
 )
 
 // totalsVersion is raised when what is summed up changes: older sums are then
-// made anew.
+// made again.
 const totalsVersion = 4
 
 // Sums are what steps have cost together, and of how many runs of agents, failed
@@ -75,7 +75,7 @@ type totalsCache struct {
 type File struct{ rundir.Dir }
 
 // Add goes on with the sum up to the step before one that was just made. If
-// there is none, it is left to who asks next: a step costs the same however long
+// there is none, it is left to whoever asks next: a step costs the same however long
 // the thread is.
 func (d File) Add(h protocol.Hash, s protocol.Step) {
 	var before Sums
@@ -110,7 +110,7 @@ func forked(marks []Mark) []Mark {
 
 // KeepMarks replaces what is kept.
 func (d File) KeepMarks(marks []Mark) {
-	// Whoever cannot keep it sums up anew.
+	// Whoever cannot keep it sums up again.
 	if data, err := EncodeTotals(marks); err == nil && !d.InTheWay() {
 		_ = d.Replace(runfiles.TotalsFile, data)
 	}

@@ -163,7 +163,7 @@ func within(dir, path string) string {
 	return rest
 }
 
-// isText tells whether a file may be a text: git looks at as much of it.
+// isText reports whether a file may be a text: git looks at as much of it.
 func isText(data []byte) bool {
 	head := data[:min(len(data), 8000)]
 	return !bytes.ContainsRune(head, 0)

@@ -136,7 +136,7 @@ func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name st
 	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
 		return &protocol.Error{
 			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", place(ctx, x, name), name, err), Err: err,
-			Hints: []string{"uwf workflow put <file.yaml> registers it anew"},
+			Hints: []string{"uwf workflow put <file.yaml> registers it again"},
 		}
 	}
 	return nil // whoever uses it will say what else is wrong
@@ -195,7 +195,7 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Foun
 }
 
 // fileNamed is the workflow file here that has a name, as it is to be typed; "" if
-// there is none. It is only proposed: a file is run by who says that it is one.
+// there is none. It is only proposed: a file is run by whoever says that it is one.
 func (c *Catalog) fileNamed(name string) string {
 	for _, ending := range []string{".yaml", ".yml"} {
 		info, err := os.Stat(filepath.Join(c.Env.Dir, name+ending))

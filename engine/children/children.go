@@ -79,7 +79,7 @@ func (p Place) AttemptKey(key string) string {
 	return text
 }
 
-// Asked is how often all children were asked for anew.
+// Asked is how often all children were asked for again.
 func (p Place) Asked(parent heads.Facts) int { return parent.Attempts[p.AttemptKey("")] }
 
 // Attempt is the number of a child's attempt. Those of one child alone go on from those

@@ -58,7 +58,7 @@ func TestTell(t *testing.T) {
 	require.Equal(t, protocol.StatusWaiting, out.Status, "nobody has noted its end")
 }
 
-// Who drives children and who looks at them later say the same of those that have failed.
+// Whoever drives children and who looks at them later say the same of those that have failed.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	why := fault.New(protocol.CodeAgent, "it crashed")

@@ -77,7 +77,7 @@ func version(out, name string) string {
 }
 
 // answer runs a program and returns what it prints. Errors: it exits with
-// another status than 0, which prints something all the same, or does not end.
+// another status than 0, which prints something anyway, or does not end.
 func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

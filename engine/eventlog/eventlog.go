@@ -1,10 +1,10 @@
-// Package eventlog keeps a diary of what was done to threads: one file of JSON
+// Package eventlog keeps a log of what was done to threads: one file of JSON
 // lines a day, named by the date in UTC, in the home directory. It is for people
 // who ask later what happened; nothing reads it to decide anything, and losing it
 // loses no thread.
 //
 // An entry never holds a prompt, an answer, or a command line: those may hold
-// secrets, and are in the store or the run directory for who may read them.
+// secrets, and are in the store or the run directory for whoever may read them.
 package eventlog
 
 import (
@@ -38,7 +38,7 @@ type Entry struct {
 	Code     string    `json:"code,omitempty"` // of an error
 }
 
-// File is the diary of a day.
+// File is the log of a day.
 type File struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"` // bytes
@@ -47,7 +47,7 @@ type File struct {
 
 const extension = ".jsonl"
 
-// Append adds an entry to the diary in dir. It is not flushed.
+// Append adds an entry to the log in dir. It is not flushed.
 func Append(disk durable.FS, dir string, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -64,7 +64,7 @@ func Append(disk durable.FS, dir string, e Entry) error {
 	return nil
 }
 
-// Files lists the diary, newest day first. A missing directory is empty.
+// Files lists the log, newest day first. A missing directory is empty.
 func Files(dir string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func readFile(path string, yield func(Entry)) (bad int, err error) {
 	return bad, lines.Err()
 }
 
-// Clean removes the diary of all days before a date (2006-01-02), and returns how
+// Clean removes the log of all days before a date (2006-01-02), and returns how
 // many files that were.
 func Clean(disk durable.FS, dir, before string) (int, error) {
 	files, err := Files(dir)

@@ -71,7 +71,7 @@ func (f Files) Lock(ctx context.Context, thread string) (Lock, error) {
 	return held, nil
 }
 
-// Held implements [Locker]. Who takes the lock at that moment waits for an instant.
+// Held implements [Locker]. Whoever takes the lock at that moment waits for an instant.
 func (f Files) Held(_ context.Context, thread string) bool {
 	held, err := durable.Locked(f.file(thread))
 	return held && err == nil

@@ -77,4 +77,4 @@ func (o Outbox) read(name string) ([]byte, error) {
 	return careful.ReadFile(filepath.Join(o.Dir, name), longest+4096, careful.NoFollow)
 }
 
-func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // else it comes twice
+func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // otherwise it comes twice

@@ -112,7 +112,7 @@ func (r Rules) Resolve(location string) (string, error) {
 // an agent leaves there, git, uwf or the user's programs obey.
 type SpecialError struct {
 	Dir string // where the location leads, without symbolic links
-	At  string // the special directory that it is or lies in
+	At  string // the special directory that it is, or is in
 }
 
 func (e *SpecialError) Error() string {
@@ -201,7 +201,7 @@ func resolved(path string) string {
 	return path
 }
 
-// linked reports whether a directory lies in a work tree that is linked to the
+// linked reports whether a directory is in a work tree that is linked to the
 // thread's repository. That in which the thread itself lies is none: whoever starts
 // a thread in a part of a repository means that part.
 func linked(thread, dir string) bool {

@@ -123,7 +123,7 @@ func TestLinks(t *testing.T) {
 	_, err := r.Resolve("loop")
 	require.Error(t, err)
 
-	// Each visit is judged anew.
+	// Each visit is judged again.
 	require.NoError(t, os.Remove(w.at("home/repo/in")))
 	w.link("../repo2", "home/repo/in")
 	w.refused(r, "in", false)

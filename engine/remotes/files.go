@@ -61,7 +61,7 @@ func treesOf(states []state) []protocol.Tree {
 }
 
 // sendFiles sends the files around the steps of a chain that the remote lacks, and those
-// that it began with as it is said of it; there is where the thread stands at it. What is not to be had here, or was taken out, does not
+// that it began with as it is said of it; there is where the thread stands at it. What is not available here, or was taken out, does not
 // keep the steps: a warning says so.
 func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
 	states, err := statesOf(ctx, l.Store, head, there)
@@ -168,7 +168,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 	return s.sent, s.flush(ctx)
 }
 
-// localError is of an object that is not to be had here.
+// localError is of an object that is not available here.
 type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }

@@ -20,7 +20,7 @@ type index = fileheads.Heads
 // is behind, and the next pull brings it on.
 //
 // A step that is made is never given up: if the remote refuses it, or cannot be reached,
-// the head moves here all the same, and a [*heads.UnpublishedError] says so. From then on
+// the head moves here anyway, and a [*heads.UnpublishedError] says so. From then on
 // nothing more is told to the remote.
 type published struct {
 	*index
@@ -81,7 +81,7 @@ func (p *published) publish(ctx context.Context, thread string, head cas.Hash, e
 }
 
 // swap swaps with the fence of the lease. If that has ended and nobody else has one, it is
-// taken anew: the swap says whether anybody was faster.
+// taken again: the swap says whether anybody was faster.
 func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	mine := p.lease != nil && p.lease.thread == s.Thread
 	if mine {
@@ -96,7 +96,7 @@ func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	if err == nil {
 		return nil
 	}
-	// It may have been done all the same, by us: the answer was lost.
+	// It may have been done anyway, by us: the answer was lost.
 	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head && (at.Ended != nil) == (s.Ended != nil) {
 		return nil
 	}

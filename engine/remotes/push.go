@@ -77,7 +77,7 @@ func (l *Link) Push(ctx context.Context, ids []string) ([]Pushed, error) {
 	return done, first
 }
 
-// tries bounds how often a push begins anew because somebody else was faster.
+// tries bounds how often a push starts over because somebody else was faster.
 const tries = 5
 
 // push takes one thread to the remote.

@@ -8,7 +8,7 @@
 //   - published.go: heads that move at the remote first, and then here.
 //
 // Of each thread it is known where it stood when both sides stood at the same node (Facts,
-// Remote). Who has not moved since is behind; if both have, the thread has diverged, and
+// Remote). Whoever has not moved since is behind; if both have, the thread has diverged, and
 // nothing is overwritten: a person says what becomes of it.
 package remotes
 

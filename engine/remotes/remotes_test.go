@@ -161,7 +161,7 @@ func TestEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusCompleted, ended.Status)
 
-	// Whoever goes on with it begins it anew at both sides.
+	// Whoever goes on with it begins it again at both sides.
 	require.NoError(t, bob.With(ctx, id, "", remotes.Options{}, func(ctx context.Context, e *engine.Engine) error {
 		next := bob.made(ended.Head, 2)
 		require.NoError(t, e.Heads.Reopen(ctx, ended, 2))
@@ -241,7 +241,7 @@ func TestAnswerIsLost(t *testing.T) {
 	require.Equal(t, ann.head(id), ann.facts(id).Remote.Head)
 }
 
-// Who was frozen until its lease had ended, and another one has made the step, keeps what
+// Whoever was frozen until its lease had ended, and another one has made the step, keeps what
 // it has made, and overwrites nothing.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
@@ -433,7 +433,7 @@ func TestRedacted(t *testing.T) {
 	_, redacted := cas.AsRedacted(err)
 	require.True(t, redacted, "it does not come back")
 
-	// Who brings the thread from a remote that never had it gets the tombstone.
+	// Whoever brings the thread from a remote that never had it gets the tombstone.
 	empty := memremote.New(cas.XXH3, time.Now)
 	ann.Remote = empty
 	_, err = ann.push(id)

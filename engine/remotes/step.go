@@ -164,7 +164,7 @@ func (h *lease) beat(ctx context.Context) {
 	}
 }
 
-// again takes the lease anew, after it has ended.
+// again takes the lease again, after it has ended.
 func (h *lease) again(ctx context.Context) error {
 	got, err := h.link.Remote.Take(ctx, h.thread, h.link.Holder, h.duration)
 	if err != nil {

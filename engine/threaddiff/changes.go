@@ -58,8 +58,8 @@ func stepChanges(ctx context.Context, x, y *side, i int) ([]Change, error) {
 	return c, nil
 }
 
-// within is a directory as it lies in its work tree, wherever that is; the directory
-// itself if it lies in none.
+// within is a directory as it is in its work tree, wherever that is; the directory
+// itself if it is in none.
 func within(root, dir string) string {
 	rel, err := filepath.Rel(root, dir)
 	if root == "" || err != nil || !filepath.IsLocal(rel) {

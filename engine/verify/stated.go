@@ -56,7 +56,7 @@ func (a Asked) askedFor(ctx context.Context) (string, bool) {
 	return strings.ToValidUTF8(prompt, "\uFFFD"), true
 }
 
-// hides tells whether a text is another one in which secrets are hidden.
+// hides reports whether a text is another one in which secrets are hidden.
 func hides(text, whole string) bool {
 	parts := strings.Split(text, secret.Hidden)
 	first, last := parts[0], parts[len(parts)-1]
@@ -170,7 +170,7 @@ func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 // farBack bounds how many earlier steps are looked at.
 const farBack = 1000
 
-// oldPrompt tells whether what a step says its role was told was there before its
+// oldPrompt reports whether what a step says its role was told was there before its
 // run, and does not hold what it was asked. The error says that it is no text.
 func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
 	if s.Prompt == nil || *s.Prompt == a.PromptHash {
@@ -190,7 +190,7 @@ func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
 	return !strings.Contains(string(told), strings.TrimSpace(s.EdgePrompt)), nil
 }
 
-// oldDetail tells whether the last turn of a detail says that it was spoken before
+// oldDetail reports whether the last turn of a detail says that it was spoken before
 // the step's run.
 func (a Asked) oldDetail(ctx context.Context, s protocol.Step) bool {
 	detail, err := cas.Read[protocol.Detail](ctx, a.Nodes, s.Detail)

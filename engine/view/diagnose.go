@@ -119,7 +119,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	}
 }
 
-// ofAgent tells whether the next role can be played.
+// ofAgent reports whether the next role can be played.
 func (d *diagnosis) ofAgent(c casting.Casting) {
 	if c.Problem == nil {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)

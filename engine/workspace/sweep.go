@@ -21,7 +21,7 @@ import (
 // A command that makes a worktree may be killed before a thread has it, and one that
 // removes a worktree before all of it is gone. What they leave is nobody's.
 
-// Making is held by who makes a thread or a worktree, until it is there. Found free, who
+// Making is held by whoever makes a thread or a worktree, until it is there. Found free, who
 // made it is gone.
 func (e Keeper) Making(ctx context.Context, id string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)

@@ -27,7 +27,7 @@ func (d *demo) git(ctx context.Context, args ...string) error {
 }
 
 // goBack forks from the first rejection, with its files, and takes another way from
-// there, while the same task is begun anew: two threads work on one repository at once,
+// there, while the same task is started over: two threads work on one repository at once,
 // and one result is brought to its branch.
 func (d *demo) goBack(ctx context.Context, rejected string) error {
 	d.prompt("git checkout .        # nothing is lost: the steps have the files")

@@ -89,7 +89,7 @@ func withoutFrontmatter(s string) string {
 	return before + "  " + said
 }
 
-// Who cannot answer leaves the thread as it is: it waits.
+// Whoever cannot answer leaves the thread as it is: it waits.
 func TestNobodyThere(t *testing.T) {
 	process, out := outside(t, "", "book.yaml", "Book a table.")
 	require.ErrorContains(t, run(t.Context(), process), "waits for an answer")

@@ -211,7 +211,7 @@ func told(at int) func(t *testing.T, b *bench) {
 	}
 }
 
-// holds tells whether some file below a directory holds a text.
+// holds reports whether some file below a directory holds a text.
 func holds(dir, text string) bool {
 	found := false
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what goes away meanwhile is passed over

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// bomFile is the file of an archive that lists what its programs are built from,
-// for the scanners that look for known weaknesses.
+// bomFile is the file in an archive that lists what its programs are built from, for
+// scanners that look for known vulnerabilities.
 const bomFile = "SBOM.cdx.json"
 
 // billOfMaterials is that list as CycloneDX 1.6 (ECMA-424).

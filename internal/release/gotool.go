@@ -42,7 +42,7 @@ func (t *tree) newOutside(ctx context.Context, p process) (*outside, error) {
 		"GOPROXY="+strings.Join([]string{fileURL(o.proxy), fileURL(filepath.Join(user.GOMODCACHE, "cache", "download")), user.GOPROXY}, ","),
 		"GONOPROXY=none", // whatever GOPRIVATE says: siblings come from the proxy
 		"GONOSUMDB="+strings.Trim(user.GONOSUMDB+","+t.paths(), ","),
-		"GOFLAGS=-modcacherw", // else the temporary cache could not be removed
+		"GOFLAGS=-modcacherw", // otherwise the temporary cache could not be removed
 		"GOMODCACHE="+filepath.Join(dir, "mod"),
 		"GOBIN="+filepath.Join(dir, "bin"),
 	)

@@ -27,7 +27,7 @@ type sibling struct {
 	mod  *modfile.File
 }
 
-// loadTree reads the workspace that dir lies in.
+// loadTree reads the workspace that dir is in.
 func loadTree(dir string) (*tree, error) {
 	root, err := findRoot(dir)
 	if err != nil {

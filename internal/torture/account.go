@@ -96,7 +96,7 @@ func (a *account) take(e ended, began, now time.Time) error {
 	return nil
 }
 
-// killed tells whether somebody was told that a thread is killed.
+// killed reports whether somebody was told that a thread is killed.
 func (a *account) killed(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *account) killed(id string) bool {
 	return killed
 }
 
-// inOrder holds that the heads of a thread were seen and made in the order of
+// inOrder checks that the heads of a thread were seen and made in the order of
 // its chain.
 func (a *account) inOrder(id string, chain []string) error {
 	a.mu.Lock()

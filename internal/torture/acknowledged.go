@@ -32,7 +32,7 @@ func isCancelled(ctx context.Context, s *stage, _ ended) error {
 	return err
 }
 
-// shownBy holds that a command can show what another one has made.
+// shownBy checks that a command can show what another one has made.
 func shownBy(command ...string) func(context.Context, *stage, ended) error {
 	return func(ctx context.Context, s *stage, said ended) error {
 		var made struct{ Hash string }

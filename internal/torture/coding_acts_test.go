@@ -203,7 +203,7 @@ func (c *coding) clean() act {
 	return act{name: "clean", args: []string{"thread", "worktrees", "--clean"}, done: func(ended) {}}
 }
 
-// agree holds that threads, their files and store are what the record says.
+// agree checks that threads, their files and store are what the record says.
 func (c *coding) agree(after string, threads ...*coder) {
 	c.Helper()
 	after = c.layout.name + ", after " + after
@@ -247,7 +247,7 @@ func (c *coding) same(want, have state, format string, args ...any) {
 	}
 }
 
-// paidOnce holds that what agents have finished is there, or was taken back, and is there
+// paidOnce checks that what agents have finished is there, or was taken back, and is there
 // once.
 func (c *coding) paidOnce() {
 	c.Helper()
@@ -318,11 +318,11 @@ func (c *coding) byHand() string {
 	return "edits " + number
 }
 
-// whole holds that nothing is damaged.
+// whole checks that nothing is damaged.
 func (c *coding) whole() {
 	c.Helper()
 	c.sh("git fsck --no-dangling --no-progress")
-	if _, err := os.Stat(filepath.Join(c.home, "git")); err == nil { // else nobody has begun a step
+	if _, err := os.Stat(filepath.Join(c.home, "git")); err == nil { // otherwise nobody has begun a step
 		c.sh("git --git-dir " + c.store() + " fsck --no-dangling --no-progress")
 	}
 }

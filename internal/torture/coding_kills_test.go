@@ -101,7 +101,7 @@ func (c *coding) killing(killed map[string]int, known map[string]extent) int {
 	return rounds
 }
 
-// owned holds that nothing is left of worktrees but those of threads.
+// owned checks that nothing is left of worktrees but those of threads.
 func (c *coding) owned() {
 	c.Helper()
 	c.does(nil, "thread", "worktrees", "--clean")

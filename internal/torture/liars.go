@@ -99,7 +99,7 @@ func (s *stage) victim(ctx context.Context, l lie) (string, error) {
 	return shown.Head, err
 }
 
-// caught holds that a lie ended as it must, and that nobody is left.
+// caught checks that a lie ended as it must, and that nobody is left.
 func (s *stage) caught(l lie, e ended) error {
 	if e.Code != l.code && (l.or == 0 || e.Code != l.or) || !strings.Contains(e.Stderr, l.says) {
 		return fmt.Errorf("should exit %d and say %q: %s", l.code, l.says, e)

@@ -207,7 +207,7 @@ func (s *stage) elsewhere(dir string) *stage {
 	return at
 }
 
-// promised leaves out what no promise is about: the diary, and locks.
+// promised leaves out what no promise is about: the log, and locks.
 func promised(ops []durabletest.Op) []durabletest.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op durabletest.Op) bool { return unpromised(op.Path) })
 }

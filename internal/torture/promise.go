@@ -41,7 +41,7 @@ func (p *promise) add(thread, head string) {
 	p.acks[thread] = heads
 }
 
-// forget drops a thread that somebody wants to be gone.
+// forget drops a thread that was removed on purpose.
 func (p *promise) forget(thread string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,8 @@ func (p *promise) last(thread string) string {
 	return ""
 }
 
-// heard takes what a command printed before it ended, in whatever way: a line
-// that is whole is an acknowledgement.
+// heard reads what a command printed before it ended, however it ended: every whole line is
+// an acknowledgement.
 func (p *promise) heard(stdout []byte) {
 	for _, s := range acknowledged(stdout) {
 		p.add(s.Thread, s.StepHash)
@@ -73,7 +73,7 @@ func (p *promise) heard(stdout []byte) {
 // ack is what a command says of a thread.
 type ack struct{ Thread, StepHash string }
 
-// acknowledged reads one object, or a list of them; anything else is nothing.
+// acknowledged reads one object or a list of them, and ignores anything else.
 func acknowledged(stdout []byte) []ack {
 	var one struct {
 		ack
@@ -88,7 +88,7 @@ func acknowledged(stdout []byte) []ack {
 	return slices.DeleteFunc(many, func(a ack) bool { return a.Thread == "" })
 }
 
-// goesOn holds that a thread is whole after whatever happened: it can be
+// goesOn checks that a thread is whole after whatever happened: it can be
 // stepped, and then everything that was acknowledged or finished is in it, once.
 func (w *world) goesOn(ctx context.Context, p *promise, thread string) error {
 	if err := w.stepAgain(ctx, p, thread); err != nil {
@@ -126,7 +126,7 @@ func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) 
 	return ended{}, fmt.Errorf("thread %s stays locked", thread)
 }
 
-// kept holds that a thread has all that it should, once.
+// kept checks that a thread has all that it should, once.
 func (w *world) kept(ctx context.Context, p *promise, thread string) error {
 	chain, err := w.chain(ctx, thread)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *world) kept(ctx context.Context, p *promise, thread string) error {
 	return w.once(thread, chain)
 }
 
-// once holds that finished work is in the chain, and was not done twice.
+// once checks that finished work is in the chain, and was not done twice.
 func (w *world) once(thread string, chain []string) error {
 	entries, err := w.ledger.entries()
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *world) once(thread string, chain []string) error {
 	return nil
 }
 
-// sound holds that the store and the index have no fault, that the config can be
+// sound checks that the store and the index have no fault, that the config can be
 // read, and that every acknowledged thread is listed.
 func (w *world) sound(ctx context.Context, p *promise) error {
 	for _, args := range [][]string{{"cas", "fsck"}, {"config", "list"}} {
@@ -180,7 +180,7 @@ func (w *world) sound(ctx context.Context, p *promise) error {
 	return lists(e, p.threads())
 }
 
-// lists holds that all threads which were known before are listed.
+// lists checks that all threads which were known before are listed.
 func lists(e ended, known []string) error {
 	if e.Code != 0 {
 		return nil

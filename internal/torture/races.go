@@ -171,7 +171,7 @@ func (r *raceTrack) atRest(ctx context.Context, id string) error {
 	return r.account.inOrder(id, chain)
 }
 
-// unlocked holds that no lock is left behind.
+// unlocked checks that no lock is left behind.
 func (w *world) unlocked() error {
 	return filepath.WalkDir(w.home, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".lock" {

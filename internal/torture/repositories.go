@@ -37,7 +37,7 @@ func some(n int, all ...attack) func(context.Context, *trial, *victim) error {
 	}
 }
 
-// repositories are attacks by what lies in a directory where somebody types uwf, and
+// repositories are attacks by what is in a directory where somebody types uwf, and
 // by a model that may put it there.
 func repositories() func(context.Context, *trial, *victim) error {
 	return some(3,

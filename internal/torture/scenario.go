@@ -71,7 +71,7 @@ func (t *trial) time(ctx context.Context) bool {
 	return ctx.Err() == nil && t.env.Now().Before(t.until)
 }
 
-// short tells whether this is the short form, which must leave most of it out.
+// short reports whether this is the short form, which must leave most of it out.
 func (t *trial) short() bool { return t.budget < time.Minute/2 }
 
 // over says whether a short form has no time for more of a list. A long one ends

@@ -10,14 +10,14 @@ import (
 // subject is a command that writes.
 type subject struct {
 	name string
-	// prepare brings about what the command needs and returns its arguments.
+	// prepare sets up what the command needs and returns its arguments.
 	prepare func(ctx context.Context, s *stage) ([]string, error)
 	// holds that what the command has acknowledged is so; nil: steps and threads
 	// that it names are all that it says, and the promise has them.
 	holds func(ctx context.Context, s *stage, said ended) error
 }
 
-// done holds that what a command has acknowledged is so.
+// done checks that what a command has acknowledged is so.
 func (sub subject) done(ctx context.Context, s *stage, said ended) error {
 	if sub.holds == nil {
 		return nil
@@ -71,7 +71,7 @@ func onThread(args func(*stage, string) []string) func(context.Context, *stage) 
 	}
 }
 
-// begun makes the thread that the next command is about.
+// begun starts the thread that the next command is about.
 func (s *stage) begun(ctx context.Context) (id string, err error) {
 	if id, err = s.started(ctx); err == nil {
 		s.promise.add(id, "")
@@ -116,7 +116,7 @@ func pruning(ctx context.Context, s *stage) ([]string, error) {
 	return []string{"thread", "prune", "--keep-days", "0"}, s.forgetEnded(ctx)
 }
 
-// forgetEnded says that nobody asks for threads any more that have ended.
+// forgetEnded drops the threads that have ended from the promise.
 func (s *stage) forgetEnded(ctx context.Context) error {
 	var all []struct{ Thread, Status string }
 	if err := s.must(ctx, &all, "thread", "list", "--all", "--format", "json"); err != nil {

@@ -193,7 +193,7 @@ func stateOf(state map[string]string, root string, except ...string) error {
 	})
 }
 
-// same holds that nothing has changed between two states.
+// same checks that nothing has changed between two states.
 func same(before, now map[string]string) error {
 	for path, state := range now {
 		if before[path] != state {
@@ -208,7 +208,7 @@ func same(before, now map[string]string) error {
 	return nil
 }
 
-// unharmed holds that nothing outside has changed, that no planted program ran,
+// unharmed checks that nothing outside has changed, that no planted program ran,
 // which shows there, and that honest work goes on to its end.
 func (v *victim) unharmed(ctx context.Context) error {
 	now, err := v.state()

@@ -115,7 +115,7 @@ func (w *world) run(ctx context.Context, through func(*exec.Cmd) error, args []s
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := through(cmd)
 	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
-	if state := cmd.ProcessState; state != nil { // else it never began
+	if state := cmd.ProcessState; state != nil { // otherwise it never began
 		e.Code = state.ExitCode()
 		if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			e.Signal = ws.Signal().String()

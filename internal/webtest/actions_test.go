@@ -30,14 +30,14 @@ func (w *world) unfold(selector string) {
 }
 
 // press presses the button of a form.
-func (w *world) press(deed string) {
+func (w *world) press(verb string) {
 	w.Helper()
-	w.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] button`, deed))))
+	w.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] button`, verb))))
 }
 
-func (w *world) write(deed, text string) {
+func (w *world) write(verb, text string) {
 	w.Helper()
-	w.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] textarea`, deed)), text))
+	w.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] textarea`, verb)), text))
 }
 
 // here is the thread whose page is shown.
@@ -120,7 +120,7 @@ func TestEveryAction(t *testing.T) {
 	w.until("completed")
 	w.steps(2)
 
-	// The first step again, from its own page: what followed it is made anew.
+	// The first step again, from its own page: what followed it is made again.
 	w.firstStep()
 	w.unfold("#poke")
 	w.write("poke", "in other words")

@@ -83,7 +83,7 @@ graph:
 	w.quiet()
 }
 
-// harmless holds that nothing on the page was run or hidden, and that nothing is wider
+// harmless checks that nothing on the page was run or hidden, and that nothing is wider
 // than the screen.
 func (w *world) harmless(page string) {
 	w.Helper()

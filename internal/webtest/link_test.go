@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who is told of a question answers it from the link, once, with no other page to go to.
+// Whoever is told of a question answers it from the link, once, with no other page to go to.
 func TestAnswerFromALink(t *testing.T) {
 	w := newWorld(t)
 	told := filepath.Join(w.home, "told")

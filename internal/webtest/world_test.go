@@ -228,7 +228,7 @@ func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
 	w.do(chromedp.Navigate(address))
 }
 
-// quiet holds that the browser has complained of nothing.
+// quiet checks that the browser has complained of nothing.
 func (w *world) quiet() {
 	w.Helper()
 	w.mu.Lock()

@@ -23,7 +23,7 @@ type Graph struct {
 	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND and $END if used
 	Edges       []Edge `json:"edges"` // in the order of their nodes
 
-	busy bool // a run is at work where it is drawn to be
+	busy bool // the run is at work at the node that is marked
 }
 
 // Kind is what a node stands for.
@@ -54,12 +54,12 @@ type Edge struct {
 	To    int    `json:"to"`
 	Label string `json:"label,omitempty"` // when it is taken; "" means always
 	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
-	Part  bool   `json:"part,omitempty"`  // no way on: threads of the role To play the role From
+	Part  bool   `json:"part,omitempty"`  // not a way on: threads of role To play role From
 	Count int    `json:"count,omitempty"` // how often a run has taken it
 }
 
-// Of reads the graph of a workflow. Edges to roles that do not exist are left
-// out: a workflow that was put has none.
+// Of reads the graph of a workflow. Edges to roles that do not exist are left out; a stored
+// workflow has none.
 func Of(w protocol.Workflow) Graph {
 	g := Graph{Name: oneLine(w.Name), Description: oneLine(w.Description)}
 	var names []string

@@ -8,16 +8,16 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Trace is the way that a run has taken through a graph.
+// Trace is the path of a run through a graph.
 type Trace struct {
 	Moves []Move
-	Here  string            // the node that it has come to; "" if that is unknown
-	Notes map[string]string // what to say of a role that has had its turn, in place of its description
+	Here  string            // the node that it has reached; "" if that is unknown
+	Notes map[string]string // by role that has played: shown in place of its description
 	Lanes map[string][]Lane // by role
-	Busy  bool              // it is at work where it has come to
+	Busy  bool              // it is at work at Here
 }
 
-// Lane is a thread that plays a role with others, or all of those that stand alike.
+// Lane is one of several threads that play a role together, or all of those in the same state.
 type Lane struct {
 	Name   string          `json:"name,omitempty"` // of a single one
 	Count  int             `json:"count"`
@@ -57,11 +57,11 @@ func (n Node) lanes() []string {
 	return lines
 }
 
-// Move is one step along an edge. Status is what routed it, if that is known: it
-// tells edges apart that lead to the same node.
+// Move is one step along an edge. Status is what routed it, if known: it distinguishes
+// edges that lead to the same node.
 type Move struct{ From, To, Status string }
 
-// State says what a run has made of a node.
+// State is what has become of a node in a run.
 type State string
 
 // The states. Without a trace a node has none.
@@ -71,9 +71,8 @@ const (
 	Unseen State = "unseen"
 )
 
-// Traced is the graph with the way of a run: edges with how often they were
-// taken, nodes with what became of them. Moves that the graph does not know are
-// left out.
+// Traced is the graph with the path of a run: how often each edge was taken, and what
+// became of each node. Moves that the graph does not know are left out.
 func (g Graph) Traced(t Trace) Graph {
 	g.Nodes, g.Edges, g.busy = slices.Clone(g.Nodes), slices.Clone(g.Edges), t.Busy
 	for i := range g.Nodes {
@@ -162,8 +161,8 @@ func (n Node) about() string {
 	return n.Description
 }
 
-// shownBy is the name of a node to which an edge leads, in text. It is marked if the run
-// has come there by it.
+// shownBy is the text for the node to which an edge leads, marked if the run arrived there
+// by that edge.
 func (n Node) shownBy(e Edge) string {
 	if n.State == Here && e.Count > 0 {
 		return n.Name + " ◀"

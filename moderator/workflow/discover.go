@@ -25,7 +25,7 @@ type Found struct {
 func folders() []string { return []string{".workflow", ".workflows"} }
 
 // Around is the directory whose project a workflow file is of: the one with its folder of
-// workflows, or the one that it lies in.
+// workflows, or the one that it is in.
 func Around(path string) string {
 	dir := filepath.Dir(path)
 	for _, at := range []string{dir, filepath.Dir(dir)} { // the file, or name/index.yaml
@@ -38,7 +38,7 @@ func Around(path string) string {
 
 // Discover finds the workflow files that apply in a directory: those in its
 // .workflow/ and .workflows/ and in those of its parents, as far as the search
-// goes; see [project.Search]. Who can place a file in that way chooses what the user
+// goes; see [project.Search]. Whoever can place a file in that way chooses what the user
 // runs.
 //
 // A workflow is name.yaml, name.yml, name/index.yaml or name/index.yml. Each

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 )
 
-// TestMistakesOfNewcomers holds that the mistakes people make are found, all of
+// TestMistakesOfNewcomers checks that the mistakes people make are found, all of
 // them, in their line and with a word that leads to the repair.
 func TestMistakesOfNewcomers(t *testing.T) {
 	t.Parallel()

@@ -11,10 +11,10 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// noteOptional tells the author of a variable that exists, but that no schema
-// requires: an answer without it stops the run at this edge. It is no problem,
-// since the agent may always give it. Inside a section the author has thought of
-// it, and the condition of a list may ask for it.
+// noteOptional warns of a variable that exists but that no schema requires: an answer
+// without it stops the run at this edge. It is not an error, since the agent may always
+// give it. Inside a section the author has thought of that, and the condition of a list may
+// test for it.
 func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	name := tag.Path[0]
 	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
@@ -24,8 +24,8 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 		what, quote(name), name, name)
 }
 
-// noteFree tells the author of a role that may answer any status, which nobody can
-// hold against the edges of its node. With the edge "_" all others have one.
+// noteFree warns of a role that may answer any status, so that its edges cannot be checked.
+// The edge "_" takes all other statuses.
 func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 	named := without(n.keys(), []string{protocol.DefaultStatus})
 	at := func() yamldoc.Pos { return n.pos }
@@ -38,8 +38,8 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
 
-// noteOutside tells the author of a location that leads out of the directory in
-// which a thread is started: most users' uwf will refuse it.
+// noteOutside warns of a location outside the directory in which a thread is started: most
+// users' uwf will refuse it.
 func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	slash := strings.ReplaceAll(location, `\`, "/")
 	why := ""
@@ -57,7 +57,7 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml", what, why)
 }
 
-// note tells the author something, in bounds.
+// note adds a notice, up to a bound.
 func (d *draft) note(at func() yamldoc.Pos, format string, args ...any) {
 	const most = 10
 	if len(d.notices) == most {
@@ -68,7 +68,7 @@ func (d *draft) note(at func() yamldoc.Pos, format string, args ...any) {
 	d.notices = append(d.notices, fmt.Sprintf("%s:%d:%d: ", file, line, pos.Column)+fmt.Sprintf(format, args...))
 }
 
-// optional reports whether a field is named by a schema, and required by none.
+// optional reports whether a schema names a field and none requires it.
 func (f fields) optional(name string) bool {
 	named := false
 	for _, s := range f.schemas {

@@ -292,7 +292,7 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 	}
 	if source := d.roleByName[n.name]; source != nil && target.of != nil && target.role.Each.Of != "" {
 		what := "each.of of role " + quote(target.name) + ", by " + n.at(e)
-		if expr, err := jsonata.Parse(target.role.Each.Of); err == nil { // else it is said once, see checkChildren
+		if expr, err := jsonata.Parse(target.role.Each.Of); err == nil { // otherwise it is said once, see checkChildren
 			d.checkPaths(what, target.role.Each.Of, target.of, expr.Reads().Paths, source)
 		}
 	}

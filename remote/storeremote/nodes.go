@@ -203,7 +203,7 @@ func (r *Remote) find(ctx context.Context, h cas.Hash) (cas.Node, found, error) 
 	case errors.Is(err, cas.ErrNotFound):
 		return n, nothing, nil
 	case errors.As(err, &damaged) && damaged.Cut:
-		return n, nothing, nil // a put writes it anew
+		return n, nothing, nil // a put rewrites it
 	}
 	return n, present, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/remote/storeremote"
 )
 
-// Each connection opens the directory anew, as another process would.
+// Each connection opens the directory again, as another process would.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {

@@ -61,7 +61,7 @@ type Client struct {
 	hash    cas.Algorithm
 	in      *reader
 	out     *bufio.Writer
-	turn    chan struct{} // had by who speaks
+	turn    chan struct{} // had by whoever speaks
 	watch   *time.Timer   // of silence
 	working *time.Timer   // of patience
 	hangUp  func() error

@@ -269,7 +269,7 @@ func TestFactsOfAStranger(t *testing.T) {
 	require.Nil(t, got.Facts.Remote)
 }
 
-// Who says nothing, or only that he is at work, is waited for so long and no longer.
+// Whoever says nothing, or only that he is at work, is waited for so long and no longer.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	var silent *wire.SilentError

@@ -11,7 +11,7 @@ type accounts struct{ groups, users string }
 
 // writtenByOthers reports whether others than root and a user may write a file of
 // this mode and group. A group is none of others if it is that user's private one: with
-// the user's name, or where names are not to be had, number; root's; and if nobody else is in it.
+// the user's name, or where names are not available, number; root's; and if nobody else is in it.
 func writtenByOthers(mode uint32, gid, uid int, a accounts) bool {
 	const group, all = 0o020, 0o002
 	switch {

@@ -29,17 +29,17 @@ func Confining(a protocol.Agent, command []string) (setting string, unknown bool
 	return protocol.ConfineAuto, false
 }
 
-// HeedsPermission tells whether an adapter passes on what an agent may do. A command
+// HeedsPermission reports whether an adapter passes on what an agent may do. A command
 // of the user's own cannot be told.
 func HeedsPermission(adapter string) bool { return program([]string{adapter}) != "uwf-exec" }
 
-// unasked tells whether an agent's program may do anything without being asked, as
+// unasked reports whether an agent's program may do anything without being asked, as
 // far as it is told.
 func unasked(a protocol.Agent) bool {
 	return a.Permission == "" || a.Permission == "bypass" || !HeedsPermission(a.Command)
 }
 
-// IsUnknown tells whether an agent is not confined because its program is not known.
+// IsUnknown reports whether an agent is not confined because its program is not known.
 func IsUnknown(a protocol.Agent, argv []string) bool {
 	name := program(argv)
 	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || OwnsModels(name) {
@@ -78,7 +78,7 @@ type System struct {
 	Sockets  bool // from talking to sockets of others that have a path
 }
 
-// open is what a confined program can do all the same.
+// open is what a confined program can do anyway.
 func (s System) open() string {
 	if s.Sockets {
 		return ""
@@ -172,7 +172,7 @@ func extra(a protocol.Agent, argv []string, s System) string {
 	return ", writes in " + strings.Join(places, " and ") + s.open()
 }
 
-// NoUnixSockets tells whether commands can make no unix sockets. By default that is so
+// NoUnixSockets reports whether commands can make no unix sockets. By default that is so
 // where all that can be held is required, and the system cannot keep them from those
 // of others alone.
 func NoUnixSockets(b *protocol.BuiltinConfig, s System) bool {
@@ -188,7 +188,7 @@ func NoUnixSockets(b *protocol.BuiltinConfig, s System) bool {
 // AnyProgram in allowCommands lets our own agents run every program.
 const AnyProgram = "*"
 
-// AnyCommand tells whether our own agents may run any command.
+// AnyCommand reports whether our own agents may run any command.
 func AnyCommand(b *protocol.BuiltinConfig, e env.Env) bool {
 	return e.Get("UWF_BUILTIN_ALLOW_SHELL") == "1" || b != nil && slices.Contains(b.AllowCommands, AnyProgram)
 }

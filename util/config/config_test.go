@@ -169,7 +169,7 @@ func TestLoadIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What a prompt cache should keep is told to who is known to want it, or as the config says.
+// What a prompt cache should keep is told to whoever is known to want it, or as the config says.
 func TestCacheControl(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -193,7 +193,7 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	}
 }
 
-// wider tells whether an agent may more than another one, or is held back less.
+// wider reports whether an agent may more than another one, or is held back less.
 func wider(c protocol.Config, a, than protocol.Agent) bool {
 	may := func(a protocol.Agent) int {
 		return max(0, slices.Index([]string{"bypass", "edits", "readonly"}, a.Permission))

@@ -46,7 +46,7 @@ func LockShared(ctx context.Context, path string) (*Held, error) {
 }
 
 // turnSuffix is of the file by which one who wants a lock alone is seen to wait;
-// turnPatience is how long others wait for that. Who waits has the lock by then,
+// turnPatience is how long others wait for that. Whoever waits has the lock by then,
 // unless somebody holds it for long.
 const (
 	turnSuffix   = ".turn"
@@ -68,7 +68,7 @@ func LockAlone(ctx context.Context, path string) (*Held, error) {
 }
 
 // GiveWay waits, before a lock is taken shared, while somebody wants it alone, for
-// two seconds at most. Who holds it already must not call it: they would wait for
+// two seconds at most. Whoever holds it already must not call it: they would wait for
 // each other.
 func GiveWay(ctx context.Context, path string) {
 	if _, err := os.Lstat(path + turnSuffix); err != nil {
@@ -147,7 +147,7 @@ func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
 	}
 }
 
-// isAt tells whether path still names the open file.
+// isAt reports whether path still names the open file.
 func isAt(f *os.File, path string) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {

@@ -144,7 +144,7 @@ func child(part string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Who wants a lock alone gets it, again and again, although so many processes share
+// Whoever wants a lock alone gets it, again and again, although so many processes share
 // it all the time that it is never free by chance.
 func TestLockAloneAmongManyWhoShare(t *testing.T) {
 	t.Parallel()

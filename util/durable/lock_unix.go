@@ -103,7 +103,7 @@ func Inherited(f *os.File, path string) (*Held, error) {
 
 // KeepFromChildren makes sure that an inherited descriptor which holds the lock
 // at path is not inherited further: a process that an agent leaves behind must
-// not look like the agent. It tells whether fd is that file, and leaves any
+// not look like the agent. It reports whether fd is that file, and leaves any
 // other alone.
 func KeepFromChildren(fd int, path string) bool {
 	var opened, named unix.Stat_t

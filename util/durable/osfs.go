@@ -22,7 +22,7 @@ const (
 	tempTries  = 100
 )
 
-// IsTemp tells whether a file name is one that WriteTemp makes. Such a file that
+// IsTemp reports whether a file name is one that WriteTemp makes. Such a file that
 // no process is about to rename was left behind by a kill or a power cut.
 func IsTemp(name string) bool {
 	return strings.HasPrefix(filepath.Base(name), tempPrefix)

@@ -99,7 +99,7 @@ func hasJournal(dev uint64) bool {
 	return false
 }
 
-// isJournalOf tells whether journal is device, "-" and a number; a device's own
+// isJournalOf reports whether journal is device, "-" and a number; a device's own
 // name may have dashes in it.
 func isJournalOf(journal, device string) bool {
 	inode, ok := strings.CutPrefix(journal, device+"-")

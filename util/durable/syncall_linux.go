@@ -41,7 +41,7 @@ func (osFS) SyncAll(dir string) error {
 	return pathError("flush", dir, unix.Syncfs(int(f.Fd())), f.Close())
 }
 
-// kernelSince tells whether the kernel is of a version or a later one.
+// kernelSince reports whether the kernel is of a version or a later one.
 func kernelSince(major, minor int) bool {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -31,9 +31,9 @@ const (
 	value         Name = "edge-value"     // what an edge's template takes from an answer
 	AnswerProblem Name = "answer-problem" // why an answer was not accepted
 	Reason        Name = "suspend-reason" // why a role waits for a person
-	Output        Name = "output"         // an answer, for who reads the thread
-	Instruction   Name = "instruction"    // what a role was told, for who reads the thread
-	turn          Name = "turn"           // a message of a session, for who reads the step
+	Output        Name = "output"         // an answer, for whoever reads the thread
+	Instruction   Name = "instruction"    // what a role was told, for whoever reads the thread
+	turn          Name = "turn"           // a message of a session, for whoever reads the step
 	Directory     Name = "directory"      // where a step works: a template may take it from an answer
 	Answer        Name = "answer"         // what is to be read by a model that has not written it
 	Summary       Name = "summary"        // of what was removed from a conversation, by the model itself

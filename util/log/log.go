@@ -1,5 +1,5 @@
 // Package log is the logger of agents: JSON lines in a file of the step's run
-// directory, for who asks later what an agent did and why. The file is
+// directory, for whoever asks later what an agent did and why. The file is
 //   - bounded: what no longer fits is left out, and the last line says so;
 //   - clean: no text in it can do anything to a terminal;
 //   - without secrets: those that are known are hidden, in keys and values.

@@ -237,7 +237,7 @@ func TestStopHolders(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// ended tells whether a process has ended; as a zombie it has.
+// ended reports whether a process has ended; as a zombie it has.
 func ended(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return errors.Is(err, syscall.ESRCH) || isZombie(pid)

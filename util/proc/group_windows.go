@@ -98,7 +98,7 @@ func (g group) kill() error {
 // killSession has nothing to add: what a job's processes start is in the job.
 func (g group) killSession() error { return nil }
 
-// gone tells whether nobody is left in the job.
+// gone reports whether nobody is left in the job.
 func (g group) gone() bool {
 	var info struct {
 		TotalUserTime, TotalKernelTime, ThisPeriodUserTime, ThisPeriodKernelTime int64

@@ -62,7 +62,7 @@ func holdsLock(process string, file fs.FileInfo) bool {
 	return false
 }
 
-// signalHolders finds the holders anew each time, so that nobody is signalled
+// signalHolders finds the holders again each time, so that nobody is signalled
 // who no longer holds the lock.
 func signalHolders(path string, hard bool) error {
 	holders, err := lockHolders(path)

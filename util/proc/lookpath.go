@@ -27,7 +27,7 @@ func (e *InsideError) Error() string {
 // LookPath finds the file of a command. A bare name is looked up on the PATH of
 // environ, which is not always this process's; another path that is not absolute
 // begins at dir. Relative entries of PATH are passed over: they would depend on
-// the directory that the child happens to work in. So is what lies in dir or in
+// the directory that the child happens to work in. So is what is in dir or in
 // the repository around it, in whichever of its work trees, also by a link: see
 // [OwnPath]. Errors:
 // [exec.ErrNotFound] for a name that is nowhere, [*InsideError],
@@ -108,7 +108,7 @@ func workAround(dir string, environ []string) []string {
 		return nil
 	}
 	var work []string
-	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule lies in another one
+	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule is in another one
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			work = append(work, at)
 			work = append(work, slices.DeleteFunc(worktree.Others(at), holdsHome)...)
@@ -128,7 +128,7 @@ func real(path string) string {
 	return filepath.Clean(path)
 }
 
-// inside tells whether a path leads into a directory that is free of links.
+// inside reports whether a path leads into a directory that is free of links.
 func inside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, real(path))
 	return err == nil && filepath.IsLocal(rel)

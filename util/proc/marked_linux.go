@@ -50,7 +50,7 @@ func killMarked(pid int, entry string) error {
 	return p.Kill()
 }
 
-// isMarked tells whether a process has an entry; a zombie has no environment any more.
+// isMarked reports whether a process has an entry; a zombie has no environment any more.
 func isMarked(pid int, entry string) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

@@ -32,7 +32,7 @@ func TestSessionKeepsNiceness(t *testing.T) {
 	defer func() { require.Error(t, child.Wait()) }()
 	defer func() { require.NoError(t, child.Process.Kill()) }()
 	said, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", child.Process.Pid))
-	if !errors.Is(err, fs.ErrNotExist) { // else only the child's own niceness counts
+	if !errors.Is(err, fs.ErrNotExist) { // otherwise only the child's own niceness counts
 		require.NoError(t, err)
 		require.Contains(t, string(said), "nice 7")
 	}

@@ -29,7 +29,7 @@ func (g group) killSession() error {
 	return nil
 }
 
-// gone tells whether nobody is left but zombies, which remain where init does
+// gone reports whether nobody is left but zombies, which remain where init does
 // not reap, as in many containers.
 func (g group) gone() bool {
 	if err := syscall.Kill(-int(g), 0); errors.Is(err, syscall.ESRCH) {

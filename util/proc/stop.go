@@ -14,7 +14,7 @@ const (
 )
 
 // StopGroup asks a group of a child that is not ours to stop and kills it after
-// grace. alive tells whether it still runs (for an agent: whether its lock is
+// grace. alive reports whether it still runs (for an agent: whether its lock is
 // held); nothing is signalled unless it says so just before, because process
 // ids are used again. Errors: [ErrAlive], ctx's cause.
 func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() bool) error {

@@ -17,12 +17,12 @@ type program struct {
 
 // trust is how a user lets a program obey its directory.
 type trust struct {
-	variable, value string
-	alone           bool // it counts also while the program is confined
+	name, value string // of an environment variable
+	alone       bool   // it counts also while the program is confined
 }
 
 // known are the programs. Claude Code and Codex can be told to obey nothing of a directory;
-// they have plants for who does not tell them.
+// they have plants for whoever does not tell them.
 var known = []program{
 	{
 		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
@@ -41,7 +41,7 @@ var known = []program{
 		logins: []string{".codex/auth.json"},
 	},
 	{
-		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{variable: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
+		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
 		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Made: []string{"commands"}, Writes: []string{
 			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
 		}}},
@@ -80,7 +80,7 @@ var known = []program{
 		logins: []string{".config/github-copilot", ".copilot"},
 	},
 	{
-		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{variable: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
+		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},

@@ -32,7 +32,7 @@ func Planted(command []string, dir string) string {
 	return ""
 }
 
-// harms tells whether a path is what a plant says. What cannot be read is.
+// harms reports whether a path is what a plant says. What cannot be read is.
 func (p plant) harms(path string) bool {
 	if _, err := os.Lstat(path); os.IsNotExist(err) {
 		return false
@@ -71,8 +71,8 @@ func around(names ...string) (plants []plant) {
 // Trust says how a user lets a command obey its directory: a variable with a value, "" if
 // there is none; alone tells that it counts also while the command is confined.
 func Trust(command []string) (variable, value string, alone bool) {
-	t := started(command, func(p program) bool { return p.trust.variable != "" }).trust
-	return t.variable, t.value, t.alone
+	t := started(command, func(p program) bool { return p.trust.name != "" }).trust
+	return t.name, t.value, t.alone
 }
 
 // AsksForTrust reports whether a command obeys nothing of a directory unless it is told to

@@ -11,8 +11,8 @@ import (
 
 // Place is a directory or a file that is a program's own.
 type Place struct {
-	variable string // names it, or the directory that it lies in
-	home     string // else that is this, below the user's home directory
+	variable string // names it, or the directory that it is in
+	home     string // otherwise that is this, below the user's home directory
 	name     string // below that
 	above    string // a variable: without the first one it names the directory above home's last part
 	unless   string // a variable: if it is set the place is not used
@@ -38,7 +38,7 @@ type Place struct {
 	// lie beside links to the rest, in the place of the true one, and which goes when it
 	// ends: what it makes there nobody obeys later. It needs the variable for that.
 	Apart []string
-	// Kept tells that who started the program looks into what it has apart.
+	// Kept reports that who started the program looks into what it has apart.
 	Kept bool
 }
 

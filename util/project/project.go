@@ -27,13 +27,13 @@ type Search struct {
 	// file counts.
 	Owner func(fs.FileInfo) (id int, ok bool)
 	Users []int // whose files count
-	// Shared tells whether others may write a file or folder, which then does not
+	// Shared reports whether others may write a file or folder, which then does not
 	// count; nil: nobody can tell.
 	Shared func(path string, info fs.FileInfo) bool
 }
 
 // From is the search from a directory, as a user's program makes it: this user's files
-// count, the system's, and under sudo those of who typed it.
+// count, the system's, and under sudo those of whoever typed it.
 func From(e env.Env, dir string) Search {
 	const system = 0
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -54,7 +54,7 @@ func From(e env.Env, dir string) Search {
 //   - the directory is the root of the repository: it has a .git (a directory, or
 //     the file of a work tree);
 //   - the directory is the user's own, or the parent is: what is there counts only
-//     for who works right there;
+//     for whoever works right there;
 //   - the parent belongs to somebody else than the directory.
 func (s Search) Dirs() (dirs []string, repository string, err error) {
 	if !filepath.IsAbs(s.Dir) {

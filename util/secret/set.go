@@ -13,7 +13,7 @@ const Hidden = "[hidden key]"
 type Set struct {
 	mu      sync.RWMutex
 	all     []string
-	matcher *matcher // nil: there are none, or it is to be made
+	matcher *matcher // nil: there are no secrets, or it is not built yet
 }
 
 // NewSet makes a set.
@@ -58,8 +58,8 @@ func (s *Set) Holds(text string) bool {
 	return m != nil && len(m.find(text)) > 0
 }
 
-// Split hides secrets in a text that goes on: what may be shown of it so far, and
-// the rest, which may be the beginning of a secret and must stand before what
+// Split hides secrets in a text of which more will follow: it returns what may be shown so
+// far, and the rest, which may be the beginning of a secret and must be put before what
 // comes next.
 func (s *Set) Split(text string) (shown, rest string) {
 	m := s.ready()
@@ -92,7 +92,7 @@ func (s *Set) ready() *matcher {
 	return s.matcher
 }
 
-// replace puts [Hidden] into the place of each span.
+// replace puts [Hidden] in place of each span.
 func replace(text string, spans []span) string {
 	if len(spans) == 0 {
 		return text

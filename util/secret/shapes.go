@@ -73,7 +73,7 @@ func ofPairs(value string) (found []string) {
 	return found
 }
 
-// isSeed tells whether a variable that is called a seed or a phrase is the one from which
+// isSeed reports whether a variable that is called a seed or a phrase is the one from which
 // keys are made: words of a wallet, or many random digits; not a number for tests or
 // a list of hosts.
 func isSeed(name, value string) bool {

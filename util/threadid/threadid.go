@@ -56,7 +56,7 @@ func Parse(s string) (string, error) {
 	return id, nil
 }
 
-// Valid tells whether id is in canonical form.
+// Valid reports whether id is in canonical form.
 func Valid(id string) bool {
 	canonical, err := Parse(id)
 	return err == nil && canonical == id
@@ -66,7 +66,7 @@ func Valid(id string) bool {
 // error is [ErrInvalid].
 //
 // An id is the original's if its last two bits are zero, as its padding is, and
-// if read as a standard ULID it lies in 2100 or later, but read the original's
+// if read as a standard ULID it is in 2100 or later, but read the original's
 // way before that. So standard ids are read correctly until 2100, and the
 // original's from 2002 on: neither can be taken for the other.
 func Time(id string) (time.Time, error) {
@@ -81,7 +81,7 @@ func Time(id string) (time.Time, error) {
 	return time.UnixMilli(int64(ms)).UTC(), nil
 }
 
-// paddedRight tells whether the last two of an id's 130 bits are zero.
+// paddedRight reports whether the last two of an id's 130 bits are zero.
 func paddedRight(id string) bool {
 	return strings.IndexByte("048CGMRWcgmrw", id[len(id)-1]) >= 0
 }

@@ -126,7 +126,7 @@ func Dirs(top string) (git, common string, ok bool) {
 	return git, common, true
 }
 
-// Holds reports whether a directory lies in a work tree that is linked to a
+// Holds reports whether a directory is in a work tree that is linked to a
 // repository, and returns the root of that tree. dir is absolute and without
 // symbolic links.
 func Holds(repository, dir string) (top string, ok bool) {

@@ -93,7 +93,7 @@ func (p *builder) mapping(pairs []*ast.MappingValueNode, t tok, depth int) (*Nod
 	for j, pair := range pairs {
 		i := pair.Key.GetToken().Position.Offset
 		key := p.toks[i]
-		if key.props.any() && (j > 0 || t.opens()) { // else they are the mapping's
+		if key.props.any() && (j > 0 || t.opens()) { // otherwise they are the mapping's
 			return nil, failAt(key, "an anchor or a tag where a key is expected; a key cannot have one")
 		}
 		if key.kind == tokQuestion {

@@ -142,7 +142,7 @@ func (f *fake) malformed(m fakeMessage) {
 
 func (f *fake) promptError(m fakeMessage) {
 	code, text := 0, ""
-	_, _ = fmt.Sscan(f.args[1], &code) // else 0, which is an error as well
+	_, _ = fmt.Sscan(f.args[1], &code) // otherwise 0, which is an error as well
 	text = strings.Join(f.args[2:], " ")
 	f.fail(m, code, text)
 }
@@ -187,7 +187,7 @@ func outcome(result json.RawMessage) string {
 	var r struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	_ = json.Unmarshal(result, &r) // else it is empty
+	_ = json.Unmarshal(result, &r) // otherwise it is empty
 	return strings.TrimSpace(r.Outcome.Outcome + " " + r.Outcome.OptionID)
 }
 
@@ -241,7 +241,7 @@ func (f *fake) terminal(m fakeMessage) {
 
 func (f *fake) create(params string) string {
 	var r struct{ TerminalID string }
-	_ = json.Unmarshal(f.ask("terminal/create", params).Result, &r) // else it is empty
+	_ = json.Unmarshal(f.ask("terminal/create", params).Result, &r) // otherwise it is empty
 	return r.TerminalID
 }
 

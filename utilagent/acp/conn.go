@@ -87,7 +87,7 @@ func (c *conn) end(err error) {
 	})
 }
 
-// ended tells whether the connection is over.
+// ended reports whether the connection is over.
 func (c *conn) ended() bool {
 	select {
 	case <-c.over:
@@ -194,7 +194,7 @@ func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 	return true
 }
 
-// answered hands an answer to who waits for it. One that nobody waits for, such
+// answered hands an answer to whoever waits for it. One that nobody waits for, such
 // as a second one with the same id, is dropped.
 func (c *conn) answered(m message) {
 	c.mu.Lock()

@@ -143,7 +143,7 @@ func readError(raw json.RawMessage) *RPCError {
 	}
 	if json.Unmarshal(raw, &wire) != nil {
 		text := string(raw)
-		_ = json.Unmarshal(raw, &text) // else the raw text has to do
+		_ = json.Unmarshal(raw, &text) // otherwise the raw text has to do
 		return &RPCError{Code: codeInternal, Message: text}
 	}
 	e := &RPCError{Code: codeInternal, Message: wire.Message, Data: wire.Data}

@@ -67,7 +67,7 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	return o
 }
 
-// told tells whether anything came of the prompt.
+// told reports whether anything came of the prompt.
 func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 }
 
 // failure turns an error of the protocol or of the connection into an outcome.
@@ -194,10 +194,10 @@ func usage(r prompted, t *teller) cliagent.Usage {
 	return cliagent.Usage{Usage: &u, CostOfSession: t.costs}
 }
 
-// known tells whether there are any figures.
+// known reports whether there are any figures.
 func (n tokenCount) known() bool { return n.add(&protocol.Usage{}) }
 
-// add fills in the figures and tells whether there were any.
+// add fills in the figures and reports whether there were any.
 func (n tokenCount) add(u *protocol.Usage) bool {
 	value := func(list ...*int64) int64 {
 		for _, p := range list {

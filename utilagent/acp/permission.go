@@ -25,7 +25,7 @@ func (s *service) allows(c *call) bool {
 	return slices.Contains(reading, c.kind)
 }
 
-// inside tells whether all paths lead into the workspace. A call that names none
+// inside reports whether all paths lead into the workspace. A call that names none
 // cannot be judged by them; the agent's own sandbox is what is left.
 func (s *service) inside(paths []string) bool {
 	for _, p := range paths {

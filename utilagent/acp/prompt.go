@@ -100,7 +100,7 @@ func (c *client) blocks(text string) []promptBlock {
 	return blocks
 }
 
-// answered tells whether the prompt has an answer.
+// answered reports whether the prompt has an answer.
 func (c *client) answered(p *prompt) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *client) cancel(ctx context.Context) {
 	defer c.serve.terminals.interrupt()
 	ctx, stop := context.WithTimeout(ctx, closeWait)
 	defer stop()
-	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // else it is stopped
+	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // otherwise it is stopped
 }
 
 // work sets the prompt that is at work. What was held back of the last one is

@@ -250,7 +250,7 @@ func drive(t *testing.T, s script, p *played, c *client) (prompts []told, codes 
 	return prompts, codes
 }
 
-// cancels tells whether the recorded client cancelled the prompt before rest.
+// cancels reports whether the recorded client cancelled the prompt before rest.
 func cancels(rest []scriptLine) bool {
 	for _, l := range rest {
 		switch {

@@ -122,7 +122,7 @@ func (t *teller) say(id, text string) {
 	t.emit(cliagent.Event{Kind: cliagent.Delta, ID: id, Text: text})
 }
 
-// begins tells whether a piece begins another message although nothing says so:
+// begins reports whether a piece begins another message although nothing says so:
 // some agents without names for messages send warnings and interim words right
 // before an answer. An answer begins with "---"; a line like that inside one is
 // a rule.
@@ -263,5 +263,5 @@ func (t *teller) failure() string {
 	return ""
 }
 
-// answered tells whether a text came after the last tool event.
+// answered reports whether a text came after the last tool event.
 func (t *teller) answered() bool { return strings.TrimSpace(t.said) != "" }

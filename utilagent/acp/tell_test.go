@@ -151,7 +151,7 @@ func TestUsageOfQuestions(t *testing.T) {
 // prompt apart.
 func TestUsageOfASession(t *testing.T) {
 	t.Parallel()
-	answers := []int64{2300, 3450, 1150} // the last is less: it has begun anew
+	answers := []int64{2300, 3450, 1150} // the last is less: it has started over
 	for name, want := range map[string][]int64{
 		"Copilot": {2300, 1150, 1150}, "@agentclientprotocol/claude-agent-acp": {2300, 3450, 1150},
 	} {

@@ -54,7 +54,7 @@ func startTerminal(c proc.Command, limit int) (*terminal, error) {
 		if err != nil && status.Signal == "" && status.Code == 0 {
 			status.Code = -1
 		}
-		// Who has left the group may hold the pipe open: it is not waited for long.
+		// Whoever has left the group may hold the pipe open: it is not waited for long.
 		select {
 		case <-t.read:
 		case <-time.After(pipeGrace):

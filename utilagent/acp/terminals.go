@@ -210,5 +210,5 @@ func (t *terminals) stopAll() error {
 	return err
 }
 
-// mayRun tells whether commands may run at all.
+// mayRun reports whether commands may run at all.
 func mayRun(p cliagent.Permission) bool { return p == cliagent.Bypass }

@@ -49,7 +49,7 @@ type initializeResult struct {
 	Info        info         `json:"agentInfo"`
 }
 
-// has tells whether a capability is there: an object, or true.
+// has reports whether a capability is there: an object, or true.
 func has(capability json.RawMessage) bool {
 	return !isNull(capability) && string(capability) != "false"
 }

@@ -24,7 +24,7 @@ type session struct {
 	id    string   // "": a new one
 	since cas.Hash // the node up to which the session knows the thread
 	mark  string   // where the copy must end; only if it is cut
-	why   string   // it begins anew
+	why   string   // it starts over
 
 	// rejected and interrupted: a try of this very step was made in it.
 	rejected    string

@@ -106,7 +106,7 @@ func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 	return head, err
 }
 
-// isOurs tells whether the engine's variables are about this very step. They are
+// isOurs reports whether the engine's variables are about this very step. They are
 // not if an agent's tool started another agent, which then inherits them.
 func isOurs(e env.Env, inv invocation) bool {
 	id, role := e.Get(protocol.EnvThread), e.Get(protocol.EnvRole)

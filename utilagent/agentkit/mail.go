@@ -27,7 +27,7 @@ func (r *Request) Letters() []Letter {
 }
 
 // Heard notes that the agent was told of a letter: it is not given again, except where
-// the visit has to begin anew. What is not heard is kept for the next visit.
+// the visit has to start over. What is not heard is kept for the next visit.
 func (r *Request) Heard(l Letter) error {
 	if err := runfiles.Dir(r.RunDir).Told(l.file, r.Head); err != nil {
 		return fmt.Errorf("mailbox: %w", err)

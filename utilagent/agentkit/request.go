@@ -53,7 +53,7 @@ type Request struct {
 	// is to fail with a [Failure], and not to wait for a person.
 	Yields bool
 
-	// Budget is what the whole run may still cost, this step included. Who can keep to
+	// Budget is what the whole run may still cost, this step included. Whoever can keep to
 	// it should; the engine begins no further step once it is used up.
 	Budget protocol.Budget
 

@@ -13,7 +13,7 @@ import (
 // Mind is an agent whose model can be listened to.
 type Mind struct {
 	Scenario
-	// Agent makes the agent's options: anew for each step, as a process of its own
+	// Agent makes the agent's options: new ones for each step, as a process of its own
 	// would.
 	Agent func() agentkit.Options
 	// Says sets what the model answers from now on, each time: a good answer that

@@ -13,12 +13,12 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Outcome is what an agent left.
+// Outcome is what an agent's run left behind.
 type Outcome struct {
 	ExitCode       int
 	Stdout, Stderr string
 	Result         protocol.Result // its last line
-	Announced      []protocol.Turn // turns that it told of as they happened
+	Announced      []protocol.Turn // turns that it reported as they happened
 
 	// Of the step, if there is one; Detail and Turns also of one that failed.
 	Step      protocol.Step
@@ -42,8 +42,8 @@ func (o *Outcome) Succeeded() *Outcome {
 	return o
 }
 
-// Failed fails the test if the agent made a step, or does not say on stderr and
-// in its last line what is wrong.
+// Failed fails the test if the agent made a step, or does not say on stderr and in its last
+// line what went wrong.
 func (o *Outcome) Failed(because string) *Outcome {
 	o.th.t.Helper()
 	require.NotEqual(o.th.t, 0, o.ExitCode)
@@ -138,7 +138,7 @@ func node[P protocol.Payload](th *Thread, h cas.Hash) P {
 	return p
 }
 
-// buffer is a stream that an agent's goroutines may write at once.
+// buffer is a stream that several goroutines of an agent may write to at once.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

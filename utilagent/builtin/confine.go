@@ -56,7 +56,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 	switch {
 	case b.Caches == "user":
 		dirs = tools.CacheDirs(e.Environ)
-	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for who uses them
+	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for whoever uses them
 		env, dirs = w.workspace.Caches(e.Environ, e.Now())
 		commands.Env = append(commands.Env, env...)
 	}

@@ -84,7 +84,7 @@ func TestBudgetsSuspend(t *testing.T) {
 	}
 }
 
-// Who reads the detail of a run knows what happened.
+// Whoever reads the detail of a run knows what happened.
 func TestDetailTellsWhatHappened(t *testing.T) {
 	t.Parallel()
 	e := serve(t, refuse(503, "0.01"), call("read_file", `{"path":"nothing"}`), say("I am done."), say(done))

@@ -157,7 +157,7 @@ func Describe() string {
 	return text + ", no seccomp"
 }
 
-// HoldsSockets tells whether the kernel keeps a program from the sockets of others
+// HoldsSockets reports whether the kernel keeps a program from the sockets of others
 // that have a path, such as Docker's.
 func HoldsSockets() bool { return Level() >= 9 }
 

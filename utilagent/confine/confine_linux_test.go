@@ -97,7 +97,7 @@ func TestOnlyItsDirectoriesCanBeWritten(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// What programs share lies in files of the user's: other programs' memory.
+// What programs share is in files of the user's: other programs' memory.
 func TestSharedMemory(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -175,7 +175,7 @@ func TestMarkCountsStarts(t *testing.T) {
 	require.Empty(t, confine.Unmarked(env))
 }
 
-// Who has bound itself has no mark any more, so that what it starts can bind
+// Whoever has bound itself has no mark any more, so that what it starts can bind
 // itself again: the inner rules hold besides the outer ones.
 func TestBoundAgain(t *testing.T) {
 	t.Parallel()

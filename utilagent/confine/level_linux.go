@@ -16,7 +16,7 @@ func Level() int {
 	return int(version)
 }
 
-// Seccomp tells whether system calls can be filtered: the kernel can, and this
+// Seccomp reports whether system calls can be filtered: the kernel can, and this
 // package knows the numbers of its calls.
 func Seccomp() bool {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {

@@ -5,5 +5,5 @@ package confine
 // Level is the version of Landlock that the kernel offers; 0: none.
 func Level() int { return 0 }
 
-// Seccomp tells whether system calls can be filtered.
+// Seccomp reports whether system calls can be filtered.
 func Seccomp() bool { return false }

@@ -66,7 +66,7 @@ type Request struct {
 	JSON  bool // the answer must be one JSON object
 	// Watch is called, in the goroutine of Complete, whenever a piece of a
 	// streamed reply has come; nil: not wanted. soFar returns what there is of it,
-	// and is worth calling only now and then. A try that fails begins anew.
+	// and is worth calling only now and then. A try that fails starts over.
 	Watch func(soFar func() Message)
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reasoningFields are the names under which endpoints send what a model thinks.
+// reasoningFields are the names under which endpoints send a model's reasoning.
 var reasoningFields = []string{"reasoning_content", "reasoning", "reasoning_text"}
 
 // thought adds a piece of reasoning. Only the first field that carries any
@@ -62,10 +62,9 @@ func readContent(raw json.RawMessage) (content, thought string) {
 	return content, thought
 }
 
-// splitThinking takes a leading <think> block out of a content: models on
-// servers without a reasoning parser write it there, and an answer's
-// frontmatter would not be at its beginning. Some templates swallow the opening
-// tag; then the closing one stands on a line of its own.
+// splitThinking cuts off a leading <think> block: models on servers without a reasoning
+// parser write it into the content, where it would come before an answer's frontmatter.
+// Some templates swallow the opening tag; then the closing one is on a line of its own.
 func splitThinking(content string) (rest, thought string) {
 	trimmed := strings.TrimLeft(content, " \t\r\n")
 	for _, tag := range []string{"think", "thinking"} {

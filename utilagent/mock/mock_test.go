@@ -236,7 +236,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// hasStep tells whether a step node is in the store.
+// hasStep reports whether a step node is in the store.
 func hasStep(t *testing.T, th *agentkittest.Thread) bool {
 	for h, err := range nodes.Of(t, th).All(t.Context(), "") {
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 type Scenario struct {
 	Steps  []Step
 	Roles  map[string][]Step
-	Repeat bool // begin anew when the steps are used up
+	Repeat bool // start over when the steps are used up
 }
 
 // Step is what the agent does in one step of the thread.

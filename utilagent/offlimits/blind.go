@@ -51,7 +51,7 @@ func passing(root *os.Root, names map[string]scope, known map[passedID]bool) *pa
 		if s != repository || !isPlainDir(root, name) {
 			continue
 		}
-		if isGit(plain(path.Base(name))) { // else it has no files
+		if isGit(plain(path.Base(name))) { // otherwise it has no files
 			p.index(root, name, tops{name: strings.TrimPrefix(path.Dir(name)+"/", "./"), here: true})
 		}
 		p.replaced(root, name)

@@ -12,10 +12,10 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// unseen tells whether nobody has looked before where a path lies.
+// unseen reports whether nobody has looked before where a path lies.
 func (k *keeper) unseen(name string) bool { return k.sawAll != nil && !k.sawAll(name) }
 
-// older tells whether a file may have been there before, where nobody has looked.
+// older reports whether a file may have been there before, where nobody has looked.
 func (k *keeper) older(name string, info fs.FileInfo) bool {
 	return !info.IsDir() && k.unseen(name) && (k.place.Now.IsZero() || changed(info).Before(k.place.Now.Add(-clockSlack)))
 }
@@ -81,7 +81,7 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 	return k.remove(name)
 }
 
-// excludes tells whether a list of what git does not show names anything.
+// excludes reports whether a list of what git does not show names anything.
 func excludes(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
@@ -91,7 +91,7 @@ func excludes(text []byte) bool {
 	return false
 }
 
-// pointsAway tells whether a config names others, relative to where it lies.
+// pointsAway reports whether a config names others, relative to where it lies.
 func pointsAway(text []byte) bool {
 	return slices.ContainsFunc(readSettings(text), func(s setting) bool {
 		return s.key == "hookspath" || s.section == "include" || s.section == "includeif"
@@ -145,7 +145,7 @@ func (k *keeper) freshBare(name string) error {
 	return errors.Join(errs...)
 }
 
-// leads tells whether a file .git leads to a repository in the workspace that is
+// leads reports whether a file .git leads to a repository in the workspace that is
 // watched as well, such as that of a submodule.
 func (k *keeper) leads(name string, info fs.FileInfo, s scope) bool {
 	if s != repository || !isGit(plain(path.Base(name))) || !info.Mode().IsRegular() {

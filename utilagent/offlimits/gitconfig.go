@@ -15,7 +15,7 @@ var (
 
 // ground says what values of a config mean. Paths are absolute.
 type ground struct {
-	git      string   // the directory that the config lies in
+	git      string   // the directory that the config is in
 	top      string   // of the work tree; "": it is not known
 	writable []string // directories that a command can write to
 	allowed  []string // those that the user allows to be written, by name

@@ -27,7 +27,7 @@ func (s *shape) add(name string) {
 
 func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs) }
 
-// makesGit tells whether an entry of a directory makes it one of git's, or says
+// makesGit reports whether an entry of a directory makes it one of git's, or says
 // what git does there.
 func makesGit(name string) bool {
 	switch name {
@@ -39,7 +39,7 @@ func makesGit(name string) bool {
 }
 
 // gitDirectory refuses a path of a workspace that would make a directory on its
-// way one of git's, or lies in such a one and says what git does.
+// way one of git's, or is in such a one and says what git does.
 func (l List) gitDirectory(workspace, rel string, parts []string) error {
 	dir := workspace
 	for _, part := range parts {

@@ -13,7 +13,7 @@ import (
 )
 
 // In a tree that is too large to be looked through, the repositories that git knows of
-// are watched all the same, and it is said that others are not.
+// are watched anyway, and it is said that others are not.
 func TestSubmodulesOfALargeTree(t *testing.T) {
 	t.Parallel()
 	dir := put(t, map[string]string{"wide/f": "", "deep/a/b/f": "", "deep/a/c/f": ""})

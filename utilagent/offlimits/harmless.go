@@ -8,7 +8,7 @@ import (
 )
 
 // safeKeys are the settings of git that start nothing, whatever their value, nor keep
-// anything from who looks at `git status` and `git diff`.
+// anything from whoever looks at `git status` and `git diff`.
 func safeKeys() []string {
 	return []string{
 		"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
@@ -31,7 +31,7 @@ func safeKeys() []string {
 	}
 }
 
-// harmless tells whether a setting starts nothing, neither by itself nor later.
+// harmless reports whether a setting starts nothing, neither by itself nor later.
 func (s setting) harmless(g ground, remotes map[string]bool) bool {
 	name, value := s.section+"."+s.key, unquote(s.value)
 	switch {
@@ -51,7 +51,7 @@ func (s setting) harmless(g ground, remotes map[string]bool) bool {
 	return false
 }
 
-// elsewhere tells whether an address leads to where no command can write, or to a
+// elsewhere reports whether an address leads to where no command can write, or to a
 // repository that the user has allowed by its name: pushing runs the hooks of a
 // repository on this machine.
 func (g ground) elsewhere(address string) bool {

@@ -23,7 +23,7 @@ type keeper struct {
 	names   map[string]scope // what is watched now
 	// known are the files of repositories that were there: they may move.
 	known map[string]bool
-	// sawAll tells whether a path would have been seen before. Where nobody has looked,
+	// sawAll reports whether a path would have been seen before. Where nobody has looked,
 	// only what has changed since is judged.
 	sawAll func(name string) bool
 }
@@ -183,7 +183,7 @@ func (k *keeper) make(name string, was *node) error {
 	return nil
 }
 
-// leaves tells whether a name is of a linked work tree that somebody removes just now, or has
+// leaves reports whether a name is of a linked work tree that somebody removes just now, or has
 // removed: without its gitdir it is none.
 func (k *keeper) leaves(name string) bool {
 	for at := name; at != "."; at = path.Dir(at) {

@@ -28,10 +28,10 @@ type view struct {
 	most   int
 }
 
-// all tells whether everything was seen.
+// all reports whether everything was seen.
 func (v view) all() bool { return len(v.unseen) == 0 }
 
-// saw tells whether a path would have been seen if it had been there.
+// saw reports whether a path would have been seen if it had been there.
 func (v view) saw(name string) bool {
 	for at := path.Dir(name); len(v.unseen) > 0; at = path.Dir(at) {
 		if v.unseen[at] {
@@ -144,7 +144,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 	}
 }
 
-// isHome tells whether a directory of the workspace is the user's own.
+// isHome reports whether a directory of the workspace is the user's own.
 func (l List) isHome(workspace, at string) bool {
 	return l.user != "" && filepath.Join(workspace, filepath.FromSlash(at)) == l.user
 }

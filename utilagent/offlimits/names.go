@@ -30,7 +30,7 @@ func isAgents(name string) bool {
 	return programs.Obeyed(name) || name == ".agents" || name == ".aider.conf.yml"
 }
 
-// isObeyed tells whether a path ends with what agent programs, editors' agents, or
+// isObeyed reports whether a path ends with what agent programs, editors' agents, or
 // systems like git obey, of a directory in which other things lie as well. Where hidden
 // directories name servers is a rule; the rest is a list: most hidden files of a project
 // are ordinary work.
@@ -55,7 +55,7 @@ func isObeyed(name string) bool {
 	}, func(obeyed string) bool { return strings.HasSuffix(end, "/"+obeyed) })
 }
 
-// isOthers tells whether a plain name is that of a repository of a system other than
+// isOthers reports whether a plain name is that of a repository of a system other than
 // git. Its commands write there.
 func isOthers(name string) bool {
 	return slices.Contains([]string{".hg", ".jj", ".sl", ".pijul", ".bzr", "_darcs"}, name)
@@ -74,7 +74,7 @@ func reservedPath(parts []string) string {
 	return why
 }
 
-// isGit tells whether a plain name is git's directory, also by the short name
+// isGit reports whether a plain name is git's directory, also by the short name
 // that Windows gives it.
 func isGit(name string) bool { return name == ".git" || name == "git~1" }
 

@@ -50,7 +50,7 @@ func tamedNotes(old, changed []byte) (kept []byte, ok bool) {
 	return kept, err == nil
 }
 
-// putBackKeys makes what is obeyed as it was, and tells whether it was not.
+// putBackKeys makes what is obeyed as it was, and reports whether it was not.
 func putBackKeys(was, is notebook) (differs bool) {
 	for _, key := range obeyedKeys() {
 		before, after := was[key], is[key]
@@ -67,7 +67,7 @@ func putBackKeys(was, is notebook) (differs bool) {
 	return differs
 }
 
-// empty tells whether a value names nothing and allows nothing.
+// empty reports whether a value names nothing and allows nothing.
 func empty(value json.RawMessage) bool {
 	text := string(bytes.TrimSpace(value))
 	return text == "{}" || text == "[]" || text == "false" || text == "null" || text == `""`
@@ -81,7 +81,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// sameSettings tells whether settings in JSON differ in nothing but the schema that they
+// sameSettings reports whether settings in JSON differ in nothing but the schema that they
 // name for editors, which programs add by themselves. No settings are as none.
 func sameSettings(old, changed []byte) bool {
 	was, is := notebook{}, notebook{}

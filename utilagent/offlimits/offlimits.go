@@ -77,7 +77,7 @@ func (l List) Guarded() []string { return l.guards }
 func (l List) Writable() []string { return l.writable }
 
 // Read returns an error for a path below a workspace that must not be read. Both
-// are absolute and without links. A hidden place that the workspace lies in was
+// are absolute and without links. A hidden place that the workspace is in was
 // chosen on purpose.
 func (l List) Read(workspace, path string) error {
 	for _, h := range l.hidden {
@@ -125,13 +125,13 @@ func refused(name, why string) error {
 	return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", name, why)
 }
 
-// lifted tells whether the user has allowed a path by a name that is a guarded
-// one or lies in it.
+// lifted reports whether the user has allowed a path by a name that is a guarded
+// one or is in it.
 func (l List) lifted(guarded, path string) bool {
 	return slices.ContainsFunc(l.writable, func(w string) bool { return within(guarded, w) && within(w, path) })
 }
 
-// within tells whether a path is a directory or lies below it.
+// within reports whether a path is a directory or lies below it.
 func within(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

@@ -105,7 +105,7 @@ func TestNothingHiddenInAHomeIsWritten(t *testing.T) {
 	require.NoError(t, inside.Write(filepath.Join(home, "work"), filepath.Join(home, "work/.editorconfig")))
 }
 
-// Who can only forbid is told of each thing beside what may be read.
+// Whoever can only forbid is told of each thing beside what may be read.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	home, uwf := t.TempDir(), t.TempDir()

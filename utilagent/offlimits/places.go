@@ -53,7 +53,7 @@ type Options struct {
 	Store    string   // of uwf
 	Hide     []string // more to hide
 	// AllowRead lifts what it names, with what is in it; AllowWrite too, for
-	// writing as well, if it names something that is off limits or lies in that.
+	// writing as well, if it names something that is off limits or is in that.
 	AllowRead  []string
 	AllowWrite []string
 }
@@ -149,7 +149,7 @@ func buildSettings() map[string][]string {
 	}
 }
 
-// holds tells whether a file holds one of some words, or cannot be read.
+// holds reports whether a file holds one of some words, or cannot be read.
 func holds(path string, words []string) bool {
 	if path == "" {
 		return false

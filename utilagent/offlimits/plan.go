@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// isPlan tells whether a file of an unfinished rebase or cherry-pick says what git
+// isPlan reports whether a file of an unfinished rebase or cherry-pick says what git
 // runs when it goes on.
 func isPlan(name string) bool {
 	switch name {

@@ -114,7 +114,7 @@ func followed(path string) string {
 	}
 }
 
-// guards tells whether writing a path of a workspace changes what is pointed at.
+// guards reports whether writing a path of a workspace changes what is pointed at.
 // Hooks in a directory that holds the whole workspace are only known by name.
 func (p pointer) guards(workspace, path string) bool {
 	at, name := strings.ToLower(p.path), strings.ToLower(path)
@@ -124,7 +124,7 @@ func (p pointer) guards(workspace, path string) bool {
 	return within(at, name)
 }
 
-// isHook tells whether git runs a file of this name by itself.
+// isHook reports whether git runs a file of this name by itself.
 func isHook(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
 	return slices.Contains(hooks(), name) || strings.HasPrefix(name, "p4-")
@@ -175,7 +175,7 @@ func (p pointer) places(workspace string) []string {
 	return nil
 }
 
-// pointersAbove are those of all repositories that a directory lies in.
+// pointersAbove are those of all repositories that a directory is in.
 func (l List) pointersAbove(dir string) []pointer {
 	var found []pointer
 	for top := dir; ; top = filepath.Dir(top) {
@@ -190,7 +190,7 @@ func (l List) pointersAbove(dir string) []pointer {
 }
 
 // pointedAt refuses a path of a workspace at which the settings of git point: of
-// the user, and of all repositories that it lies in.
+// the user, and of all repositories that it is in.
 func (l List) pointedAt(workspace, rel string) error {
 	path := filepath.Join(workspace, rel)
 	for _, p := range l.pointersAbove(filepath.Dir(path)) {

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// A baseline that is kept while a command runs, for who comes after a kill.
+// A baseline that is kept while a command runs, for whoever comes after a kill.
 type (
 	savedWatched struct {
 		Hidden, Readable, Writable []string
@@ -119,7 +119,7 @@ func Pending(dir string) (found []string, err error) {
 			errs = append(errs, err)
 			continue
 		}
-		if s, err := readSaved(file); err == nil { // else nothing had started
+		if s, err := readSaved(file); err == nil { // otherwise nothing had started
 			found = append(found, s.Place.Workspace)
 		}
 		errs = append(errs, held.Unlock())

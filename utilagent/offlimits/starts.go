@@ -52,7 +52,7 @@ func (o Options) hiddenIn(home string) (paths []string) {
 	return paths
 }
 
-// guarded returns an error for a path that is such a place or lies in one.
+// guarded returns an error for a path that is such a place or is in one.
 func (l List) guarded(path string) error {
 	for _, g := range l.guards {
 		if within(folded(g), folded(path)) && !covered(l.writable, path) {

@@ -295,7 +295,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 	return k.changes, nil
 }
 
-// allowed tells whether the user has allowed a path by name: not only a directory
+// allowed reports whether the user has allowed a path by name: not only a directory
 // above, which says nothing about what is guarded in it.
 func (w *Watched) allowed(t *tree, path string) bool {
 	return slices.ContainsFunc(w.list.writable, func(dir string) bool {
@@ -316,7 +316,7 @@ func (w *Watched) allowed(t *tree, path string) bool {
 	})
 }
 
-// isPlainDir tells whether each part of a path is a directory, not a link to one.
+// isPlainDir reports whether each part of a path is a directory, not a link to one.
 func isPlainDir(root *os.Root, name string) bool {
 	for at := name; at != "."; at = path.Dir(at) {
 		if info, err := root.Lstat(at); err != nil || !info.IsDir() {

@@ -174,7 +174,7 @@ func TestAllowedByName(t *testing.T) {
 }
 
 // A push runs the hooks of a repository on this machine. One that the user allows by
-// name may be a remote, not all that lies in a directory.
+// name may be a remote, not all that is in a directory.
 func TestRemotesInAllowedPlaces(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := put(t, map[string]string{"f": ""}), put(t, map[string]string{"o.git/f": "", "all/o.git/f": ""})

@@ -45,7 +45,7 @@ func saying(r request) said {
 	return said{text: "I go on.", calls: []wanted{call("echo", "a"), call("write", "b")}}
 }
 
-// faulty is an endpoint whose replies go through a fault, chosen anew for each
+// faulty is an endpoint whose replies go through a fault, chosen again for each
 // request; nil: none.
 type faulty struct {
 	*httptest.Server

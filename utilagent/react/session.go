@@ -18,7 +18,7 @@ import (
 // conversation is, and a killed process loses at most the line that it was
 // writing.
 //
-// The runs of one step write a session. Who goes on with the conversation later
+// The runs of one step write a session. Whoever goes on with the conversation later
 // does so in a copy ([Sessions.Copy]): a step that is tried again, or a fork of
 // the thread, then finds the conversation as the last finished step left it.
 type Session struct {
@@ -111,7 +111,7 @@ func (s Sessions) Open(id string) (*Session, error) {
 }
 
 // Add adds a message and saves it. It survives a kill; a power cut may cost the
-// conversation, which then begins anew.
+// conversation, which then starts over.
 func (s *Session) Add(m llm.Message) error { return s.add(line{Message: m}) }
 
 func (s *Session) add(l line) error {

@@ -24,7 +24,7 @@ const askSummary = "[This conversation is about to fill your window. What was sa
 const maxSummary = 16 << 10
 
 // summarize asks the model for a summary of what is to be left out. Where it gives
-// none, why says so, and the messages are left out all the same: it is asked once. The
+// none, why says so, and the messages are left out anyway: it is asked once. The
 // error is one with which the run must end.
 //
 // The question is the beginning of the last one, so that the provider's prompt cache hits.

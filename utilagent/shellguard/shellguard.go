@@ -25,7 +25,7 @@ func RefuseEngine(commandLine string) error {
 	return nil
 }
 
-// runsStep tells whether a simple command runs a step, itself or by a shell.
+// runsStep reports whether a simple command runs a step, itself or by a shell.
 func runsStep(words []string) bool {
 	words = withoutWrappers(words)
 	if len(words) == 0 {

@@ -11,7 +11,7 @@ import (
 
 // astray puts threads in doubt of which nothing says that they were imported, while
 // something says it of a thread that is nowhere and whose id is nearly theirs: a
-// damaged id in threads.yaml is an id all the same. only: a thread, "" for all.
+// damaged id in threads.yaml is an id anyway. only: a thread, "" for all.
 func (x *Heads) astray(ctx context.Context, r *factsRead, only string) {
 	imported := map[string]bool{}
 	for line := range bytes.Lines(r.data) {

@@ -49,7 +49,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		}
 		if lines := countLines(data); says && count < 0 && len(data) == 0 || lines < count {
 			if _, now := x.saysFacts(); now != count {
-				continue // somebody has just written the file anew
+				continue // somebody has just written the file again
 			}
 			r.lose(lostFacts(x.path(factsFile), lines, count), x.names(ctx))
 		}

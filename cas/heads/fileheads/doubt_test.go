@@ -37,7 +37,7 @@ func foreign(t *testing.T, x *fileheads.Heads, name string) bool {
 }
 
 // Whatever happens to the line of a thread from elsewhere, the thread stays that: at
-// once, after the next append, after a repair, after the file is written anew.
+// once, after the next append, after a repair, after the file is rewritten.
 func TestDamageMakesNoThreadOurs(t *testing.T) {
 	t.Parallel()
 	// line damages the last line, which has its end.

@@ -50,7 +50,7 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *file, gone map[string]bool)
 	return x.replaceFacts(f, text, r.lost != nil)
 }
 
-// replaceFacts writes the file anew, under the lock of the threads. A cut in between
+// replaceFacts rewrites the file, under the lock of the threads. A cut in between
 // must leave no fewer lines than threads.yaml says, unless some are lost already.
 func (x *Heads) replaceFacts(f *file, text []byte, lost bool) error {
 	f.facts = countLines(text)
@@ -128,7 +128,7 @@ func (f fields) facts() (heads.Facts, error) {
 	return out, json.Unmarshal(data, &out)
 }
 
-// line writes fields as a line; null is left out of what is written anew.
+// line writes fields as a line; null is left out of what is rewritten.
 func (f fields) line(thread string) ([]byte, error) {
 	name, err := json.Marshal(thread)
 	if err != nil {

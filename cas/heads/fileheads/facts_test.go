@@ -58,7 +58,7 @@ func TestFacts(t *testing.T) {
 	require.Nil(t, known(id("d")).Title)
 }
 
-// What a newer uwf has written stays when the file is written anew; null takes a
+// What a newer uwf has written stays when the file is rewritten; null takes a
 // field away; what cannot be read is kept, and stops only the thread that it names.
 func TestFactsOfOthers(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestFactsOfOthers(t *testing.T) {
 	require.Equal(t, bad, string(moved))
 }
 
-// Who looks at all threads again and again is told what the file says now, whatever it
+// Whoever looks at all threads again and again is told what the file says now, whatever it
 // said before.
 func TestFactsAgain(t *testing.T) {
 	t.Parallel()

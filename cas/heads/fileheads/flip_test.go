@@ -37,7 +37,7 @@ func said(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) 
 		errors++
 	}
 	for thread, f := range facts {
-		if f.Title != nil { // else it is only in doubt
+		if f.Title != nil { // otherwise it is only in doubt
 			add("facts of "+thread, *f.Title, nil)
 		}
 	}

@@ -10,10 +10,9 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Forget takes threads that have ended out of the history, all their lines, and
-// their facts. One
-// that is active again, or unknown, is left as it is. It returns how each of the
-// forgotten had ended. Lines that cannot be read stay.
+// Forget removes all lines of ended threads from the history, and their facts. A thread
+// that is active again, or unknown, is left alone, and so is any line that cannot be read.
+// It returns how each of the forgotten threads had ended.
 func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
 	err = x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)

@@ -31,7 +31,7 @@ func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 // History yields one line per ended thread, in the order in which they ended. A
 // line that cannot be read is an error with its number, and the listing goes on.
 //
-// Nothing is locked. Who wants every thread reads Heads first: a thread that
+// Nothing is locked. Whoever wants every thread reads Heads first: a thread that
 // ends in between is then in both, never in neither.
 func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 	return func(yield func(heads.Ended, error) bool) {

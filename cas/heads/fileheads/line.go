@@ -150,7 +150,7 @@ var class = func() (c [256]byte) {
 	return c
 }()
 
-// plainKey tells whether a key needs no quotes: every YAML parser, also one for
+// plainKey reports whether a key needs no quotes: every YAML parser, also one for
 // YAML 1.1, reads it as text. It refuses more than it must.
 func plainKey(key string) bool {
 	if key == "" || key[0] == '-' || key[0] == '_' || key[0] == '.' {
@@ -170,7 +170,7 @@ func plainKey(key string) bool {
 	return len(key) > len("false") || !reserved(key)
 }
 
-// plainHash tells whether a YAML parser reads a hash as text and not as a
+// plainHash reports whether a YAML parser reads a hash as text and not as a
 // number such as 12345E6789012.
 func plainHash(hash string) bool {
 	for i := range len(hash) {

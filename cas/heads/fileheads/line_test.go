@@ -104,7 +104,7 @@ func FuzzTable(f *testing.F) {
 		}
 		again := parseTable("f", string(table.render()), anyKey)
 		require.Equal(t, append([]entry{}, table.entries...), append([]entry{}, again.entries...))
-		if len(again.entries) > 0 || len(again.bad) > 0 { // else what is left is an empty document to YAML, such as a lone anchor
+		if len(again.entries) > 0 || len(again.bad) > 0 { // otherwise what is left is an empty document to YAML, such as a lone anchor
 			require.Len(t, again.bad, len(table.bad))
 		}
 	})

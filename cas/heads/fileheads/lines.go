@@ -33,7 +33,7 @@ func checkSum(line []byte) error {
 	return nil
 }
 
-// sumOf tells whether a line ends in a sum, and whether that fits.
+// sumOf reports whether a line ends in a sum, and whether that fits.
 func sumOf(line []byte) (has, fits bool) {
 	line = bytes.TrimRight(line, " \t\r")
 	at := len(line) - checkLen
@@ -50,7 +50,7 @@ const begin = `{"thread":"`
 // that nobody was told had been written.
 var errNothing = errors.New("says nothing")
 
-// isBlank tells whether a line is empty to a person.
+// isBlank reports whether a line is empty to a person.
 func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
 // read reads a line, without its end. A last line that has no end may be one that a
@@ -71,7 +71,7 @@ func read[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, err
 // the end of the file, and nothing else.
 func withoutZeros(tail []byte) []byte { return bytes.TrimRight(tail, "\x00") }
 
-// isTorn tells whether a last line is the beginning of one of ours.
+// isTorn reports whether a last line is the beginning of one of ours.
 func isTorn(tail []byte) bool {
 	if n := min(len(begin), len(tail)); string(tail[:n]) != begin[:n] {
 		return false

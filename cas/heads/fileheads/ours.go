@@ -8,9 +8,9 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// ours is a text in our form: plain lines, their keys in order, none twice. It
-// is looked up and edited as it is. Methods that return false could not be
-// sure that a table would say the same.
+// ours is a text in our form: plain lines, their keys in order, none twice. It is searched
+// and edited in place. A method that returns false could not be sure to agree with the
+// parsed table.
 //
 // In registry.yaml a line whose hash has wrong characters counts as ours until it
 // is asked for.
@@ -19,7 +19,7 @@ type ours struct{ text []byte }
 // behindKey is what follows the key of a line, its end included.
 const behindKey = len(": ") + protocol.HashLen + len("\n")
 
-// isOurs tells whether a text is in our form.
+// isOurs reports whether a text is in our form.
 func isOurs(text []byte) bool {
 	lines := 0
 	var last, line []byte
@@ -45,7 +45,7 @@ func isOurs(text []byte) bool {
 // headLine is the length of a line of threads.yaml.
 const headLine = threadid.Len + behindKey
 
-// areHeads tells whether a text is in our form, with thread ids as keys, all
+// areHeads reports whether a text is in our form, with thread ids as keys, all
 // canonical: then each line is as long as the others.
 func areHeads(text []byte) bool {
 	if len(text)%headLine != 0 {
@@ -73,8 +73,8 @@ func areHeads(text []byte) bool {
 }
 
 // firstLine is the first line of a text, its end included. Most lines are as long
-// as those before them, so it looks there first: a shorter one within is found
-// when all ends are counted.
+// as those before them, so it looks there first; a shorter line inside is noticed when all
+// line ends are counted.
 func firstLine(text []byte, likely int) []byte {
 	if likely > 0 && likely <= len(text) && text[likely-1] == '\n' {
 		return text[:likely]
@@ -82,7 +82,7 @@ func firstLine(text []byte, likely int) []byte {
 	return text[:bytes.IndexByte(text, '\n')+1]
 }
 
-// isPlain tells whether a text has no character that our lines do not have.
+// isPlain reports whether a text has only characters that our lines have.
 func isPlain(text []byte) bool {
 	all := byte(inLine)
 	for ; len(text) >= 8; text = text[8:] {

@@ -7,7 +7,7 @@ import (
 )
 
 // ThreadPlace is the line that says where a thread stands, as file:line; "" if there
-// is none. It is for messages: a hash that leads nowhere is to be mended there.
+// is none. It is for messages: a hash that leads nowhere is to be fixed there.
 func (x *Heads) ThreadPlace(ctx context.Context, thread string) string {
 	if places := x.places(ctx, threadsFile, thread); len(places) > 0 {
 		return places[0]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseTable reads by lines; only when a line is not in our form, the text as
-// YAML. A text that is not good YAML either counts as it can be read best.
+// parseTable reads line by line. If a line is not in our form, it reads the text as YAML,
+// and if that fails too, as much of it as possible.
 func parseTable(path, text string, keys rule) *table {
 	t := parseLines(path, text, keys)
 	if len(t.bad) == 0 || slices.ContainsFunc(t.bad, func(b badLine) bool { return hidesThread(b.text) }) {
@@ -52,9 +52,9 @@ func parseLines(path, text string, keys rule) *table {
 	return t
 }
 
-// hidesThread tells whether a line is that of a thread but for its first character,
-// with which YAML may pass over it, or but for a comment before it. What a person has
-// made a comment has that character still, behind the mark.
+// hidesThread reports whether a line would be a thread's but for its first character, which
+// makes YAML skip it, or but for a comment before it. A line that a person commented out
+// still has that character, after the mark.
 func hidesThread(line string) bool {
 	if line == "" {
 		return false
@@ -69,9 +69,9 @@ func hidesThread(line string) bool {
 	return ok && threadProblem(e.key) == ""
 }
 
-// behindComment finds the thread at the end of a comment. There is one if the end
-// between two lines is damaged: a person who takes a thread out writes nothing between
-// the mark and it.
+// behindComment finds a thread at the end of a comment, where a damaged line end has joined
+// two lines. A person who comments a thread out writes nothing between the mark and the
+// thread.
 func behindComment(line string) (entry, bool) {
 	line = strings.TrimSpace(line)
 	at := len(line) - headLine + 1

@@ -76,7 +76,7 @@ func (t *table) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(t.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
 }
 
-// mentions tells whether a text contains a key as a word.
+// mentions reports whether a text contains a key as a word.
 func mentions(text, key string) bool {
 	inWord := func(c byte) bool { return class[c]&inKey != 0 }
 	for at := 0; ; {
@@ -108,7 +108,7 @@ func (t *table) writable() error {
 	if !t.frozen {
 		return nil
 	}
-	return invalid(t.path, t.bad[0].number, t.bad[0].reason+"; until this is mended, nothing in the file can be changed")
+	return invalid(t.path, t.bad[0].number, t.bad[0].reason+"; until this is fixed, nothing in the file can be changed")
 }
 
 // render writes the table in our form. Lines that cannot be read stay, behind the

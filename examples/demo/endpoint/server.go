@@ -119,7 +119,7 @@ func (c toolCall) arguments() string {
 	return string(b)
 }
 
-// callID begins anew in every answer, as with some real endpoints.
+// callID starts over in every answer, as with some real endpoints.
 func callID(i int) string { return fmt.Sprintf("call_%d", i) }
 
 // pieces cuts a text into parts of n characters.

@@ -18,7 +18,7 @@ const (
 	hold = 5 * time.Second
 )
 
-// animate draws a scene as it went, again and again. Who wants no motion sees its end.
+// animate draws a scene as it went, again and again. Whoever wants no motion sees its end.
 func animate(s scene, rows int) string {
 	var b strings.Builder
 	columns := s.columns()

@@ -207,7 +207,7 @@ func TestDeceived(t *testing.T) {
 	}
 }
 
-// Who waits for an agent keeps no connection.
+// Whoever waits for an agent keeps no connection.
 func TestIdleConnectionsEnd(t *testing.T) {
 	t.Parallel()
 	query := fresh() + "&application_name=idle"

@@ -55,7 +55,7 @@ func (f format) check() error {
 const lockKey = `hashtextextended('uwf schema ' || $1::text, 0)`
 
 // enter is what each connection begins with. It waits for a migration to end, and no
-// other begins before the connection ends. Who may have said synchronous_commit=off is
+// other begins before the connection ends. Whoever may have said synchronous_commit=off is
 // overruled: what is said to be durable is.
 func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err error) {
 	const lock = `select pg_advisory_lock_shared(` + lockKey + `), set_config('synchronous_commit',

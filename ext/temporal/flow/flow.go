@@ -242,7 +242,7 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 		return err
 	}
 	if failed > 0 {
-		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; once that is mended, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
+		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; once that is fixed, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
 			failed, len(out.Children), r.Thread.Thread, r.Remote)
 		return temporal.NewNonRetryableApplicationError(message, Children, nil)
 	}

@@ -1,10 +1,10 @@
 // Package slot makes steps with uwf, each as a process in a home of its own.
 //
-// A slot is one of the places of a worker in which a step is made. Its home is made anew
+// A slot is one of the places of a worker in which a step is made. Its home is made again
 // for each step, from the worker's configuration: nothing of one thread is left to the
 // next. The nodes of all slots lie in one store, so that what one has brought from the
 // remote the others need not bring again, and each slot keeps the git objects that it has
-// brought; now and then all of that is begun anew, so that it does not grow for ever. It is a
+// brought; now and then all of that is started over, so that it does not grow for ever. It is a
 // cache: what counts is at the remote.
 package slot
 
@@ -264,7 +264,7 @@ func (p *Pool) giveBack(s *store) {
 // retire removes a store once nobody uses it.
 func (p *Pool) retire(s *store) {
 	if s.old = true; s.uses == 0 {
-		_, _ = os.RemoveAll(s.dir), os.RemoveAll(s.objects()) // else Close does, or the next worker
+		_, _ = os.RemoveAll(s.dir), os.RemoveAll(s.objects()) // otherwise Close does, or the next worker
 	}
 }
 

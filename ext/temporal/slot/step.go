@@ -58,7 +58,7 @@ func (a *place) stepWords(r flow.Request) []string {
 	return words
 }
 
-// route tells whether the next role is played here. Only a look at the thread says which
+// route reports whether the next role is played here. Only a look at the thread says which
 // role that is; it costs a process, where queues are configured.
 func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
 	ran, err := a.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)

@@ -162,7 +162,7 @@ func cursor() {
 	if id := f.options["--resume"]; id == "" {
 		f.session.ID = fmt.Sprintf("c6b62c6f-7ead-4fd6-9922-%012d", f.serial())
 	} else if !f.load(id) {
-		f.session.ID = id // it begins anew under the same id
+		f.session.ID = id // it starts over under the same id
 	}
 	prompt := f.rest[0]
 	if m := inFile.FindStringSubmatch(prompt); m != nil {

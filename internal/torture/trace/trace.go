@@ -37,7 +37,7 @@ const (
 // Faults are all of them that do something.
 func Faults() []Fault { return []Fault{Kill, KillAll, EIO, ENOSPC, EROFS, EINTR, Short, Torn} }
 
-// lasts tells whether the calls behind the one in question fail, too.
+// lasts reports whether the calls behind the one in question fail, too.
 func (f Fault) lasts() bool { return f == ENOSPC || f == EROFS }
 
 // Says is what an error of uwf holds because of the fault; "" if that is not known.

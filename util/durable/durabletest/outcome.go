@@ -155,7 +155,7 @@ func (d *disk) surely(f *inode, committed int) []byte {
 	return f.safe
 }
 
-// reachable tells whether the directories above a name have survived too. One
+// reachable reports whether the directories above a name have survived too. One
 // that was not made in the recording was there before.
 func (d *disk) reachable(left map[string]*inode, name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {

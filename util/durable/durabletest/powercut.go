@@ -77,7 +77,7 @@ func newDisk(ops []Op, n int, model Model) *disk {
 	return d
 }
 
-// changes tells whether programs can see the operation.
+// changes reports whether programs can see the operation.
 func (o Op) changes() bool {
 	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
 }
@@ -218,5 +218,5 @@ func (d *disk) file(op Op) *inode {
 	return f
 }
 
-// unflushed tells whether a power cut could change the content.
+// unflushed reports whether a power cut could change the content.
 func (i *inode) unflushed() bool { return !bytes.Equal(i.now, i.safe) }

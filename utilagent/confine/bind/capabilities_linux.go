@@ -43,7 +43,7 @@ func dropCapabilities(keep []string) error {
 		if mask&(1<<c) != 0 {
 			continue
 		}
-		// Who may not do this has no capabilities to lose: see below.
+		// Whoever may not do this has no capabilities to lose: see below.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); errors.Is(err, unix.EINVAL) {
 			break // the kernel has no more
 		}

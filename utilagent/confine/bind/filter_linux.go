@@ -88,7 +88,7 @@ func filterFor(r confine.Rules) (filter, error) {
 	for _, call := range refused {
 		f.when(unix.BPF_JEQ, call, refuse)
 	}
-	f.when(unix.BPF_JEQ, unix.SYS_OPENAT2, unknown) // its mode lies in memory
+	f.when(unix.BPF_JEQ, unix.SYS_OPENAT2, unknown) // its mode is in memory
 
 	f.call(unix.SYS_FCHMOD, argument{1, setIDs, anyOf})
 	for _, call := range []uint32{unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2} {

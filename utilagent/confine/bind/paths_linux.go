@@ -51,7 +51,7 @@ func restrictPaths(r confine.Rules) error {
 	}
 	a := allowance{hidden: slices.Clone(r.Hidden)}
 	if !r.Terminals {
-		a.hidden = append(a.hidden, devpts) // else a command could read what the user types
+		a.hidden = append(a.hidden, devpts) // otherwise a command could read what the user types
 	}
 	memory, err := filepath.EvalSymlinks(confine.SharedMemory)
 	if err == nil && !r.IPC {
@@ -126,7 +126,7 @@ type allowance struct {
 }
 
 // around is what is at and below a path, but for what is hidden. What is itself
-// hidden, or lies in what is, was named on purpose.
+// hidden, or is in what is, was named on purpose.
 func (a *allowance) around(path string) (p paths, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ func isFile(e fs.DirEntry) int {
 	return 1
 }
 
-// hides tells whether something below a directory is hidden.
+// hides reports whether something below a directory is hidden.
 func (a *allowance) hides(dir string) bool {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	return slices.ContainsFunc(a.hidden, func(h string) bool { return strings.HasPrefix(h, prefix) })

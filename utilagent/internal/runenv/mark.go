@@ -5,15 +5,15 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// Mark returns an entry for the environment of what an agent starts and may
-// outlive it: programs, commands. What has it from a try that was killed is ended
-// now, since it would work beside this one; what has it when the step is over is
-// ended then. Only Linux shows who has it.
+// Mark returns an environment entry for the processes that an agent starts and that may
+// outlive it. Processes that still carry the mark of a killed try are ended now, since they
+// would work alongside this one; those that carry it when the step is over are ended then.
+// Only Linux shows which processes carry it.
 func (r *Run) Mark() string {
 	entry := protocol.EnvStartedFor + "=" + r.Key
 	r.adopt()
 	if r.marks || r.Env.Get(protocol.EnvStartedFor) == r.Key {
-		return entry // or we were started by such a one: to end it would end us
+		return entry // or a marked process started us: ending it would end us
 	}
 	r.marks = true
 	n, err := proc.KillMarked(entry)
@@ -25,8 +25,8 @@ func (r *Run) Mark() string {
 	return entry
 }
 
-// adopt makes us the parent of all that what we start leaves behind, so that it can
-// be ended whatever it has done to its environment.
+// adopt makes this process the parent of all orphans among its descendants, so that they
+// can be ended whatever they have done to their environment.
 func (r *Run) adopt() {
 	if r.adopts || !r.Process || !proc.Adopt() {
 		return
@@ -35,14 +35,14 @@ func (r *Run) adopt() {
 	r.AtEnd(r.EndChildren)
 }
 
-// Adopts tells whether what is started for the step becomes a child of this process
+// Adopts reports whether what is started for the step becomes a child of this process
 // when it loses its parent, after [Run.Mark]: then [Run.EndChildren] and
 // proc.KillChildren find it. Only Linux can do that, and only a process that is an
 // agent does.
 func (r *Run) Adopts() bool { return r.adopts }
 
-// EndChildren ends all that this process has started or adopted, and tells a person
-// of them. Nothing may be at work that somebody waits for.
+// EndChildren ends all processes that this one has started or adopted, and warns the user.
+// No child that somebody waits for may be running.
 func (r *Run) EndChildren() {
 	if r.adopts {
 		n, err := proc.KillChildren(nil)
@@ -50,7 +50,7 @@ func (r *Run) EndChildren() {
 	}
 }
 
-// tellEnded tells a person of processes that were ended.
+// tellEnded warns the user of processes that were ended.
 func (r *Run) tellEnded(n int, err error, what string) {
 	if n > 0 {
 		r.Warn("processes %s: %d", what, n)

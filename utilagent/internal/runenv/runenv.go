@@ -38,11 +38,11 @@ type Run struct {
 	// Published waits until all that was told of is stored and announced, for an
 	// agent that is about to do what it may not survive.
 	Published func() error
-	// Recorded tells whether the run has told of turns.
+	// Recorded reports whether the run has told of turns.
 	Recorded func() bool
 	// Key is the same for all tries of the step; see [Run.Mark].
 	Key string
-	// Process tells that the agent is this process, and may adopt what it starts.
+	// Process reports that the agent is this process, and may adopt what it starts.
 	Process bool
 
 	loaded *protocol.Config

@@ -43,7 +43,7 @@ func readDatabase(ctx context.Context, path string) (_ []variable, err error) {
 
 // parts are what a database consists of, by their endings: itself, what was
 // written ahead of it, and what undoes a change that was cut off. The index of
-// what was written ahead (-shm) is made anew by whoever opens it.
+// what was written ahead (-shm) is made again by whoever opens it.
 func parts() []string { return []string{"", "-wal", "-journal"} }
 
 // copyAttempts is how often a copy is tried while somebody writes.
@@ -72,7 +72,7 @@ func copyDatabase(from, to string) error {
 	return ErrBusy
 }
 
-// stamps tells whether a database has changed.
+// stamps reports whether a database has changed.
 func stamps(path string) (string, error) {
 	all := ""
 	for _, part := range parts() {

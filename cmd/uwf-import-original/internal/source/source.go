@@ -119,7 +119,7 @@ func openNodes(ctx context.Context, dir string) (*fsstore.Store, error) {
 	return nodes, nil
 }
 
-// exists tells whether there is a file.
+// exists reports whether there is a file.
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -220,7 +220,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			a.Say("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
 	}
-	a.keepDiary(with)
+	a.logEvents(with)
 	a.tellOthers(ctx, with)
 	return with, nil
 }
@@ -254,7 +254,7 @@ func sweepEdit(dirs home.Dirs) {
 		return
 	}
 	if lock, err := durable.TryLock(EditLock(dirs)); err == nil {
-		_ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) // else the next start does it
+		_ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) // otherwise the next start does it
 	}
 }
 

@@ -33,8 +33,8 @@ type bundled struct {
 	home string
 }
 
-// Reads lets a command that only reads work on a bundle: on that of --bundle, or
-// on one that is its argument.
+// Reads lets a read-only command work on a bundle: on that of --bundle, or on one given as
+// its argument.
 func (a *App) Reads(c *ucli.Command) *ucli.Command {
 	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
 	run := c.Action
@@ -56,8 +56,7 @@ func (a *App) Reads(c *ucli.Command) *ucli.Command {
 	return c
 }
 
-// isBundle tells whether an argument is a file that begins as a bundle. Thread ids
-// and hashes are not looked up as files if there is no such file.
+// isBundle reports whether an argument is a file that begins like a bundle.
 func (a *App) isBundle(arg string) bool {
 	if arg == "" {
 		return false
@@ -72,9 +71,9 @@ func (a *App) isBundle(arg string) bool {
 	return err == nil && bundle.IsBundle(start)
 }
 
-// openBundle puts a bundle in the place of the home; done takes it away again. Its
-// nodes are checked as they are read, not whether it is whole: that is what
-// bundle verify is for.
+// openBundle puts a bundle in the place of the home; done takes it away again. Its nodes
+// are checked as they are read; that it is complete is not: that is what bundle verify is
+// for.
 func (a *App) openBundle(ctx context.Context, path, name string) (done func() error, err error) {
 	f, closeFile, err := ocascli.OpenBundle(ctx, a.Env, path)
 	if err != nil {
@@ -95,9 +94,8 @@ func (a *App) openBundle(ctx context.Context, path, name string) (done func() er
 	return done, nil
 }
 
-// BundleFiles puts the files of the bundle in its home, so that the engine finds them, when
-// the bundle is whole: what it makes goes with the bundle. Without a bundle there is nothing
-// to do.
+// BundleFiles puts the files of a complete bundle in its temporary home, where the engine
+// finds them; they are removed with it. Without a bundle it does nothing.
 func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	if a.Bundle == nil || len(a.Bundle.file.Manifest.Trees) == 0 {
 		return nil
@@ -109,8 +107,8 @@ func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	return err
 }
 
-// NotInBundle is the error that files are nowhere as it is of a bundle: then they are not
-// in it.
+// NotInBundle turns the error that files are nowhere into one that says that the bundle
+// does not have them.
 func (a *App) NotInBundle(err error) error {
 	var none *workspace.NoFilesError
 	if a.Bundle == nil || !errors.As(err, &none) || !none.Gone {
@@ -129,12 +127,12 @@ func (a *App) HintNames(ctx context.Context) error {
 	return err
 }
 
-// dirs are those of the bundle: nothing else is in its home.
+// dirs are the bundle's; its home holds nothing else.
 func (b *bundled) dirs() home.Dirs {
 	return home.Dirs{Home: b.home, Store: filepath.Join(b.home, "cas")}
 }
 
-// only is the thread of a bundle that was named instead of a thread.
+// only is the only thread of a bundle that was named in place of a thread.
 func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, err error) {
 	if b.name == "" || arg != b.name {
 		return "", false, nil

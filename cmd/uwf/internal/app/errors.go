@@ -20,12 +20,12 @@ func isRedacted(err error) bool {
 	return redacted
 }
 
-// Classify gives every error a code, and one that comes from the disk a remedy.
+// Classify gives every error a code, and a disk error a remedy.
 func Classify(err error) *protocol.Error {
 	coded := translate(err)
 	if isUnprinted(err) {
 		if errors.As(err, new(*protocol.Error)) {
-			return coded // that the result could not be printed either is the smaller trouble
+			return coded // this one matters more than that the result could not be printed
 		}
 		return &protocol.Error{
 			Code: protocol.CodeUnprinted, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
@@ -50,8 +50,8 @@ func Classify(err error) *protocol.Error {
 	return coded
 }
 
-// isUnprinted reports whether stdout could not be written to: what the command does
-// is done then, and must not be done again for that.
+// isUnprinted reports whether stdout could not be written to: the command has done its
+// work, and must not be repeated for that.
 func isUnprinted(err error) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && failed.Op == "write" && failed.Path == "/dev/stdout" // the name of os.Stdout on every system
@@ -64,7 +64,7 @@ func withHint(e *protocol.Error, hint string) *protocol.Error {
 	return &more
 }
 
-// translate gives what the layers below return as a typed error its code, once.
+// translate gives the typed errors of the layers below their code, in one place.
 func translate(err error) *protocol.Error {
 	var coded *protocol.Error
 	if errors.As(err, &coded) {

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// keptFiles is what the store's commands know of the files of steps.
+// keptFiles lets the store's commands handle the files of steps.
 type keptFiles struct{ *App }
 
 // CollectFiles implements ocascli.Files.
@@ -47,7 +47,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	if err != nil {
 		return 0, err
 	}
-	facts, _ := e.Heads.AllFacts(ctx) // a line that cannot be read is told by fsck
+	facts, _ := e.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
 	return e.Files().CheckFiles(ctx, func(f workspace.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
 		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
@@ -59,7 +59,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	})
 }
 
-// isThere reports whether a workspace's repository is: without it nobody has its files.
+// isThere reports whether a workspace's repository exists: without it its files are gone.
 func isThere(w *heads.Workspace) bool {
 	if w == nil || w.Repo == "" {
 		return false

@@ -22,11 +22,11 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// notifyCommand sends what waits in the outbox, behind "uwf thread".
+// notifyCommand is the subcommand of "uwf thread" that sends what waits in the outbox.
 const notifyCommand = "notify"
 
-// tellOthers makes an engine tell whom notify in the config names. A config without it
-// costs a look at the file.
+// tellOthers makes an engine notify whomever the config names under notify. A config
+// without it costs one read of the file.
 func (a *App) tellOthers(ctx context.Context, e *engine.Engine) {
 	if src, err := config.ReadFile(e.Dirs.Config()); err != nil || !bytes.Contains(src, []byte("notify")) {
 		return
@@ -39,7 +39,7 @@ func (a *App) tellOthers(ctx context.Context, e *engine.Engine) {
 				err = a.startSender(e)
 			}
 		}
-		if err != nil { // no run fails for it
+		if err != nil { // no run fails because of it
 			a.Say("uwf: warning: nobody was told that thread %s stands still: %v", at.Thread, err)
 		}
 	}
@@ -64,7 +64,7 @@ func (a *App) notifying(ctx context.Context, e *engine.Engine) (notifier, error)
 // ErrNobody means that notify in the config names neither a command nor a webhook.
 var ErrNobody = errors.New("notify in config.yaml names neither a command nor a webhook")
 
-// PutNotice puts into the outbox what is told of a thread. Secrets of the home are not in it.
+// PutNotice puts a notice about a thread into the outbox, without the secrets of the home.
 func (a *App) PutNotice(ctx context.Context, e *engine.Engine, event string, at protocol.StepOutput) error {
 	c, err := a.notifying(ctx, e)
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *App) PutNotice(ctx context.Context, e *engine.Engine, event string, at 
 	return notify.At(e.Dirs.Notify()).Put(n, len(c.Command) > 0, c.Webhook != "")
 }
 
-// startSender starts our own program to send what waits. It goes on by itself.
+// startSender starts uwf in the background to send what waits.
 func (a *App) startSender(e *engine.Engine) error {
 	if a.Env.Exe == "" {
 		return errors.New("the system does not tell where this program is")
@@ -114,7 +114,7 @@ func (a *App) startSender(e *engine.Engine) error {
 	return err
 }
 
-// SendNotices sends what waits in the outbox, and says in the diary what was given up.
+// SendNotices sends what waits in the outbox, and logs what it gave up on.
 func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
 	box := notify.At(e.Dirs.Notify())
 	if box.Empty() {
@@ -130,7 +130,7 @@ func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
 	err = notify.Sender{Outbox: box, Config: c.Notify, Env: process, Failed: func(notice string, err error) {
 		text := plaintext.Line(a.Secrets().Hide(err.Error()))
 		failed = append(failed, text)
-		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), eventlog.Entry{ // a diary keeps nothing from being done
+		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), eventlog.Entry{ // a log entry that fails stops nothing
 			TS: a.Env.Now().UTC(), Tag: "notice-failed", Msg: "notice " + notice + " was not taken: " + text,
 		})
 	}}.Send(ctx)
@@ -140,9 +140,9 @@ func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
 	return err
 }
 
-// FlushNotices sends, in the background, what an earlier process could not.
+// FlushNotices sends in the background what an earlier process could not send.
 func (a *App) FlushNotices(e *engine.Engine) {
 	if box := notify.At(e.Dirs.Notify()); !box.Empty() {
-		_ = a.startSender(e) // the next one does
+		_ = a.startSender(e) // otherwise the next process sends it
 	}
 }

@@ -74,7 +74,7 @@ func (a *App) Remotes() ([]Remote, error) {
 	}
 	all, err := parseRemotes(data)
 	if err != nil {
-		return nil, cmdline.Invalid(fmt.Sprintf("%s cannot be read: %v", path, err), "correct it, or remove it and add the remotes anew")
+		return nil, cmdline.Invalid(fmt.Sprintf("%s cannot be read: %v", path, err), "correct it, or remove it and add the remotes again")
 	}
 	return all, nil
 }

@@ -122,7 +122,7 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 	if at.Question != nil {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
-	if failed == nil || len(Classify(failed).Hints) == 0 { // else its hints follow
+	if failed == nil || len(Classify(failed).Hints) == 0 { // otherwise its hints follow
 		a.SayNext(at)
 	}
 }

@@ -156,7 +156,7 @@ func (a Commands) Import() *ucli.Command {
 			"under an id of its own. On any fault nothing is changed; importing again changes nothing.\n" +
 			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or lies in the future"},
+			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or is in the future"},
 			&ucli.BoolFlag{Name: "no-files", Usage: "leave out the files of the steps"},
 			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
 			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},

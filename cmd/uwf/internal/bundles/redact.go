@@ -28,7 +28,7 @@ func (a Commands) Redact() *ucli.Command {
 			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
 			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.\n\n" +
 			"With --files a path is taken out of the states of the files that are kept with the steps, and of later ones\n" +
-			"unless git tracks it. It stays in the work tree; where it is kept all the same is printed.\n\n" +
+			"unless git tracks it. It stays in the work tree; where it is still kept is printed.\n\n" +
 			"   uwf thread redact @ --files config/key.pem",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
@@ -126,7 +126,7 @@ func redactedText(w io.Writer, d redact.Done) error {
 	return err
 }
 
-// looksBack tells whether routing may read outputs before the last one: only
+// looksBack reports whether routing may read outputs before the last one: only
 // conditions can.
 func looksBack(_ context.Context, w protocol.Workflow) (bool, error) {
 	for _, node := range w.Graph {

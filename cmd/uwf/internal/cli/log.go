@@ -53,7 +53,7 @@ func (a commands) logList(context.Context, *ucli.Context) error {
 	}
 	return a.Print(files, func(w io.Writer) error {
 		if len(files) == 0 {
-			_, err := fmt.Fprintln(w, "the diary is empty")
+			_, err := fmt.Fprintln(w, "the log is empty")
 			return err
 		}
 		t := term.NewTable("DATE", "BYTES", "FILE")
@@ -81,11 +81,11 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 && unknown != nil { // a forgotten thread may still be in the diary
+	if len(entries) == 0 && unknown != nil { // a forgotten thread may still be in the log
 		return unknown
 	}
 	if bad > 0 {
-		a.Say("uwf: %d lines of the diary cannot be read", bad)
+		a.Say("uwf: %d lines of the log cannot be read", bad)
 	}
 	if limit > 0 {
 		entries = entries[max(0, len(entries)-limit):]
@@ -94,7 +94,7 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 }
 
 // logFilter reads which entries are asked for. unknown is why a thread was not
-// found, which is an error only if the diary does not know it either.
+// found, which is an error only if the log does not know it either.
 func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter, unknown, err error) {
 	f = eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
 	if f.Thread != "" {
@@ -104,7 +104,7 @@ func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Fi
 		}
 	}
 	if f.Process != "" && !isProcess(f.Process) {
-		return f, unknown, cmdline.UsageError(fmt.Sprintf("--process %q is not a process of the diary", f.Process),
+		return f, unknown, cmdline.UsageError(fmt.Sprintf("--process %q is not a process in the log", f.Process),
 			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
 	}
 	if f.Date != "" {
@@ -144,7 +144,7 @@ func (a commands) printLog(entries []eventlog.Entry) error {
 	})
 }
 
-// isProcess tells whether s has the form of Entry.Pid.
+// isProcess reports whether s has the form of Entry.Pid.
 func isProcess(s string) bool {
 	start, id, ok := strings.Cut(s, "-")
 	_, errStart := strconv.ParseUint(start, 10, 64)
@@ -171,7 +171,7 @@ func (a commands) logClean(_ context.Context, c *ucli.Context) error {
 	})
 }
 
-// day reads a date, or a time before now, as the diary names days.
+// day reads a date, or a time before now, as the log names days.
 func day(s string, now time.Time) (string, error) {
 	t, err := term.ParseTime(s, now, time.UTC)
 	if err != nil {

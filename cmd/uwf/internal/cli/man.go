@@ -56,7 +56,7 @@ func below(root *ucli.App, words []string) (topic, error) {
 // noSuchTopic is the error for words of which the last names nothing in t.
 func noSuchTopic(t topic, words []string) error {
 	var names []string
-	if t.parent == t.path { // else it is a command, which has none below it
+	if t.parent == t.path { // otherwise it is a command, which has none below it
 		for _, c := range t.commands {
 			names = append(names, c.Name)
 		}

@@ -150,7 +150,7 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 	}
 }
 
-// playsAll tells whether the roles that nothing else is said of are played by one of
+// playsAll reports whether the roles that nothing else is said of are played by one of
 // these: what stops it stops every step.
 func (x *examination) playsAll(aliases []string) bool {
 	return x.config != nil && x.config.DefaultAgent != "" && slices.Contains(aliases, x.config.DefaultAgent)

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// git tells whether the files of steps can be kept here, and what of them is not.
+// git reports whether the files of steps can be kept here, and what of them is not.
 func (x *examination) git(ctx context.Context) {
 	const area, older = "git", "install git 2.38 or newer"
 	v, err := files.GitVersion(ctx, x.Env, x.Env.Dir)

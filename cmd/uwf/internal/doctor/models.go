@@ -39,7 +39,7 @@ func (x *examination) models(ctx context.Context) {
 	}
 }
 
-// asksModel tells whether the default agent asks a model of the config.
+// asksModel reports whether the default agent asks a model of the config.
 func (x *examination) asksModel() bool {
 	return x.config.DefaultAgent != "" && config.OwnsModels(x.config.Agents[x.config.DefaultAgent].Command)
 }

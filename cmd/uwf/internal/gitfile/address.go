@@ -17,7 +17,7 @@ type Address struct {
 	Text           string // as it was typed
 }
 
-// Is tells whether a person means such an address, well or badly written.
+// Is reports whether a person means such an address, well or badly written.
 func Is(text string) bool {
 	return strings.HasPrefix(text, "github:") || strings.Contains(text, "://") || strings.HasPrefix(text, "git@")
 }

@@ -76,7 +76,7 @@ func (l Lock) Find(a Address) (pin Pin, ok bool, err error) {
 }
 
 func (l Lock) damaged(err error) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct it, or remove it: what is run next is pinned anew"}}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct it, or remove it: what is run next is pinned again"}}
 }
 
 // Set pins an address.

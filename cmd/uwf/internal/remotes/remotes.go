@@ -1,4 +1,4 @@
-// Package remotes is the command line of other places that hold threads.
+// Package remotes is the command line of remotes: other places that hold threads.
 package remotes
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands are this package's commands, for one invocation of the program.
 type Commands struct{ *app.App }
 
 // New returns them.
 func New(a *app.App) Commands { return Commands{a} }
 
-// Named are the commands about the remotes that a home knows.
+// Named returns the commands for the remotes that a home knows.
 func (a Commands) Named() []*ucli.Command {
 	return []*ucli.Command{
 		a.Leaf(ucli.Command{
@@ -219,7 +219,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	return cmp.Or(failed, err)
 }
 
-// Pushed answers push.
+// Pushed is the result of push.
 type Pushed struct {
 	Remote  string           `json:"remote"`
 	Threads []remotes.Pushed `json:"threads"`
@@ -246,7 +246,7 @@ func (a Commands) withRemote(args []string) (others []string, name string, err e
 	}
 	last := args[len(args)-1]
 	if _, err := remote.ParseAddress(last, a.Env.Dir); err != nil && strings.Contains(last, "@") {
-		return nil, "", err // a password, perhaps: nothing repeats it
+		return nil, "", err // it may hold a password: do not repeat it
 	}
 	all, err := a.Remotes()
 	if err != nil {
@@ -332,7 +332,7 @@ func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 	})
 }
 
-// Pulled answers pull and fetch.
+// Pulled is the result of pull and fetch.
 type Pulled struct {
 	Remote string `json:"remote"`
 	remotes.Pulled

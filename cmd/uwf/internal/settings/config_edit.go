@@ -41,7 +41,7 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // else the next start does it
+	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next start does it
 	before, err := config.ReadFile(dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read config: %w", err)

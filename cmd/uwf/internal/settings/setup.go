@@ -268,7 +268,7 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 		for _, hint := range p.Hints {
 			fmt.Fprintf(&b, "         %s\n", plaintext.Line(hint))
 		}
-		b.WriteString("         once that is mended, uwf setup tries again; uwf doctor looks at all the rest\n")
+		b.WriteString("         once that is fixed, run uwf setup again; uwf doctor checks everything else\n")
 	}
 	if out.DefaultAgent != "" {
 		b.WriteString("\nNext:\n  uwf workflow new hello     # a workflow to begin with\n  uwf run ./hello.yaml -p 'Write a short poem about this directory into poem.txt'\n  uwf thread read @          # all that happened\n")

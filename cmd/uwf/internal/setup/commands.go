@@ -75,7 +75,7 @@ func (s *Setup) current(agents []string) string {
 	return commandsAll
 }
 
-// asksModels tells whether one of some agents asks a model of the config.
+// asksModels reports whether one of some agents asks a model of the config.
 func (s *Setup) asksModels(agents []string) bool {
 	return slices.ContainsFunc(agents, func(name string) bool { return config.OwnsModels(s.program(name)) })
 }

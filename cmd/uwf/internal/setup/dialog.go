@@ -122,7 +122,7 @@ func (d dialog) sure(ctx context.Context, names []string, found []Player) (bool,
 		if p.Do != "" {
 			d.say("   %s", p.Do)
 		}
-		answer, err := d.person.Line(ctx, "Write it down all the same? [y/N]: ")
+		answer, err := d.person.Line(ctx, "Save it anyway? [y/N]: ")
 		if err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
 			return false, err
 		}

@@ -23,7 +23,7 @@ type Player struct {
 // builtin is our own agent, which needs a model and nothing else.
 const builtin = "builtin"
 
-// FindPlayers looks for who can play roles here: the coding agents on PATH, our own, and
+// FindPlayers looks for whoever can play roles here: the coding agents on PATH, our own, and
 // agents of others. installed are the names of the agents on PATH. Adapters that drive any
 // program must be told which: nobody finds them by looking.
 func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {

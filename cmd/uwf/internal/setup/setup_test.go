@@ -191,7 +191,7 @@ func TestDialog(t *testing.T) {
 	}
 }
 
-// Who leaves the dialog leaves nothing behind, and learns why.
+// Whoever leaves the dialog leaves nothing behind, and learns why.
 func TestDialogThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)

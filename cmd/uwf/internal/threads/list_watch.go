@@ -40,7 +40,7 @@ func (a Commands) watchList(ctx context.Context, f view.Filter) error {
 		items, err := a.list(ctx, f)
 		if err == nil {
 			all := slices.Collect(items)
-			if err = context.Cause(ctx); err == nil { // else it is not all
+			if err = context.Cause(ctx); err == nil { // otherwise it is not all
 				err = shown.show(all, a.Env.Now())
 			}
 		}

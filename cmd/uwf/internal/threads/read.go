@@ -71,7 +71,7 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context) error {
 	r.Quota = quota - 1 // for the line break at the end
 	q := transcript.Request{Start: !c.IsSet("before") || c.Bool("start")}
 	if !c.IsSet("before") && flight == nil {
-		if at, err := e.Show(ctx, id); err == nil { // else what can be read is read
+		if at, err := e.Show(ctx, id); err == nil { // otherwise what can be read is read
 			q.Ending = transcript.EndingOf(at)
 		}
 	}

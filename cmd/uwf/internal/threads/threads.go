@@ -64,7 +64,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadBisectCommand(),
 			a.threadWorktreesCommand(),
 			a.Leaf(ucli.Command{
-				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "let a child be played anew, whatever it has answered",
+				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "play a child again, whatever it has answered",
 				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume of the parent does it.\n\n" +
 					"   uwf thread again @/security",
 			}, a.threadAgain),
@@ -383,7 +383,7 @@ func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
 		}
 	}
 	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "child %s: %s, to be played anew\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
+		_, err := fmt.Fprintf(w, "child %s: %s, to be played again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
 		return err
 	})
 }

@@ -178,7 +178,7 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 			return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*term.Length(content)+1000)
 		})
 		if term.Length(output(s.content)) <= left {
-			break // else what is left needs a fence
+			break // otherwise what is left needs a fence
 		}
 	}
 	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence

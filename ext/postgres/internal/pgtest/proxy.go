@@ -12,7 +12,7 @@ import (
 )
 
 // Proxy stands between a client and the server, and cuts connections: after so many
-// bytes of either side, chosen anew for each connection. So the cut is before a
+// bytes of either side, chosen again for each connection. So the cut is before a
 // statement arrives, within it, after it was done and before its answer, or within that.
 type Proxy struct {
 	Port int

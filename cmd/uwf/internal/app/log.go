@@ -14,9 +14,9 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// keepDiary writes down what an engine does. What cannot be written is lost: a
-// step must not fail because of its diary.
-func (a *App) keepDiary(e *engine.Engine) {
+// logEvents records what an engine does. What cannot be written is lost: a
+// step must not fail because of its log.
+func (a *App) logEvents(e *engine.Engine) {
 	pid := fmt.Sprintf("%d-%d", a.Env.Now().UnixMilli(), os.Getpid())
 	e.Events = func(ev engine.Event) {
 		entry := eventlog.Entry{
