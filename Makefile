@@ -11,7 +11,7 @@ STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
 HUGO          := github.com/gohugoio/hugo@v0.160.0
-TEMPORAL      := go.temporal.io/server/cmd/server@v1.32.1
+TEMPORAL      := $(addprefix go.temporal.io/server/cmd/,$(addsuffix @v1.32.1,server tools/sql))
 AXE           := axe-core@4.10.3
 ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
@@ -58,18 +58,23 @@ test-postgres: ## run ext/postgres against a real Postgres (Debian's package is 
 	RACE=$(RACE) ext/postgres/test.sh
 
 .PHONY: test-temporal
-test-temporal: build ## run ext/temporal against a real Temporal server (built from its module the first time, for minutes)
-	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server || { printf '\033[1;31m%s\033[0m\n' "NOT RUN: the tests against a real Temporal server. There is none here, and it could not be built." >&2; exit 1; }
-	@ext/postgres/server.sh
-	$(GO) -C ext/temporal build -trimpath -o $(BIN)/ ./uwf-temporal
-	$(GO) -C ext/postgres build -trimpath -o $(BIN)/ ./uwf-remote-postgres
+test-temporal: workers ## run ext/temporal against a real Temporal server (built from its module the first time, for minutes)
 	$(GO) -C ext/temporal vet -tags temporal ./...
 	$(GO) -C ext/temporal test $(RACE) -tags temporal -p 1 -count=1 -timeout 60m ./...
 
+# What workers are, and the servers that they work with.
+.PHONY: workers
+workers: build
+	@test -x $(TOOLS)/temporal-sql-tool || $(MAKE) $(TOOLS)/temporal-sql-tool || { printf '\033[1;31m%s\033[0m\n' "NOT RUN: what needs a real Temporal server. There is none here, and it could not be built." >&2; exit 1; }
+	@ext/postgres/server.sh
+	$(GO) -C ext/temporal build -trimpath -o $(BIN)/ ./uwf-temporal
+	$(GO) -C ext/postgres build -trimpath -o $(BIN)/ ./uwf-remote-postgres
+
 # Its hundreds of modules are in no go.mod of ours.
-$(TOOLS)/temporal-server:
+$(TOOLS)/temporal-sql-tool:
 	CGO_ENABLED=0 GOBIN=$(TOOLS)/temporal GOFLAGS=-trimpath $(GO) install -ldflags='-s -w' $(TEMPORAL)
-	mv $(TOOLS)/temporal/server $@
+	mv $(TOOLS)/temporal/server $(TOOLS)/temporal-server
+	mv $(TOOLS)/temporal/sql $@
 
 .PHONY: test-ssh
 test-ssh: ## the suite for remotes through a real ssh and sshd (Debian's package is installed where it may be); make test has a fake ssh
@@ -92,8 +97,8 @@ fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
 bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures, -machines for real servers
 ifeq ($(BENCH),-machines)
 	@ext/postgres/test.sh -run - -bench Machines -benchtime 200x
-	@test -x $(TOOLS)/temporal-server || $(MAKE) $(TOOLS)/temporal-server
-	@$(GO) -C ext/temporal test -tags temporal -run - -bench OnAServer -benchtime 2x ./flow
+	@$(MAKE) workers
+	@$(GO) -C ext/temporal test -tags temporal -run - -bench Machines -benchtime 3x -timeout 60m ./uwf-temporal
 else
 	@$(GO) test -run - -bench Promise -benchtime 2s -timeout 0 ./internal/bench -bin $(BIN) $(BENCH)
 	@$(GO) test -run - -bench OwnTime -benchtime 3x ./utilagent/builtin

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -163,61 +162,4 @@ func write(t *testing.T, dialled client.Client, thread, file string) {
 	require.NoError(t, err)
 	text = bytes.ReplaceAll(compact.Bytes(), []byte(`"`+host+":"), []byte(`"host:`)) // in the names of sticky queues
 	require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
-}
-
-// What a step costs here is held against an activity that does nothing, on the same server
-// in the same run. The process of uwf comes on top of both.
-func BenchmarkOnAServer(b *testing.B) {
-	server := temporaltest.Start(b)
-	dialled := server.Dial(b)
-	defer dialled.Close()
-	w := worker.New(dialled, Queue, worker.Options{})
-	Register(w, Steps{Stepper: &chains{heads: map[string]int{}}})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
-		for range 5 {
-			if err := workflow.ExecuteActivity(ctx, "nothing").Get(ctx, nil); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, workflow.RegisterOptions{Name: "empty"})
-	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
-	if err := w.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer w.Stop()
-	const threads = 50
-	pace := func(begin func(i int) (client.WorkflowRun, error)) float64 {
-		began := time.Now()
-		var running []client.WorkflowRun
-		for i := range threads {
-			r, err := begin(i)
-			if err != nil {
-				b.Fatal(err)
-			}
-			running = append(running, r)
-		}
-		for _, r := range running {
-			if err := r.Get(b.Context(), nil); err != nil {
-				b.Fatal(err)
-			}
-		}
-		return threads * 5 / time.Since(began).Seconds()
-	}
-	var ours, empty float64
-	n := 0
-	for b.Loop() {
-		n++
-		empty += pace(func(i int) (client.WorkflowRun, error) {
-			return dialled.ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{ID: fmt.Sprint("empty", n, i), TaskQueue: Queue}, "empty")
-		})
-		ours += pace(func(i int) (client.WorkflowRun, error) {
-			thread := fmt.Sprint("bench", n, "-", i)
-			return dialled.ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{ID: ID("team", thread), TaskQueue: Queue}, Name, Thread{Remote: "team", Thread: thread})
-		})
-	}
-	b.ReportMetric(empty/float64(n), "empty/s")
-	b.ReportMetric(ours/float64(n), "steps/s")
-	b.ReportMetric(100*ours/empty, "%pace")
 }

@@ -3,6 +3,8 @@ package temporaltest
 import (
 	"bufio"
 	"io"
+	"net"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,7 +21,9 @@ type Postgres struct {
 	out     *bufio.Scanner
 }
 
-// StartPostgres starts one that lives as long as the test.
+// StartPostgres starts one that lives as long as the test. Its data are in memory where there
+// is a file system for that: a server that crashes loses nothing there, and a busy disk would
+// be all that the test waits for.
 func StartPostgres(t testing.TB) *Postgres {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pgserve")
@@ -27,6 +31,9 @@ func StartPostgres(t testing.TB) *Postgres {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(program)
+	if exists("/dev/shm") {
+		cmd.Env = append(cmd.Environ(), "TMPDIR=/dev/shm")
+	}
 	cmd.Stderr = t.Output()
 	p := &Postgres{}
 	p.in, err = cmd.StdinPipe()
@@ -42,6 +49,23 @@ func StartPostgres(t testing.TB) *Postgres {
 	require.True(t, p.out.Scan(), "Postgres does not start")
 	p.Address = p.out.Text()
 	return p
+}
+
+// prepare makes the databases of a Temporal server, as its manual says, and returns where
+// they are.
+func (p *Postgres) prepare(t testing.TB) (address string) {
+	t.Helper()
+	at, err := url.Parse(p.Address)
+	require.NoError(t, err)
+	port := at.Query().Get("port")
+	for database, schema := range map[string]string{"temporal": "temporal", "temporal_visibility": "visibility"} {
+		for _, words := range []string{"create", "setup-schema -v 0.0", "update-schema --schema-name postgresql/v12/" + schema} {
+			args := append([]string{"--plugin", "postgres12", "--ep", "127.0.0.1", "-p", port, "-u", "postgres", "--db", database}, strings.Fields(words)...)
+			out, err := exec.Command(tool(t, "temporal-sql-tool"), args...).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+	}
+	return net.JoinHostPort("127.0.0.1", port)
 }
 
 // Do has pgserve do something, and returns the lines that it answers with.

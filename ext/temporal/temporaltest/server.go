@@ -1,17 +1,20 @@
 // Package temporaltest runs a real Temporal server, in a directory of a test, with SQLite
-// for a database. "make test-temporal" builds that server.
+// or Postgres for a database. "make test-temporal" builds that server.
 package temporaltest
 
 import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"text/template"
@@ -35,15 +38,21 @@ type Server struct {
 	process *exec.Cmd
 }
 
-// Start starts a server that lives as long as the test.
-func Start(t testing.TB) *Server {
+// Start starts a server with SQLite that lives as long as the test.
+func Start(t testing.TB) *Server { return StartOn(t, nil) }
+
+// StartOn starts one that has its data in a Postgres.
+func StartOn(t testing.TB, postgres *Postgres) *Server {
 	t.Helper()
-	s := &Server{binary: filepath.Join(Root(t), ".tmp", "tools", "temporal-server"), dir: t.TempDir()}
-	require.FileExists(t, s.binary, "there is no Temporal server: make test-temporal builds it")
+	s := &Server{binary: tool(t, "temporal-server"), dir: t.TempDir()}
 	ports := freePorts(t, 9)
 	s.Address = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	data := map[string]any{"Port": ports, "Dir": s.dir}
+	if postgres != nil {
+		data["Postgres"] = postgres.prepare(t)
+	}
 	var text bytes.Buffer
-	require.NoError(t, template.Must(template.New("").Parse(configuration)).Execute(&text, map[string]any{"Port": ports, "Dir": s.dir}))
+	require.NoError(t, template.Must(template.New("").Parse(configuration)).Execute(&text, data))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "server.yaml"), text.Bytes(), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "dynamic.yaml"), []byte(dynamic), 0o600))
 	t.Cleanup(func() { s.Kill(t) })
@@ -116,15 +125,28 @@ func (s *Server) log() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// freePorts are ports that nobody listens on.
-func freePorts(t testing.TB, n int) []int {
+// tool is a program of Temporal's.
+func tool(t testing.TB, name string) string {
 	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	path := filepath.Join(Root(t), ".tmp", "tools", name)
+	require.FileExists(t, path, "make test-temporal builds it")
+	return path
+}
+
+// freePorts are ports that nobody listens on. Temporal's tables in Postgres have no room for
+// greater ones.
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	const least, most = 1 << 14, 1<<15 - 1
+	for len(ports) < n {
+		port := least + rand.IntN(most-least)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		require.NoError(t, err)
 		defer func() { _ = l.Close() }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
 	return ports
 }

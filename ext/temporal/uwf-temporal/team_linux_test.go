@@ -28,13 +28,13 @@ type team struct {
 	environ []string
 }
 
-// newTeam is one with a home that has a remote at an address, or in a directory if there
-// is none. files are written, more ones of it too.
-func newTeam(t *testing.T, address string, files map[string]string) *team {
+// newTeam is one with a home. Its remote and the data of its Temporal are in a Postgres, or
+// in a directory and in SQLite if there is none. files are written, more ones of it too.
+func newTeam(t testing.TB, postgres *temporaltest.Postgres, files map[string]string) *team {
 	t.Helper()
-	w := &team{dir: t.TempDir(), bin: filepath.Join(temporaltest.Root(t), "bin"), slots: memory(t), server: temporaltest.Start(t)}
+	w := &team{dir: t.TempDir(), bin: filepath.Join(temporaltest.Root(t), "bin"), slots: memory(t), server: temporaltest.StartOn(t, postgres)}
 	w.write(t, map[string]string{
-		"home/temporal.yaml": fmt.Sprintf("remote: team\naddress: %s\ndir: %s\nslots: %d\nsilence: 3s\nlease: 5s\nwatch: 200ms\n", w.server.Address, w.slots, slots),
+		"home/temporal.yaml": fmt.Sprintf("remote: team\naddress: %s\ndir: %s\nslots: %d\nsilence: 10s\nlease: 10s\nwatch: 200ms\n", w.server.Address, w.slots, slots),
 	})
 	w.write(t, files)
 	for _, entry := range os.Environ() {
@@ -43,8 +43,9 @@ func newTeam(t *testing.T, address string, files map[string]string) *team {
 		}
 	}
 	w.environ = append(w.environ, "PATH="+w.bin+":"+os.Getenv("PATH"), "UWF_HOME="+w.path("home"), "TEAM="+w.dir)
-	if address == "" {
-		address = w.path("team")
+	address := w.path("team")
+	if postgres != nil {
+		address = postgres.Address
 	}
 	w.run(t, "uwf", "remote", "add", "--trust", "team", address)
 	return w
@@ -53,7 +54,7 @@ func newTeam(t *testing.T, address string, files map[string]string) *team {
 const slots = 3
 
 // memory is a directory in memory, as docs/machines.md advises: what is there is a cache.
-func memory(t *testing.T) string {
+func memory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "uwf-slots-")
 	if err != nil {
@@ -65,7 +66,7 @@ func memory(t *testing.T) string {
 
 func (w *team) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *team) write(t *testing.T, files map[string]string) {
+func (w *team) write(t testing.TB, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		require.NoError(t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
@@ -81,7 +82,7 @@ func (w *team) command(name string, args ...string) *exec.Cmd {
 }
 
 // run runs a program, which must go well, and returns what it prints.
-func (w *team) run(t *testing.T, name string, args ...string) []byte {
+func (w *team) run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
 	out, err := w.try(name, args...)
 	require.NoError(t, err, "%s %v", name, args)
@@ -101,7 +102,7 @@ func (w *team) try(name string, args ...string) ([]byte, error) {
 }
 
 // ask runs a program and reads the JSON that it prints.
-func ask[T any](t *testing.T, w *team, name string, args ...string) (v T) {
+func ask[T any](t testing.TB, w *team, name string, args ...string) (v T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(w.run(t, name, append(args, "--format", "json")...), &v))
 	return v
@@ -115,7 +116,7 @@ type machine struct {
 }
 
 // serve is a machine that works until the test ends, and then drains.
-func (w *team) serve(t *testing.T, args ...string) *machine {
+func (w *team) serve(t testing.TB, args ...string) *machine {
 	t.Helper()
 	m := &machine{team: w, args: args}
 	m.start(t)
@@ -126,7 +127,7 @@ func (w *team) serve(t *testing.T, args ...string) *machine {
 	return m
 }
 
-func (m *machine) start(t *testing.T) {
+func (m *machine) start(t testing.TB) {
 	t.Helper()
 	m.cmd = m.team.command("uwf-temporal", append([]string{"worker"}, m.args...)...)
 	out, err := os.OpenFile(m.team.path("workers.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

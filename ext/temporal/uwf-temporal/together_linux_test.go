@@ -30,10 +30,11 @@ import (
 var (
 	threadsFlag = flag.Int("threads", 24, "how many threads machines that die go through")
 	workersFlag = flag.Int("workers", 8, "how many machines there are")
+	slotsFlag   = flag.Int("slots", 1, "how many steps each of them makes at once")
+	stepsFlag   = flag.Int("steps", 5, "how many steps each thread has")
 )
 
 const (
-	perThread = 5 // steps
 	mostTasks = 10
 	starters  = 16
 )
@@ -65,16 +66,16 @@ echo "$UWF_THREAD $UWF_HEAD" >> "$TEAM/witness"
 `
 
 // scripted are the files of the workflow, its agent, and what that says.
-func scripted(tasks int) map[string]string {
+func scripted(tasks, steps int) map[string]string {
 	files := map[string]string{
 		"loop.yaml": loopWorkflow, "agent.sh": witnessed,
 		"home/config.yaml": "agents:\n  scripted: { command: sh, args: [../agent.sh], retry: { attempts: 9, backoff: 1s, on: [crash] } }\ndefaultAgent: scripted\n",
 	}
 	for task := range tasks {
 		script := "steps:\n"
-		for n := range perThread {
+		for n := range steps {
 			status := "again"
-			if n == perThread-1 {
+			if n == steps-1 {
 				status = "done"
 			}
 			script += fmt.Sprintf("  - value: { $status: %s, note: step %d of task %d }\n", status, n, task)
@@ -98,10 +99,10 @@ type chain struct {
 // Workers, what they run, their agents, Postgres and Temporal are killed and frozen, all
 // the time and at random: each thread has one chain, that of a single machine.
 func TestMachinesThatDie(t *testing.T) {
-	threads, tasks := *threadsFlag, min(mostTasks, *threadsFlag)
+	threads, tasks, perThread := *threadsFlag, min(mostTasks, *threadsFlag), *stepsFlag
 	postgres := temporaltest.StartPostgres(t)
-	files := scripted(tasks)
-	w := newTeam(t, postgres.Address, files)
+	files := scripted(tasks, perThread)
+	w := newTeam(t, postgres, files)
 	w.write(t, map[string]string{"home/config.yaml": strings.ReplaceAll(files["home/config.yaml"], "..", w.dir)})
 	var ids []string
 	single := map[string]chain{}
@@ -146,14 +147,14 @@ func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids
 	t.Cleanup(dialled.Close)
 	machines := make([]*machine, *workersFlag)
 	for i := range machines {
-		machines[i] = &machine{team: w}
+		machines[i] = &machine{team: w, args: []string{"--slots", strconv.Itoa(*slotsFlag)}}
 		machines[i].start(t)
 	}
 	begun := time.Now()
 	over := make(chan struct{})
 	var d disturbance
 	var chaos, starting sync.WaitGroup
-	chaos.Go(func() { d = w.disturb(t, postgres, machines, perThread*len(ids), over) })
+	chaos.Go(func() { d = w.disturb(t, postgres, machines, *stepsFlag*len(ids), over) })
 	running := make([]client.WorkflowRun, len(ids))
 	for first := range starters {
 		starting.Go(func() {
@@ -184,18 +185,18 @@ func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids
 			twice++
 		}
 	}
-	require.Len(t, seen, perThread*len(ids), "a step that no agent has made")
-	require.LessOrEqual(t, twice, slots*(d.kills+d.freezes)+d.agents, "only what was in flight is made again")
+	require.Len(t, seen, *stepsFlag*len(ids), "a step that no agent has made")
+	require.LessOrEqual(t, twice, *slotsFlag*(d.kills+d.freezes)+d.agents, "only what was in flight is made again")
 	t.Logf("%d threads, %d steps in %s, %.1f a second; %d kills and %d freezes of workers, %d of agents, 2 of Postgres, 1 of Temporal; %d steps were made twice",
-		len(ids), perThread*len(ids), took.Round(time.Second), float64(perThread*len(ids))/took.Seconds(), d.kills, d.freezes, d.agents, twice)
+		len(ids), *stepsFlag*len(ids), took.Round(time.Second), float64(*stepsFlag*len(ids))/took.Seconds(), d.kills, d.freezes, d.agents, twice)
 }
 
 // begin starts the workflow of a thread, as soon as Temporal is there.
-func begin(t *testing.T, dialled client.Client, id string) client.WorkflowRun {
+func begin(t testing.TB, dialled client.Client, id string) client.WorkflowRun {
 	for {
 		running, err := dialled.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 			ID: flow.ID("team", id), TaskQueue: flow.Queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		}, flow.Name, flow.Thread{Remote: "team", Thread: id, Silence: 3})
+		}, flow.Name, flow.Thread{Remote: "team", Thread: id, Silence: 10})
 		if err == nil || t.Context().Err() != nil {
 			return running
 		}
@@ -235,7 +236,7 @@ func (w *team) disturb(t *testing.T, postgres *temporaltest.Postgres, machines [
 		}
 		made := bytes.Count(w.witness(t), []byte("\n"))
 		if n%30 == 0 {
-			t.Logf("%s: %d of %d steps", time.Now().UTC().Format(time.TimeOnly), made, steps)
+			t.Logf("%s: %d of %d steps; %d kills, %d freezes, %d agents", time.Now().UTC().Format(time.TimeOnly), made, steps, d.kills, d.freezes, d.agents)
 		}
 		if happened < len(accidents) && made*5 >= steps*(happened+1) {
 			accidents[happened]()

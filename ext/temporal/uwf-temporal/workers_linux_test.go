@@ -20,11 +20,11 @@ import (
 // What workers do on two queues; what only the machine of the second one has is not on the
 // PATH of the first.
 func TestWorkers(t *testing.T) {
-	files := scripted(1)
+	files := scripted(1, 5)
 	files["panel.yaml"], files["approve.yaml"], files["train.yaml"], files["parked.yaml"], files["refused.yaml"] = panelWorkflow, approveWorkflow, trainWorkflow, parkedWorkflow, refusedWorkflow
 	files["gpu/train"] = "#!/bin/sh\necho trained\n"
 	files["limited.sh"] = limited
-	w := newTeam(t, "", files)
+	w := newTeam(t, nil, files)
 	require.NoError(t, os.Chmod(w.path("gpu/train"), 0o700))
 	w.write(t, map[string]string{
 		"home/config.yaml": fmt.Sprintf(`agents:
@@ -34,7 +34,7 @@ func TestWorkers(t *testing.T) {
 defaultAgent: scripted
 agentOverrides: { parked: { worker: limited }, refused: { worker: nobody } }
 `, w.dir),
-		"home/temporal.yaml": strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "silence: 3s\nlease: 5s\n", "") + "queues: { train: { trainer: gpu } }\n",
+		"home/temporal.yaml": strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "silence: 10s\nlease: 10s\n", "") + "queues: { train: { trainer: gpu } }\n",
 	})
 	w.serve(t)
 
