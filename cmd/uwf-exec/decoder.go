@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -55,7 +56,7 @@ func (d *decoder) find(line []byte) bool {
 // End implements [cliagent.Decoder]. Nothing but the exit status reports whether the
 // text is an answer.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
-	text := strings.TrimSpace(cliagent.Clean(d.answer.String()))
+	text := strings.TrimSpace(plaintext.Strip(d.answer.String()))
 	if d.cut {
 		text += "\n\n[the answer goes on; all of it is in the run directory]"
 	}

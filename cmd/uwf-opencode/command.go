@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -63,20 +60,9 @@ var permissions = map[cliagent.Permission]map[string]string{
 
 // settings are those that the user has in the environment, with ours over them.
 func settings(c cliagent.Call) (string, error) {
-	all := map[string]any{}
-	if own := c.Env(configVar); own != "" {
-		if err := json.Unmarshal([]byte(own), &all); err != nil {
-			return "", fmt.Errorf("%s in the environment is not a JSON object: %w", configVar, err)
-		}
-		if all == nil { // it says null
-			all = map[string]any{}
-		}
-	}
-	all["autoupdate"] = false
-	all["permission"] = permissions[c.Permission]
+	change := map[string]any{"autoupdate": false, "permission": permissions[c.Permission]}
 	if c.Confined {
-		all["snapshot"] = false // git repositories among its data, which it cannot write
+		change["snapshot"] = false // git repositories among its data, which it cannot write
 	}
-	data, err := json.Marshal(all)
-	return string(data), err
+	return cliagent.OpencodeConfig(c.Env(configVar), change)
 }

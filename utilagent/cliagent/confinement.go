@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -84,7 +87,7 @@ func (r *runner) confined() (*confinement, error) {
 		c.env = append(c.env, variable+"="+value) // else it does not work where nobody has trusted the directory; see planted
 	}
 	if r.adapter.Commanded && programs.Snapshots(r.driven()) { // uwf-opencode says so itself
-		content, err := withoutSnapshots(r.env.Get("OPENCODE_CONFIG_CONTENT"))
+		content, err := OpencodeConfig(r.env.Get("OPENCODE_CONFIG_CONTENT"), map[string]any{"snapshot": false})
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(tmp))
 		}
@@ -117,8 +120,9 @@ func (r *runner) confined() (*confinement, error) {
 	return c, nil
 }
 
-// withoutSnapshots are a user's settings of opencode, and no snapshots.
-func withoutSnapshots(content string) (string, error) {
+// OpencodeConfig changes settings of opencode, as its variable OPENCODE_CONFIG_CONTENT
+// holds them.
+func OpencodeConfig(content string, change map[string]any) (string, error) {
 	all := map[string]any{}
 	if content != "" {
 		if err := json.Unmarshal([]byte(content), &all); err != nil {
@@ -128,7 +132,7 @@ func withoutSnapshots(content string) (string, error) {
 			all = map[string]any{}
 		}
 	}
-	all["snapshot"] = false
+	maps.Copy(all, change)
 	text, err := json.Marshal(all)
 	return string(text), err
 }
@@ -160,17 +164,17 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if len(caches) > 0 {
 		state = caches[0] + ".own" // beside the caches, which all its steps may write
 	}
-	mine, err := own(r.driven(), r.cwd, tmp, state, env.Get)
+	mine, err := places.Of(r.driven(), r.cwd, tmp, state, env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
-	r.moved = mine.env
-	for _, entry := range mine.kept {
+	r.moved = mine.Env
+	for _, entry := range mine.Kept {
 		name, value, _ := strings.Cut(entry, "=")
 		r.env = r.env.With(name, value)
 	}
-	off := r.offLimits(mine.reads...) // what the program is logged in with is its own
-	dirs, files := slices.Concat(mine.dirs, caches, []string{tmp}), mine.files
+	off := r.offLimits(mine.Reads...) // what the program is logged in with is its own
+	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
 		dirs = append(append(dirs, r.cwd), beside...)
@@ -189,12 +193,12 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
 	}
-	outside, writable := slices.Concat(caches, mine.apart), slices.Clone(dirs)
+	outside, writable := slices.Concat(caches, mine.Apart), slices.Clone(dirs)
 	if r.ipc {
 		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
 	}
 	watched, err := offlimits.Watch(off, offlimits.Place{
-		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: obeyed(r.driven(), env.Get),
+		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: places.Obeyed(r.driven(), env.Get),
 		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
 	})
 	if err != nil {
@@ -261,4 +265,27 @@ func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
 	}
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], c.env...)
 	return confine.Command(c.exe, c.rules, cmd)
+}
+
+// grant makes directories of a call's own, and lets the program write them until the
+// step ends.
+func (r *runner) grant(names []string) error {
+	own, _ := programs.Places(r.driven())
+	if r.confinement == nil || len(own) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // as a forged step may have it
+		}
+		dir := filepath.Join(own[0].Path(r.env.Get), filepath.FromSlash(name))
+		if err := places.Make(dir, ""); err != nil {
+			return fmt.Errorf("a directory of the session's own: %w", err)
+		}
+		if !slices.Contains(r.confinement.rules.Dirs, dir) {
+			r.confinement.rules.Dirs = append(r.confinement.rules.Dirs, dir)
+			r.confinement.granted = append(r.confinement.granted, dir)
+		}
+	}
+	return nil
 }

@@ -4,7 +4,7 @@
 // An agent is described by an [Adapter]: a command line, a pure [Decoder] of what
 // the program prints, and a few facts. [Options] makes the whole agent of it:
 //
-//	func main() { agentkit.Run(external.Options(adapter())) }
+//	func main() { agentkit.Run(cliagent.Options(adapter())) }
 //
 // What holds for every agent built on it:
 //   - the exit status is not the outcome: the decoder judges by what was printed;
@@ -27,6 +27,6 @@
 //     of them; sessions.go, usage.go: what is remembered of a session;
 //   - call.go, record.go, answer.go: events become turns, and which is the answer;
 //   - lines.go: a program that prints lines; another has a [Transport] of its own;
-//   - process.go, stream.go, shorten.go, watch.go, tail.go, logs.go: a child that
+//   - process.go, watch.go, logs.go, and package output: a child that
 //     always ends, and takes no more memory than it should.
 package cliagent

@@ -1,18 +1,18 @@
 package cliagent
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
 // flood is a stream of so many bytes: a text in small pieces, results of tools, and
@@ -82,37 +82,19 @@ func TestMemoryIsFlat(t *testing.T) {
 	h := &Host{outer: ctx}
 	h.current(c)
 	d := &floodDecoder{t: t, base: inUse()}
-	r := &lineReader{decoder: d, host: h, noise: &tail{}}
-	in := &stream{log: io.Discard}
-	in.lines = bufio.NewReaderSize(&flood{left: 100 << 20}, 64<<10)
+	r := &lineReader{decoder: d, host: h, noise: &output.Tail{}}
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	go func() {
+		_, _ = io.Copy(write, &flood{left: 100 << 20})
+		_ = write.Close()
+	}()
+	in := output.New(read, io.Discard, nil)
 	r.read(ctx, func() ([]byte, error) {
-		line, _, err := in.line()
+		line, _, err := in.Line()
 		return line, err
 	})
 	require.NoError(t, c.close(ctx))
 	require.Greater(t, d.lines, 300_000)
 	require.Greater(t, turns, 100)
-}
-
-// A line that is longer than any may be is cut, and the next one is whole.
-func TestLines(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", maxLine+10)
-	in := &stream{}
-	in.lines = bufio.NewReaderSize(strings.NewReader("one\r\n\n"+long+"\nlast"), 64<<10)
-	var got []int
-	for {
-		line, cut, err := in.line()
-		if err != nil {
-			require.ErrorIs(t, err, io.EOF)
-			break
-		}
-		if cut > 0 {
-			var said bool
-			line, said = bytes.CutSuffix(line, fmt.Appendf(nil, leftOut, cut))
-			require.True(t, said, "the line says so")
-		}
-		got = append(got, len(line)+cut)
-	}
-	require.Equal(t, []int{3, 0, len(long) + 1, 4}, got)
 }

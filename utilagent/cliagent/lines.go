@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
 // lines is the [Transport] of a program that takes a prompt and prints lines.
@@ -21,7 +22,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	r := &lineReader{decoder: l.adapter.Decoder(c), host: h, noise: &tail{}}
+	r := &lineReader{decoder: l.adapter.Decoder(c), host: h, noise: &output.Tail{}}
 	if d, ok := r.decoder.(ErrLiner); ok {
 		inv.errLine = func(line []byte) {
 			r.take(ctx, func() ([]Event, bool) { return d.ErrLine(line), true }, nil)
@@ -47,7 +48,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 		return line, err
 	})
 	exit, err := p.Wait()
-	exit.Noise = r.noise.text()
+	exit.Noise = r.noise.Text()
 	return r.decoder.End(exit), errors.Join(err, r.err)
 }
 
@@ -77,7 +78,7 @@ func (lines) Close() error { return nil }
 // lineReader reads what one call prints.
 type lineReader struct {
 	host  *Host
-	noise *tail
+	noise *output.Tail
 	post  *post // nil: the program hears nothing while it works
 
 	mu      sync.Mutex
@@ -131,7 +132,7 @@ func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), li
 	defer r.mu.Unlock()
 	events, known := decode()
 	if !known && len(bytes.TrimSpace(line)) > 0 {
-		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), tailBytes)]), '\n')) // it never fails
+		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), output.TailBytes)]), '\n')) // it never fails
 	}
 	for _, e := range events {
 		if !r.post.sees(&e) {

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
 // ask runs the program for what it says about itself, on either stream.
 func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %s", probeTime))
 	defer cancel()
-	said := &tail{}
+	said := &output.Tail{}
 	id, err := newUUID(e.Rand)
 	if err != nil {
 		return "", err
@@ -34,7 +35,7 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(100 * time.Millisecond) })
 	defer stop()
-	p.stdout.each(nil)
+	p.stdout.Each(nil)
 	exit, err := p.Wait()
 	switch {
 	case context.Cause(ctx) != nil:
@@ -42,9 +43,9 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	case err != nil:
 		return "", err
 	case exit.Code != 0:
-		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.text()), "it says nothing")}
+		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.Text()), "it says nothing")}
 	}
-	return said.text(), nil
+	return said.Text(), nil
 }
 
 // statusError is a program's answer to a question that ended with a status.

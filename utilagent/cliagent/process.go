@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
 // Process is a running program with pipes. It always ends: by itself, or by
@@ -17,9 +18,9 @@ import (
 type Process struct {
 	child  *proc.Child
 	stdin  *os.File
-	stdout *stream
-	errors *tail  // of stderr
-	marker string // KEY=value in the environment of it and of all its children
+	stdout *output.Stream
+	errors *output.Tail // of stderr
+	marker string       // KEY=value in the environment of it and of all its children
 
 	kill    context.CancelFunc // ends the child at once
 	ended   chan struct{}
@@ -63,22 +64,22 @@ func start(l launch) (*Process, error) {
 	}
 	ctx, kill := context.WithCancel(context.Background())
 	p := &Process{
-		child: child, stdin: ours[0], errors: &tail{}, marker: l.marker, kill: kill, ended: make(chan struct{}),
+		child: child, stdin: ours[0], errors: &output.Tail{}, marker: l.marker, kill: kill, ended: make(chan struct{}),
 	}
-	p.stdout = newStream(ours[1], l.stdout, l.touch)
-	stderr := newStream(ours[2], io.MultiWriter(l.stderr, p.errors), nil)
+	p.stdout = output.New(ours[1], l.stdout, l.touch)
+	stderr := output.New(ours[2], io.MultiWriter(l.stderr, p.errors), nil)
 	p.done.Add(2)
 	go p.wait(ctx, p.stdout, stderr)
 	go func() {
 		defer p.done.Done()
-		stderr.each(l.inv.errLine)
+		stderr.Each(l.inv.errLine)
 	}()
 	go p.write(l.inv)
 	return p, nil
 }
 
 // wait waits for the program's end and then bounds how long its streams are read.
-func (p *Process) wait(ctx context.Context, streams ...*stream) {
+func (p *Process) wait(ctx context.Context, streams ...*output.Stream) {
 	defer p.done.Done()
 	// The signals before the kill are Stop's, so the grace here is none.
 	p.status, p.err = p.child.Wait(ctx, time.Millisecond)
@@ -91,7 +92,7 @@ func (p *Process) wait(ctx context.Context, streams ...*stream) {
 	}
 	close(p.ended)
 	for _, s := range streams {
-		s.writerEnded()
+		s.WriterEnded()
 	}
 }
 
@@ -117,11 +118,9 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 // ended, even if a child of it keeps the pipe.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// ReadLine returns the next line of stdout without its end, valid until the next
-// call, and how many bytes of it were left out: those of a line beyond 8 MiB, from
-// the middle of the long texts in it if it is JSON, else at its end. It returns
-// [io.EOF] after the last one. It cannot be mixed with Stdout.
-func (p *Process) ReadLine() (line []byte, cut int, err error) { return p.stdout.line() }
+// ReadLine returns the next line of stdout, as [output.Stream.Line] does. It cannot be
+// mixed with Stdout.
+func (p *Process) ReadLine() (line []byte, cut int, err error) { return p.stdout.Line() }
 
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
@@ -154,12 +153,12 @@ func (p *Process) Stop(pace time.Duration) {
 func (p *Process) Wait() (Exit, error) {
 	p.done.Wait()
 	_ = p.stdin.Close()
-	_ = p.stdout.close()
+	_ = p.stdout.Close()
 	err := p.err
 	if p.wasStop.Load() {
 		err = errors.Join(err, killMarked(p.marker))
 	}
-	return Exit{Code: p.status.Code, Signal: p.status.Signal, Stopped: p.wasStop.Load(), Stderr: p.errors.text()}, err
+	return Exit{Code: p.status.Code, Signal: p.status.Signal, Stopped: p.wasStop.Load(), Stderr: p.errors.Text()}, err
 }
 
 // ends are the three streams of one side.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
 // Seen is what an adapter makes of a run.
@@ -39,7 +40,7 @@ func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (S
 	}
 	h := &Host{limits: limits, outer: ctx}
 	h.current(now)
-	r := &lineReader{decoder: a.Decoder(c), host: h, noise: &tail{}}
+	r := &lineReader{decoder: a.Decoder(c), host: h, noise: &output.Tail{}}
 	if d, ok := r.decoder.(ErrLiner); ok {
 		for line := range strings.SplitSeq(e.Stderr, "\n") {
 			r.take(ctx, func() ([]Event, bool) { return d.ErrLine([]byte(line)), true }, nil)
@@ -53,7 +54,7 @@ func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (S
 		}
 		return bytes.TrimRight(line, "\r\n"), err
 	})
-	e.Noise = r.noise.text()
+	e.Noise = r.noise.Text()
 	outcome := r.decoder.End(e)
 	if err := errors.Join(r.err, now.close(ctx)); err != nil {
 		return seen, err

@@ -120,24 +120,6 @@ func TestUsageSince(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	t.Parallel()
-	var short tail
-	_, _ = short.Write([]byte("one \x1b[31mred\x1b[0m\x00 two\xff\n"))
-	require.Equal(t, "one red two\uFFFD\n", short.text())
-	var long tail
-	var all bytes.Buffer
-	for i := range 1000 {
-		line := strings.Repeat(string(rune('a'+i%26)), 997) + "\n"
-		all.WriteString(line)
-		_, _ = long.Write([]byte(line))
-	}
-	text := all.String()
-	require.True(t, strings.HasPrefix(long.text(), text[:headBytes]))
-	require.True(t, strings.HasSuffix(long.text(), text[len(text)-tailBytes:]))
-	require.Contains(t, long.text(), "bytes …")
-}
-
 func TestLogHidesSecretsInPieces(t *testing.T) {
 	t.Parallel()
 	var kept closer

@@ -1,4 +1,4 @@
-package cliagent
+package output
 
 import (
 	"bufio"
@@ -19,11 +19,11 @@ func TestLongText(t *testing.T) {
 	block := strings.Repeat(`x\n\u00fc\"\\ `, 4096)
 	const blocks = 320 // 20 MB
 	body := &repeat{s: block, left: blocks}
-	in := &stream{lines: bufio.NewReaderSize(io.MultiReader(
+	in := &Stream{lines: bufio.NewReaderSize(io.MultiReader(
 		strings.NewReader(`{"a":[1,"b"],"text":"the beginning `), body,
 		strings.NewReader(` the end","z":{"after":true}}`+"\nnext\n"),
 	), 64<<10)}
-	line, cut, err := in.line()
+	line, cut, err := in.Line()
 	require.NoError(t, err)
 	require.Less(t, inUse(), base+(16<<20))
 	var got struct {
@@ -40,7 +40,7 @@ func TestLongText(t *testing.T) {
 	require.Greater(t, cut, blocks*len(block)-(2<<20))
 	require.Less(t, len(line), 2<<20)
 
-	line, cut, err = in.line()
+	line, cut, err = in.Line()
 	require.NoError(t, err)
 	require.Equal(t, "next", string(line))
 	require.Zero(t, cut)

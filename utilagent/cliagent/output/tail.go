@@ -1,4 +1,4 @@
-package cliagent
+package output
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 // How much of a stream is kept for messages.
 const (
 	headBytes = 8 << 10
-	tailBytes = 56 << 10
+	TailBytes = 56 << 10
 )
 
-// tail keeps the head and the tail of what is written to it. Safe for concurrent
+// Tail keeps the head and the tail of what is written to it. Safe for concurrent
 // use.
-type tail struct {
+type Tail struct {
 	mu      sync.Mutex
 	head    []byte
 	ring    []byte // the newest bytes after head
@@ -24,28 +24,28 @@ type tail struct {
 }
 
 // Write implements io.Writer. It never fails.
-func (t *tail) Write(b []byte) (int, error) {
+func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(b)
 	take := min(len(b), headBytes-len(t.head))
 	t.head, b = append(t.head, b[:take]...), b[take:]
-	if cut := len(b) - tailBytes; cut > 0 {
+	if cut := len(b) - TailBytes; cut > 0 {
 		t.dropped += int64(cut)
 		b = b[cut:]
 	}
-	room := min(len(b), tailBytes-len(t.ring))
+	room := min(len(b), TailBytes-len(t.ring))
 	t.ring, b = append(t.ring, b[:room]...), b[room:]
 	t.dropped += int64(len(b))
 	for len(b) > 0 {
 		copied := copy(t.ring[t.next:], b)
-		t.next, b = (t.next+copied)%tailBytes, b[copied:]
+		t.next, b = (t.next+copied)%TailBytes, b[copied:]
 	}
 	return n, nil
 }
 
-// text is what was kept, fit to be shown.
-func (t *tail) text() string {
+// Text is what was kept, fit to be shown.
+func (t *Tail) Text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := string(t.head)
@@ -54,6 +54,3 @@ func (t *tail) text() string {
 	}
 	return plaintext.Strip(text + string(t.ring[t.next:]) + string(t.ring[:t.next]))
 }
-
-// Clean makes a stranger's text safe to print: see [plaintext.Strip].
-func Clean(s string) string { return plaintext.Strip(s) }

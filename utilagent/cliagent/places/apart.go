@@ -1,4 +1,4 @@
-package cliagent
+package places
 
 import (
 	"crypto/sha256"
@@ -18,7 +18,7 @@ import (
 // to all that the true one holds, which it can read and, but for its logins, not write;
 // and what it has apart, which stays below state, one for each place and working
 // directory. So whatever it makes, or puts in the place of a link, nobody obeys later.
-func (o *ownPlaces) moved(p programs.Place, path, cwd, tmp, state string) error {
+func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 	sum := sha256.Sum256([]byte(path + "\x00" + cwd))
 	key := hex.EncodeToString(sum[:8])
 	state = filepath.Join(state, key)
@@ -54,9 +54,9 @@ func (o *ownPlaces) moved(p programs.Place, path, cwd, tmp, state string) error 
 			return err
 		}
 	}
-	o.dirs, o.apart, o.env = append(o.dirs, state), append(o.apart, state), append(o.env, variable)
+	o.Dirs, o.Apart, o.Env = append(o.Dirs, state), append(o.Apart, state), append(o.Env, variable)
 	if p.Kept {
-		o.kept = append(o.kept, variable)
+		o.Kept = append(o.Kept, variable)
 	}
 	return nil
 }

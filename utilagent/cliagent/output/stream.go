@@ -1,4 +1,7 @@
-package cliagent
+// Package output reads what a program prints: as it comes or line by line, in bounded
+// memory however long a line is, and to an end even if a child of the program keeps the
+// pipe.
+package output
 
 import (
 	"bufio"
@@ -20,8 +23,8 @@ const (
 // keepBuffer is how large a line's buffer may be to be used again.
 const keepBuffer = 1 << 20
 
-// stream reads a pipe from a program, and copies what it reads to a log.
-type stream struct {
+// Stream reads a pipe from a program, and copies what it reads to a log.
+type Stream struct {
 	f      *os.File
 	log    io.Writer
 	touch  func()
@@ -33,15 +36,16 @@ type stream struct {
 	after int  // bytes read since
 }
 
-func newStream(f *os.File, log io.Writer, touch func()) *stream {
-	s := &stream{f: f, log: log, touch: touch}
+// New reads f; log gets all that is read, and touch, unless it is nil, is told of each read.
+func New(f *os.File, log io.Writer, touch func()) *Stream {
+	s := &Stream{f: f, log: log, touch: touch}
 	s.lines = bufio.NewReaderSize(s, 64<<10)
 	return s
 }
 
-// writerEnded tells that the program has ended: a read that waits, waits no
+// WriterEnded tells that the program has ended: a read that waits, waits no
 // longer than drain.
-func (s *stream) writerEnded() {
+func (s *Stream) WriterEnded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
@@ -50,12 +54,12 @@ func (s *stream) writerEnded() {
 
 // limit makes a read that waits end after drain. Where pipes know no deadlines
 // (Windows), the child's job ends who holds them.
-func (s *stream) limit() *time.Timer {
+func (s *Stream) limit() *time.Timer {
 	return time.AfterFunc(drain, func() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) })
 }
 
 // Read implements io.Reader.
-func (s *stream) Read(b []byte) (int, error) {
+func (s *Stream) Read(b []byte) (int, error) {
 	stop, over := s.bound()
 	if over {
 		return 0, io.EOF
@@ -74,7 +78,7 @@ func (s *stream) Read(b []byte) (int, error) {
 
 // bound limits the next read if the program has ended. Only the time that a read
 // waits counts, not what is done between two.
-func (s *stream) bound() (stop func(), over bool) {
+func (s *Stream) bound() (stop func(), over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
@@ -85,7 +89,7 @@ func (s *stream) bound() (stop func(), over bool) {
 	return func() { timer.Stop() }, s.after > drainBytes
 }
 
-func (s *stream) seen(b []byte) {
+func (s *Stream) seen(b []byte) {
 	if s.touch != nil {
 		s.touch()
 	}
@@ -97,8 +101,10 @@ func (s *stream) seen(b []byte) {
 	}
 }
 
-// line reads a line; see [Process.ReadLine].
-func (s *stream) line() (line []byte, cut int, err error) {
+// Line returns the next line without its end, valid until the next call, and how many
+// bytes of it were left out: those of a line beyond 8 MiB, from the middle of the long
+// texts in it if it is JSON, else at its end. It returns [io.EOF] after the last one.
+func (s *Stream) Line() (line []byte, cut int, err error) {
 	if cap(s.buffer) > keepBuffer {
 		s.buffer = nil
 	}
@@ -129,19 +135,20 @@ func (s *stream) line() (line []byte, cut int, err error) {
 	}
 }
 
-// each reads to the end, and tells f of each line unless it is nil.
-func (s *stream) each(f func(line []byte)) {
+// Each reads to the end, and tells f of each line unless it is nil.
+func (s *Stream) Each(f func(line []byte)) {
 	if f == nil {
 		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
 	}
 	for f != nil {
-		line, _, err := s.line()
+		line, _, err := s.Line()
 		if err != nil {
 			break
 		}
 		f(line)
 	}
-	_ = s.close()
+	_ = s.Close()
 }
 
-func (s *stream) close() error { return s.f.Close() }
+// Close closes the pipe.
+func (s *Stream) Close() error { return s.f.Close() }

@@ -1,4 +1,4 @@
-package cliagent
+package output
 
 import (
 	"bytes"

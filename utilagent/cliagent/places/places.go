@@ -1,22 +1,22 @@
-package cliagent
+// Package places gives a program that is confined what is its own: which of its
+// directories and files it may write, and which others it gets instead of those that
+// somebody obeys later.
+package places
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// obeyed is what a command obeys in its own places, by the directory that it is in: what it says is run
+// Obeyed is what a command obeys in its own places, by the directory that it is in: what it says is run
 // by whoever starts the program next, also unconfined.
-func obeyed(command []string, env func(string) string) map[string][]string {
+func Obeyed(command []string, env func(string) string) map[string][]string {
 	found := map[string][]string{}
 	places, _ := programs.Places(command)
 	for _, p := range places {
@@ -32,20 +32,20 @@ func obeyed(command []string, env func(string) string) map[string][]string {
 	return found
 }
 
-// ownPlaces are a command's own directories and files.
-type ownPlaces struct {
-	reads       []string // with all that is below
-	dirs, files []string // that it may write
-	apart       []string // among dirs, those that it alone has
-	env, kept   []string // variables: where it finds what it has apart, and those that we need, too
+// Owned are a command's own directories and files.
+type Owned struct {
+	Reads       []string // with all that is below
+	Dirs, Files []string // that it may write
+	Apart       []string // among dirs, those that it alone has
+	Env, Kept   []string // variables: where it finds what it has apart, and those that we need, too
 }
 
-// own finds what is a command's own when it works in cwd, and makes what is a known
+// Of finds what is a command's own when it works in cwd, and makes what is a known
 // program's: it could not make that itself, since its home directory is closed. Of one
 // that is not known it is what lies under its name in the usual places.
 //
 // tmp is for what goes with the step, state for what stays of it and is the program's alone.
-func own(command []string, cwd, tmp, state string, env func(string) string) (o ownPlaces, err error) {
+func Of(command []string, cwd, tmp, state string, env func(string) string) (o Owned, err error) {
 	places, known := programs.Places(command)
 	if !known {
 		places = programs.Guess(command)
@@ -56,21 +56,21 @@ func own(command []string, cwd, tmp, state string, env func(string) string) (o o
 			continue
 		}
 		if known {
-			if err := makePlace(path, p.Content); err != nil {
+			if err := Make(path, p.Content); err != nil {
 				return o, err
 			}
 		}
 		for _, name := range p.Made {
-			if err := makePlace(filepath.Join(path, name), ""); err != nil {
+			if err := Make(filepath.Join(path, name), ""); err != nil {
 				return o, err
 			}
 		}
-		o.reads = append(o.reads, path)
+		o.Reads = append(o.Reads, path)
 		switch {
 		case p.Content != "":
-			o.files = append(o.files, path)
+			o.Files = append(o.Files, path)
 		case p.Writes == nil:
-			o.dirs = append(o.dirs, path)
+			o.Dirs = append(o.Dirs, path)
 		default:
 			if p.Apart != nil {
 				err = o.moved(p, path, cwd, tmp, state)
@@ -86,32 +86,9 @@ func own(command []string, cwd, tmp, state string, env func(string) string) (o o
 	return o, nil
 }
 
-// grant makes directories of a call's own, and lets the program write them until the
-// step ends.
-func (r *runner) grant(names []string) error {
-	places, _ := programs.Places(r.driven())
-	if r.confinement == nil || len(places) == 0 {
-		return nil
-	}
-	for _, name := range names {
-		if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
-			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // as a forged step may have it
-		}
-		dir := filepath.Join(places[0].Path(r.env.Get), filepath.FromSlash(name))
-		if err := makePlace(dir, ""); err != nil {
-			return fmt.Errorf("a directory of the session's own: %w", err)
-		}
-		if !slices.Contains(r.confinement.rules.Dirs, dir) {
-			r.confinement.rules.Dirs = append(r.confinement.rules.Dirs, dir)
-			r.confinement.granted = append(r.confinement.granted, dir)
-		}
-	}
-	return nil
-}
-
 // add adds what may be written below a directory. Of files only those that are there: a
 // program fails with an empty one that should say who is logged in.
-func (o *ownPlaces) add(path string, names []string, cwd string) error {
+func (o *Owned) add(path string, names []string, cwd string) error {
 	for _, name := range names {
 		dir, isDir := strings.CutSuffix(name, "/")
 		full := filepath.Join(path, filepath.FromSlash(strings.ReplaceAll(dir, "{project}", projectName(cwd))))
@@ -122,14 +99,14 @@ func (o *ownPlaces) add(path string, names []string, cwd string) error {
 				}
 			}
 			if _, err := os.Stat(full); err == nil {
-				o.files = append(o.files, full)
+				o.Files = append(o.Files, full)
 			}
 			continue
 		}
-		if err := makePlace(full, ""); err != nil {
+		if err := Make(full, ""); err != nil {
 			return err
 		}
-		o.dirs = append(o.dirs, full)
+		o.Dirs = append(o.Dirs, full)
 	}
 	return nil
 }
@@ -160,8 +137,8 @@ func projectName(dir string) string {
 	}, dir)
 }
 
-// makePlace makes a place that is not there, as the program would at its first start.
-func makePlace(path, content string) error {
+// Make makes a place that is not there, as the program would at its first start.
+func Make(path, content string) error {
 	if content == "" {
 		return durable.OS().MkdirAll(path, 0o700)
 	}
