@@ -18,8 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxLines is where a file holds more than one idea.
-const maxLines = 500
+// Where a file or a package holds more than one idea, in lines; and how many files a
+// package of the command line has at most. Tests do not count in packages.
+const (
+	maxLines   = 500
+	maxPackage = 5000
+	maxFiles   = 40
+)
 
 func TestModules(t *testing.T) {
 	t.Parallel()
@@ -95,7 +100,7 @@ func TestPathsAreThere(t *testing.T) {
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
-	documented := map[string]bool{}
+	documented, lines, number := map[string]bool{}, map[string]int{}, map[string]int{}
 	for _, name := range files {
 		if path.Ext(name) != ".go" {
 			continue
@@ -103,13 +108,16 @@ func TestPackages(t *testing.T) {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, filepath.Join(root, name), nil, parser.ParseComments)
 		require.NoError(t, err)
-		if n := fset.File(file.Pos()).LineCount(); n > maxLines {
+		n := fset.File(file.Pos()).LineCount()
+		if n > maxLines {
 			t.Errorf("%s has %d lines, more than %d", name, n, maxLines)
 		}
 		if strings.HasSuffix(name, "_test.go") || inTestdata(name) {
 			continue
 		}
-		documented[path.Dir(name)] = documented[path.Dir(name)] || file.Doc != nil
+		dir := path.Dir(name)
+		documented[dir] = documented[dir] || file.Doc != nil
+		lines[dir], number[dir] = lines[dir]+n, number[dir]+1
 		for _, problem := range processFacts(fset, file, name) {
 			t.Error(problem)
 		}
@@ -117,6 +125,16 @@ func TestPackages(t *testing.T) {
 	for dir, ok := range documented {
 		if !ok {
 			t.Errorf("package %s has no doc comment", dir)
+		}
+		most := maxPackage
+		if dir == "engine" { // package by package, it becomes smaller
+			most = 6700
+		}
+		if lines[dir] > most {
+			t.Errorf("package %s has %d lines, more than %d", dir, lines[dir], most)
+		}
+		if strings.HasPrefix(dir, "cmd/") && number[dir] > maxFiles {
+			t.Errorf("package %s has %d files, more than %d", dir, number[dir], maxFiles)
 		}
 	}
 }

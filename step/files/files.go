@@ -12,7 +12,8 @@
 //   - find.go: the work tree around a directory, and what is refused;
 //   - seed.go: the git directory of our own; copy.go: where nothing can be linked;
 //   - begin.go: what precedes a step; take.go: a snapshot; keep.go: the commit that keeps it;
-//   - pipes.go: what git would wait for; note.go: what it need not be asked;
+//   - package pipes: what git would wait for; note.go: what it need not be asked; package
+//     gitobject: what needs no git;
 //   - restore.go: put one back, whatever is killed when;
 //   - diff.go: what differs between two.
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/step/files/pipes"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/worktree"
@@ -100,7 +101,7 @@ var errWaits = errors.New("git does not come to an end: a file of the repository
 // that git opens is not known, and what is a file now may be a pipe later: this is for a
 // word at once, and the bounds in time are for the rest.
 func noPipes(top string) error {
-	for _, path := range opened(top) {
+	for _, path := range pipes.Opened(top) {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 			return &RefusedError{Dir: path, Reason: "is " + careful.Kind(info.Mode().Type()) + ", and git would wait for it"}
 		}

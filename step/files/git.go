@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/step/files/pipes"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -32,7 +34,7 @@ type git struct {
 	// own: what it works with is a git directory of ours.
 	own bool
 	// pipes are those of the work tree that it looks into; nil: it looks into none.
-	pipes *pipes
+	pipes *pipes.Pipes
 }
 
 // settings go before those of all config files, also in the repositories of submodules.
@@ -119,7 +121,7 @@ func scratch(index string) error {
 func of(environ []string, s Spec) (git, error) {
 	g, err := newGit(environ, s.Root)
 	g.own = true
-	g.pipes = newPipes(s.Root, recall(s.Index).Pipes)
+	g.pipes = pipes.New(s.Root, recall(s.Index).Pipes)
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
 }
 
@@ -201,7 +203,9 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 		var refuse context.CancelCauseFunc
 		ctx, refuse = context.WithCancelCause(ctx)
 		defer refuse(nil)
-		defer g.pipes.pass(ctx, refuse)()
+		defer g.pipes.Pass(ctx, func(path string, kind fs.FileMode) {
+			refuse(&RefusedError{Dir: path, Reason: "is " + careful.Kind(kind) + ", and git would read it"})
+		})()
 	}
 	status, err := child.Wait(ctx, grace)
 	out, stderr := <-outs[0], <-outs[1]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/gitobject"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -36,8 +37,8 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 			err = errors.Join(fmt.Errorf("write %s: %w", ref, err), os.Remove(lock.Name()))
 		}
 	}()
-	text := commitOf(tree, parent, now)
-	commit = hashOf(tree.Function(), "commit", text)
+	text := gitobject.Commit(sumOf(tree), parent, now)
+	commit = gitobject.Hash(tree.Function(), "commit", text)
 	err = g.writeObject(commit, fmt.Sprintf("commit %d\x00%s", len(text), text))
 	if err == nil {
 		_, err = lock.WriteString(commit + "\n")

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/pipes"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -23,7 +24,7 @@ type indexNote struct {
 	// Out are the paths that were taken out when the index was made.
 	Out []string `json:"out,omitempty"`
 	// Pipes are those for which git would wait in the work tree.
-	Pipes []waited `json:"pipes,omitempty"`
+	Pipes []pipes.Waited `json:"pipes,omitempty"`
 }
 
 const maxNote = 1 << 20 // bytes

@@ -2,15 +2,9 @@ package files
 
 import (
 	"bufio"
-	"compress/zlib"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"os"
@@ -21,6 +15,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/gitobject"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
@@ -184,8 +179,8 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 		function = trees[0].Function()
 		at := ""
 		for _, tree := range slices.Backward(trees) {
-			text := commitOf(tree, at, time.Unix(0, 0))
-			at = hashOf(function, "commit", text)
+			text := gitobject.Commit(sumOf(tree), at, time.Unix(0, 0))
+			at = gitobject.Hash(function, "commit", text)
 			commits[at] = text
 		}
 		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
@@ -208,12 +203,24 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	from, to := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		p := newPacker(to, function, n+len(commits))
-		err := p.all(objects)
-		for _, text := range commits {
-			p.add(packedCommit, []byte(text))
+		p := gitobject.NewPacker(to, function, n+len(commits))
+		var err error
+		for o, wrong := range objects {
+			if err = wrong; err != nil {
+				break
+			}
+			kind := gitobject.Blob
+			if o.Dir {
+				kind = gitobject.Tree
+			}
+			if err = p.Add(kind, o.Content); err != nil {
+				break
+			}
 		}
-		err = errors.Join(err, p.end())
+		for _, text := range commits {
+			err = errors.Join(err, p.Add(gitobject.CommitKind, []byte(text)))
+		}
+		err = errors.Join(err, p.Close())
 		_ = to.CloseWithError(err)
 		packed <- err
 	}()
@@ -241,98 +248,6 @@ func unkept(ctx context.Context, e env.Env, store, function string, commits map[
 		rest[sumOf(id)] = commits[sumOf(id)]
 	}
 	return rest, err
-}
-
-// packer writes a pack of git's without deltas.
-type packer struct {
-	to     io.Writer
-	digest hash.Hash
-	zip    *zlib.Writer
-	err    error
-}
-
-func newPacker(to io.Writer, function string, n int) *packer {
-	p := &packer{digest: hashes(function)()}
-	p.to = io.MultiWriter(to, p.digest)
-	p.zip, p.err = zlib.NewWriterLevel(p.to, zlib.BestSpeed)
-	p.write(binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(n)))
-	return p
-}
-
-func (p *packer) write(data []byte) {
-	if p.err == nil {
-		_, p.err = p.to.Write(data)
-	}
-}
-
-// The kinds of objects in a pack.
-const (
-	packedCommit = 1
-	packedTree   = 2
-	packedBlob   = 3
-)
-
-func (p *packer) all(objects iter.Seq2[Object, error]) error {
-	for o, err := range objects {
-		if err != nil {
-			return err
-		}
-		kind := packedBlob
-		if o.Dir {
-			kind = packedTree
-		}
-		p.add(kind, o.Content)
-		if p.err != nil {
-			return p.err
-		}
-	}
-	return nil
-}
-
-// add writes an object: its kind and size, 4 bits and then 7 in a byte, and its content.
-func (p *packer) add(kind int, content []byte) {
-	size := len(content)
-	head := []byte{byte(kind<<4 | size&15)}
-	for size >>= 4; size > 0; size >>= 7 {
-		head[len(head)-1] |= 0x80
-		head = append(head, byte(size&127))
-	}
-	p.write(head)
-	if p.err != nil {
-		return
-	}
-	p.zip.Reset(p.to)
-	_, err := p.zip.Write(content)
-	p.err = errors.Join(err, p.zip.Close())
-}
-
-// commitOf is a commit that keeps a tree.
-func commitOf(tree protocol.Tree, parent string, at time.Time) string {
-	text := "tree " + sumOf(tree) + "\n"
-	if parent != "" {
-		text += "parent " + parent + "\n"
-	}
-	who := fmt.Sprintf(" uwf <uwf> %d +0000\n", at.Unix())
-	return text + "author" + who + "committer" + who + "\nuwf\n"
-}
-
-// hashOf is the name that git gives to an object.
-func hashOf(function, kind, text string) string {
-	h := hashes(function)()
-	fmt.Fprintf(h, "%s %d\x00%s", kind, len(text), text)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func hashes(function string) func() hash.Hash {
-	if function == "sha256" {
-		return sha256.New
-	}
-	return sha1.New
-}
-
-func (p *packer) end() error {
-	p.write(p.digest.Sum(nil))
-	return p.err
 }
 
 // Bring makes a state of files that one git directory of ours has known to another.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/gitobject"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -263,7 +264,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 		sums[sumOf(id)] = true
 	}
 	for sum := range contents {
-		if sum != hashOf(treeOf(sum).Function(), "blob", "") { // nobody's secret
+		if sum != gitobject.Hash(treeOf(sum).Function(), "blob", "") { // nobody's secret
 			sums[sum] = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/gitobject"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -55,7 +56,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		if err != nil || kind == "" { // git says it itself when it needs one that is not there
 			return err
 		}
-		if hashOf(a.Function(), kind, string(content)) != sum {
+		if gitobject.Hash(a.Function(), kind, string(content)) != sum {
 			return &DamagedError{Object: sum, Path: path}
 		}
 		return ctx.Err()

@@ -60,7 +60,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	}
 	taken.Tree = s.Tree
 	defer func() {
-		for _, pipe := range g.pipes.known() {
+		for _, pipe := range g.pipes.Found() {
 			if !slices.Contains(found.left, pipe.Left) {
 				found.leave(pipe.Left)
 			}
@@ -85,7 +85,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 		}
 		n.Commit = taken.Commit
 	}
-	n.Index, n.Pipes = checksum(s.Index), g.pipes.known()
+	n.Index, n.Pipes = checksum(s.Index), g.pipes.Found()
 	if reflect.DeepEqual(n, known) && !n.Racy { // the time of the note counts then
 		return taken, nil
 	}

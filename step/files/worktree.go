@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files/pipes"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -24,7 +25,7 @@ func (r Repo) user(ctx context.Context) (git, error) {
 	if err != nil {
 		return g, err
 	}
-	g.pipes = newPipes(r.Root, nil)
+	g.pipes = pipes.New(r.Root, nil)
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
 	if err != nil && !ended(err, saysNo) {
 		return g, err

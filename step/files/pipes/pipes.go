@@ -1,4 +1,10 @@
-package files
+// Package pipes lets git pass the pipes in a work tree.
+//
+// Git opens files of its own in each directory that it looks into, and waits for ever if one
+// is a pipe. Where they are cannot be known before without looking into all directories, so
+// that is done when git takes long. Who opens a pipe for writing, and closes it, lets git
+// go on as if it were an empty file.
+package pipes
 
 import (
 	"context"
@@ -16,33 +22,28 @@ import (
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
-// Git opens files of its own in each directory that it looks into, and waits for ever if one
-// is a pipe. Where they are cannot be known before without looking into all directories, so
-// that is done when git takes long. Who opens a pipe for writing, and closes it, lets git
-// go on as if it were an empty file.
-
 const (
 	longForGit  = time.Second          // until somebody looks for pipes
 	betweenEnds = 5 * time.Millisecond // at which git may wait for the next one
 	maxPipes    = 1000
 )
 
-// pipes are those for which git would wait in a work tree. Several commands may run at once.
-type pipes struct {
+// Pipes are those for which git would wait in a work tree. Several commands may run at once.
+type Pipes struct {
 	root string
 
 	mu    sync.Mutex
-	found []waited
+	found []Waited
 }
 
-// waited is a pipe for which git would wait.
-type waited struct {
+// Waited is a pipe for which git would wait.
+type Waited struct {
 	File string `json:"file"` // absolute
 	Left string `json:"left"` // as it is told: below the root, with slashes
 }
 
 // end lets who waits for the pipe read an empty file.
-func (w waited) end() {
+func (w Waited) end() {
 	f, err := os.OpenFile(w.File, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // nobody waits
@@ -53,9 +54,9 @@ func (w waited) end() {
 	_ = f.Close()
 }
 
-// newPipes knows those that were found before, as far as they are there.
-func newPipes(root string, before []waited) *pipes {
-	return &pipes{root: root, found: slices.DeleteFunc(before, func(w waited) bool { return !isPipe(w.File) })}
+// New knows those that were found before, as far as they are there.
+func New(root string, before []Waited) *Pipes {
+	return &Pipes{root: root, found: slices.DeleteFunc(before, func(w Waited) bool { return !isPipe(w.File) })}
 }
 
 func isPipe(path string) bool {
@@ -63,15 +64,16 @@ func isPipe(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeNamedPipe
 }
 
-func (p *pipes) known() []waited {
+// Found are those that are known by now.
+func (p *Pipes) Found() []Waited {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.found)
 }
 
-// pass lets git pass them until the returned function is called. refuse is told what cannot be
-// passed.
-func (p *pipes) pass(ctx context.Context, refuse context.CancelCauseFunc) (stop func()) {
+// Pass lets git pass them until the returned function is called. refuse is told what cannot be
+// passed: a device that git would read without end.
+func (p *Pipes) Pass(ctx context.Context, refuse func(path string, kind fs.FileMode)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var over sync.WaitGroup
 	over.Go(func() {
@@ -80,7 +82,7 @@ func (p *pipes) pass(ctx context.Context, refuse context.CancelCauseFunc) (stop 
 		next := time.NewTicker(betweenEnds)
 		defer next.Stop()
 		for {
-			known := p.known()
+			known := p.Found()
 			for _, w := range known {
 				w.end()
 			}
@@ -93,22 +95,20 @@ func (p *pipes) pass(ctx context.Context, refuse context.CancelCauseFunc) (stop 
 				return
 			case <-again:
 			case <-look.C:
-				if err := p.look(ctx); err != nil {
-					refuse(err)
-				}
+				p.look(ctx, refuse)
 			}
 		}
 	})
 	return func() { cancel(); over.Wait() }
 }
 
-// look finds them. Error: [*RefusedError] for what would be read without end.
-func (p *pipes) look(ctx context.Context) error {
+// look finds them, and refuses what would be read without end.
+func (p *Pipes) look(ctx context.Context, refuse func(path string, kind fs.FileMode)) {
 	found := map[string]string{}
-	var endless error
+	endless := false
 	_ = filepath.WalkDir(p.root, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case ctx.Err() != nil, endless != nil, len(found) >= maxPipes:
+		case ctx.Err() != nil, endless, len(found) >= maxPipes:
 			return fs.SkipAll
 		case err != nil:
 			return nil //nolint:nilerr // git cannot look there either
@@ -117,13 +117,14 @@ func (p *pipes) look(ctx context.Context) error {
 		switch d.Name() {
 		case ".gitignore", ".gitattributes":
 			if kind := d.Type(); kind&fs.ModeDevice != 0 {
-				endless = &RefusedError{Dir: path, Reason: "is " + careful.Kind(kind) + ", and git would read it"}
+				endless = true
+				refuse(path, kind)
 			} else if kind == fs.ModeNamedPipe {
 				found[path] = p.below(path)
 			}
 		case ".git":
 			if dir != p.root {
-				for _, file := range opened(dir) {
+				for _, file := range Opened(dir) {
 					if isPipe(file) {
 						found[file] = p.below(dir)
 					}
@@ -141,13 +142,12 @@ func (p *pipes) look(ctx context.Context) error {
 		delete(found, w.File)
 	}
 	for _, file := range slices.Sorted(maps.Keys(found)) {
-		p.found = append(p.found, waited{File: file, Left: found[file]})
+		p.found = append(p.found, Waited{File: file, Left: found[file]})
 	}
-	return endless
 }
 
 // below is a path as it is told.
-func (p *pipes) below(path string) string {
+func (p *Pipes) below(path string) string {
 	rel, err := filepath.Rel(p.root, path)
 	if err != nil {
 		return path
@@ -155,8 +155,8 @@ func (p *pipes) below(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// opened are files that git opens of a work tree, and of its repository.
-func opened(top string) []string {
+// Opened are files that git opens of a work tree, and of its repository.
+func Opened(top string) []string {
 	paths := []string{filepath.Join(top, ".git"), filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
 	git, common, ok := worktree.Dirs(top)
 	if !ok {
