@@ -128,7 +128,7 @@ func TestPackages(t *testing.T) {
 		}
 		most := maxPackage
 		if dir == "engine" { // package by package, it becomes smaller
-			most = 6700
+			most = 6900
 		}
 		if lines[dir] > most {
 			t.Errorf("package %s has %d lines, more than %d", dir, lines[dir], most)
