@@ -49,8 +49,8 @@ func (e *VisitError) Unwrap() error { return e.Err }
 // node that leads to itself, which only somebody who constructs hashes can make;
 // that of Known, of visit, or of ctx as it is.
 //
-// It keeps a stack of its own, because chains are as long as threads, and no
-// payload on it, because together they could be all of a thread.
+// It keeps a stack of its own, because chains are as long as threads, and few
+// payloads on it, because together they could be all of a thread.
 func BottomUp(ctx context.Context, r Reader, roots []Hash, o BottomUpOptions, visit func(Visited) error) error {
 	w := climber{reader: r, inspector: NewInspector(r), options: o, state: map[Hash]climbState{}, visit: visit}
 	for _, root := range roots {
@@ -83,8 +83,12 @@ type climber struct {
 	options   BottomUpOptions
 	state     map[Hash]climbState
 	stack     []opened
+	kept      int // bytes of the payloads below the top of the stack
 	visit     func(Visited) error
 }
+
+// climbKeeps bounds the payloads on the stack, in bytes. What is more is read again.
+const climbKeeps = 16 << 20
 
 type climbState byte
 
@@ -93,7 +97,7 @@ const (
 	climbDone
 )
 
-// opened is a node on the stack. Its payload is dropped while others are above it.
+// opened is a node on the stack. Its payload may be dropped while others are above it.
 type opened struct {
 	node  Node
 	needs []Hash
@@ -131,7 +135,11 @@ func (w *climber) enter(ctx context.Context, h Hash) error {
 		return w.failed(h, err)
 	}
 	if len(w.stack) > 0 {
-		w.stack[len(w.stack)-1].node.Payload = nil
+		below := &w.stack[len(w.stack)-1].node
+		if w.kept+len(below.Payload) > climbKeeps {
+			below.Payload = nil
+		}
+		w.kept += len(below.Payload)
 	}
 	w.state[h] = climbOpen
 	w.stack = append(w.stack, opened{node: n, needs: needs})
@@ -178,6 +186,9 @@ func Needs(n Node, refs []Hash) []Hash {
 func (w *climber) leave(ctx context.Context) error {
 	last := w.stack[len(w.stack)-1]
 	w.stack = w.stack[:len(w.stack)-1]
+	if len(w.stack) > 0 {
+		w.kept -= len(w.stack[len(w.stack)-1].node.Payload)
+	}
 	if last.node.Payload == nil {
 		n, err := w.reader.Get(ctx, last.node.Hash)
 		if err != nil {

@@ -38,10 +38,10 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 				return err
 			}
 		}
-		return e.origins().Imported(ctx, h.head, facts)
+		return e.origins().Imported(ctx, h.id, h.head, facts)
 	}
 	if e.lastFiles(ctx, h.head) != nil { // no worktree is made for what is refused
-		if err := e.origins().Imported(ctx, h.head, facts); err != nil {
+		if err := e.origins().Imported(ctx, h.id, h.head, facts); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,12 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 			return err
 		}
 	}
-	return e.origins().Imported(ctx, h.head, facts)
+	if made := change.Workspace.Mode == workspace.InWorktree; made && (facts.Workspace == nil || facts.Workspace.Mode != workspace.InWorktree) {
+		if err := e.Files().Made(h.id); err != nil {
+			return err
+		}
+	}
+	return e.origins().Imported(ctx, h.id, h.head, facts)
 }
 
 // asItsParent lets a child from elsewhere work where a person lets its parent work.
@@ -172,11 +177,17 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	return e.origins().Trust(ctx, workflow)
 }
 
+// TrustOwn confirms a workflow that the owner has given, and that comes back with a thread
+// of theirs.
+func (e *Engine) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
+	return e.origins().TrustOwn(ctx, workflow)
+}
+
 // TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever words they have brought.
-func (e *Engine) TrustThread(ctx context.Context, id string) error {
+// run, whatever words they have brought: those of its workflow, which are returned, too.
+func (e *Engine) TrustThread(ctx context.Context, id string) (commands []string, err error) {
 	if err := e.mayWrite(); err != nil {
-		return err
+		return nil, err
 	}
 	return e.origins().TrustThread(ctx, id)
 }

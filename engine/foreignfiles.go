@@ -124,8 +124,46 @@ func (e *Engine) catchUp(ctx context.Context, id string, w *heads.Workspace, t *
 		}
 	}
 	return nil, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id, place.Shown(w.Root)),
-		"git stash, or git commit, keeps the changes",
+		"git -C "+plaintext.Word(w.Root)+" stash -u puts the changes away, and then it can go on",
 		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its files", id, t.Len()))
+}
+
+// Follow gives the worktree of a thread that was brought elsewhere the files of its last
+// step, if it has those that the step has left where the thread stood until then. If it has
+// others, or if they are not to be had, nothing is done: the next step says so.
+func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
+	facts, err := e.Heads.Facts(ctx, id)
+	w := facts.Workspace
+	if err != nil || w == nil || w.Mode != workspace.InWorktree {
+		return err
+	}
+	if _, err := os.Lstat(w.Root); err != nil {
+		return nil //nolint:nilerr // the next step makes it again
+	}
+	release, err := e.Exclusive(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	head, err := e.Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	before, now := e.lastFiles(ctx, was), e.lastFiles(ctx, head)
+	if before == nil || now == nil {
+		return nil
+	}
+	k, err := e.Files().OpenFiles(ctx, id, w.Root, w)
+	if err != nil {
+		return err
+	}
+	defer k.Release()
+	from, here := e.Files().FilesOf(ctx, before)
+	to, there := e.Files().FilesOf(ctx, now)
+	if here != nil || there != nil || k.Spec.Tree != from.After {
+		return nil //nolint:nilerr // they are not to be had
+	}
+	return e.Files().Restore(ctx, k, id, from.After, to.After)
 }
 
 // treeFor makes a worktree with the files of the last step of a thread from elsewhere, in

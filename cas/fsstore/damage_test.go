@@ -62,6 +62,12 @@ func TestDamage(t *testing.T) {
 			require.Equal(t, c.content, read(t, pathOf(dir, n.Hash)), "what is left may help to repair it")
 			_, err = s.Get(ctx, other.Hash)
 			require.NoError(t, err, "other nodes are unaffected")
+
+			require.NoError(t, s.Mend(ctx, n, other))
+			got, err := s.Get(ctx, n.Hash)
+			require.NoError(t, err)
+			require.Equal(t, n, got)
+			require.Equal(t, c.content, read(t, filepath.Join(dir, "quarantine", string(n.Hash)+".bin")))
 		})
 	}
 }

@@ -177,3 +177,45 @@ func alike(t *testing.T, n int) (nodes []cas.Node) {
 	}
 	return nodes
 }
+
+// Many nodes cost one flush. Wherever the power is cut, what is left of them is in nobody's
+// way, and once they are committed they are there.
+func TestPowerCutAmongMany(t *testing.T) {
+	t.Parallel()
+	ctx, root := t.Context(), t.TempDir()
+	rec := durabletest.NewRecorder(whole{fast{durable.OS()}}, root)
+	s := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: "full"})
+	var nodes []cas.Node
+	for i := range 520 {
+		nodes = append(nodes, castest.Node(t, cas.XXH3, fmt.Sprint("node ", i)))
+	}
+	require.NoError(t, s.Make(ctx, 1))
+	require.NoError(t, s.Put(ctx, nodes[0])) // by somebody who does not flush
+	made := len(rec.Ops())
+	require.NoError(t, s.Commit(ctx, nodes...))
+	ops := rec.Ops()
+	flushes := slices.DeleteFunc(slices.Clone(ops[made:]), func(op durabletest.Op) bool {
+		return op.Flush != durable.FullFlush && op.Kind != durabletest.OpSyncDir && op.Kind != durabletest.OpSyncFile && op.Kind != durabletest.OpSyncAll
+	})
+	require.Len(t, flushes, 1)
+	for _, cut := range []struct {
+		after   int
+		commits []finished
+	}{{made, nil}, {(made + len(ops)) / 2, nil}, {len(ops) - 1, nil}, {len(ops), []finished{{len(ops), nodes}}}} {
+		few := 0
+		for o := range durabletest.Replay(ops, cut.after, durabletest.Posix) {
+			if few++; few > 20 {
+				break
+			}
+			dir := t.TempDir()
+			require.NoError(t, o.Write(dir))
+			require.NoError(t, checkOutcome(t, dir, cut.after, nodes, cut.commits), o.Name)
+		}
+	}
+}
+
+// whole is a disk that can flush everything at once.
+type whole struct{ fast }
+
+func (whole) FlushesAll([]string) bool { return true }
+func (whole) SyncAll(string) error     { return nil }

@@ -75,9 +75,15 @@ func (s *Store) writeFiles(files []durable.File, how func([]durable.File) error)
 	return how(files)
 }
 
-// commitFiles makes files durable, with their names.
+// commitFiles makes files durable, with their names. One that a power cut has torn is known
+// by its hash, and nothing durable names it yet.
 func (s *Store) commitFiles(files []durable.File) error {
 	mode := s.flush().mode
+	if mode != durable.None && s.format.Layout == fan2 {
+		if done, err := durable.WriteChecked(s.fs, files); done || err != nil {
+			return err
+		}
+	}
 	if err := durable.WriteAll(s.fs, files, mode); err != nil {
 		return err
 	}
@@ -94,9 +100,9 @@ const keptFile = ".kept"
 // those that another process has made for a Put, which flushes no names.
 func (s *Store) keepShards(files []durable.File) error {
 	var marks []string
-	for _, f := range files {
-		mark := filepath.Join(filepath.Dir(f.Path), keptFile)
-		if _, err := os.Lstat(mark); err != nil && !slices.Contains(marks, mark) {
+	for _, dir := range shardsOf(files) {
+		mark := filepath.Join(dir, keptFile)
+		if _, err := os.Lstat(mark); err != nil {
 			marks = append(marks, mark)
 		}
 	}
@@ -118,15 +124,24 @@ func (s *Store) makeShards(files []durable.File) error {
 	if s.format.Layout != fan2 {
 		return nil
 	}
-	for _, f := range files {
-		if f.Present {
-			continue
-		}
-		if err := s.fs.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+	missing := slices.DeleteFunc(slices.Clone(files), func(f durable.File) bool { return f.Present })
+	for _, dir := range shardsOf(missing) {
+		if err := s.fs.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// shardsOf are the directories of files, each once.
+func shardsOf(files []durable.File) (dirs []string) {
+	seen := map[string]bool{}
+	for _, f := range files {
+		if dir := filepath.Dir(f.Path); !seen[dir] {
+			seen[dir], dirs = true, append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // plan compares nodes with what is there. It changes nothing, so that a refused

@@ -9,6 +9,7 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -111,13 +112,51 @@ func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
 	return nil
 }
 
-// TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever words they have brought. Errors are *protocol.Error.
-func (j Judge) TrustThread(ctx context.Context, id string) error {
-	if err := j.confirm(trust.Line{Thread: id}); err != nil {
-		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+// TrustOwn confirms a workflow that the owner has given, and that comes back with a thread
+// of theirs. One that has ever come with somebody else's waits for a person.
+func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
+	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*trust.UntrustedError)) {
+		return err
 	}
-	return nil
+	noted, err := j.file().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow })
+	if noted || err != nil {
+		return fault.OrNil(err)
+	}
+	return j.Trust(ctx, workflow)
+}
+
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever words they have brought: those of its workflow, which are returned, a line
+// each, too. Errors are *protocol.Error.
+func (j Judge) TrustThread(ctx context.Context, id string) (commands []string, err error) {
+	facts, err := j.Heads.Facts(ctx, id)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	head, _, err := j.Lookup(ctx, id)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	workflow, err := j.given(ctx, head, facts)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	if commands, err = j.Commands(ctx, w); err != nil {
+		return nil, err
+	}
+	if len(commands) > 0 {
+		if err := j.Trust(ctx, workflow); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.confirm(trust.Line{Thread: id}); err != nil {
+		return nil, fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+	}
+	return commands, nil
 }
 
 // whoseWords are a thread and those that it is part of, itself first, and whether any of
@@ -205,25 +244,40 @@ func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string
 const came = "came with a thread from elsewhere"
 
 // Imported is [Judge.MustTrust] for the workflow of a thread from elsewhere.
-func (j Judge) Imported(ctx context.Context, head protocol.Hash, facts heads.Facts) error {
+func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
 	if facts.Imported == nil && facts.Doubt == nil {
 		return nil
 	}
-	for facts.Parent != nil { // who confirms a workflow confirms those that it runs
+	workflow, err := j.given(ctx, head, facts)
+	if fault.IsDamage(err) {
+		return nil // the step will say what is wrong with the thread
+	}
+	if err == nil {
+		err = j.MustTrust(ctx, workflow, came)
+	}
+	if coded := (*protocol.Error)(nil); errors.As(err, new(*trust.UntrustedError)) && errors.As(err, &coded) {
+		coded.Hints = []string{"uwf thread read " + id + " shows what it is about", "uwf thread trust " + id + " confirms its commands, this and later ones"}
+	}
+	return err
+}
+
+// given is the workflow of a thread, or of the one that it plays a part of: who confirms a
+// workflow confirms those that it runs.
+func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
+	for facts.Parent != nil {
 		above := facts.Parent.Thread
-		var err error
 		if head, _, err = j.Lookup(ctx, above); err != nil {
-			return err
+			return "", err
 		}
 		if facts, err = j.Heads.Facts(ctx, above); err != nil {
-			return err
+			return "", err
 		}
 	}
 	t, err := thread.Open(ctx, j.Store, head)
 	if err != nil {
-		return nil //nolint:nilerr // the step will say what is wrong with the thread
+		return "", err
 	}
-	return j.MustTrust(ctx, t.Start.Workflow, came)
+	return t.Start.Workflow, nil
 }
 
 // Stored is [Judge.MustTrust] for a workflow of which a thread from elsewhere

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
@@ -64,6 +66,9 @@ func treesOf(states []state) []protocol.Tree {
 // that it began with as it is said of it; there is where the thread stands at it. What is not available here, or was taken out, does not
 // keep the steps: a warning says so.
 func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
+	if l.check {
+		there = ""
+	}
 	states, err := statesOf(ctx, l.Store, head, there)
 	states = append(states, begun(said)...)
 	if err != nil || len(states) == 0 {
@@ -80,7 +85,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 			lacking, err = l.lackedThere(ctx, treesOf(states))
 		}
 	}
-	if err != nil || len(lacking) == 0 {
+	if err != nil || len(lacking) == 0 && !l.check {
 		return 0, err
 	}
 	return l.sendStates(ctx, states, lacking)
@@ -89,16 +94,19 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 // lackedThere are those of some objects that the remote lacks.
 func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protocol.Tree]bool, error) {
 	lacking := map[protocol.Tree]bool{}
-	for len(ids) > 0 {
-		n := min(len(ids), remote.MaxHashes)
-		some, err := l.Remote.MissingObjects(ctx, ids[:n])
+	for part := range slices.Chunk(ids, remote.MaxHashes) {
+		some, err := l.Remote.MissingObjects(ctx, part)
+		if err == nil && l.check {
+			var bad []protocol.Tree
+			bad, err = notReturned(without(part, some), func(rest []protocol.Tree) iter.Seq2[remote.Object, error] { return l.Remote.GetObjects(ctx, rest) })
+			some = append(some, bad...)
+		}
 		if err != nil {
 			return nil, err
 		}
 		for _, id := range some {
 			lacking[id] = true
 		}
-		ids = ids[n:]
 	}
 	return lacking, nil
 }
@@ -122,7 +130,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 	var roots []protocol.Tree
 	absent := 0
 	for _, s := range states {
-		if !lacking[s.tree] {
+		if !lacking[s.tree] && !l.check {
 			continue
 		}
 		switch here, err := sources.Has(ctx, s.root, s.tree); {
@@ -130,7 +138,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 			return 0, err
 		case here:
 			roots = append(roots, s.tree)
-		default:
+		case lacking[s.tree]:
 			absent++
 		}
 	}
@@ -204,9 +212,10 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 		}
 		for i, id := range ids {
 			if lacking[id] {
-				if s.lacking[id] = true; dirs[i] {
-					next = append(next, id)
-				}
+				s.lacking[id] = true
+			}
+			if dirs[i] && (lacking[id] || s.check) {
+				next = append(next, id)
 			}
 		}
 		level = next
@@ -234,12 +243,12 @@ func (s *sending) put(ctx context.Context, id protocol.Tree) error {
 		switch {
 		case s.bad[e.ID] != nil:
 			return &localError{s.bad[e.ID]}
-		case !s.lacking[e.ID] || s.done[e.ID]:
-			continue
-		case e.Dir:
+		case e.Dir && (s.lacking[e.ID] || s.check) && !s.done[e.ID]:
 			if err := s.put(ctx, e.ID); err != nil {
 				return err
 			}
+			continue
+		case !s.lacking[e.ID] || s.done[e.ID]:
 			continue
 		}
 		if err := s.add(ctx, e.ID, false); err != nil {
@@ -248,6 +257,10 @@ func (s *sending) put(ctx context.Context, id protocol.Tree) error {
 	}
 	if s.bad[id] != nil {
 		return &localError{s.bad[id]}
+	}
+	if s.done[id] || !s.lacking[id] {
+		s.done[id] = true
+		return nil
 	}
 	return s.add(ctx, id, true)
 }

@@ -85,7 +85,7 @@ func TestFilesCome(t *testing.T) {
 	// They go on from there, to a remote that has none of them.
 	other := memremote.New(cas.XXH3, time.Now)
 	bob.Link.Name, bob.Remote = "other", other
-	sent, err := bob.Push(t.Context(), []string{id})
+	sent, err := bob.Push(t.Context(), []string{id}, remotes.PushOptions{})
 	require.NoError(t, err)
 	require.Equal(t, 5, sent[0].Objects)
 	eve := newSide(t, other)

@@ -1,8 +1,10 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -12,8 +14,10 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -272,7 +276,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	}
 	for record, err := range remote.GetAll(ctx, p.Remote, lacking) {
 		if err != nil {
-			return nil, err
+			return nil, p.mendable(err)
 		}
 		if len(lacking) == 0 || record.Hash != lacking[0] {
 			return nil, remote.Faultf("it sends node %q, which nobody has asked for", record.Hash)
@@ -291,13 +295,21 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	return parts.File(m, have...)
 }
 
+// mendable adds to an error of what is damaged at the remote how somebody else mends it.
+func (p *pulling) mendable(err error) error {
+	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
+		return fault.Hinted(coded, fmt.Sprintf("uwf push %s %s --check, where the thread is whole, sends again what is damaged there", p.about, plaintext.Word(p.Name)))
+	}
+	return err
+}
+
 // lacking are the nodes that the remote lists and that are not here.
 func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking []cas.Hash, err error) {
 	listed := map[cas.Hash]bool{}
 	var order []cas.Hash
 	for h, err := range p.Remote.Walk(ctx, roots, have) {
 		if err != nil {
-			return nil, err
+			return nil, p.mendable(err)
 		}
 		if !h.Valid() || len(listed) == remote.MaxNodes {
 			return nil, remote.Faultf("it lists %q as node %d", h, len(listed)+1)
@@ -327,6 +339,9 @@ func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
 	}
 	if redacted, ok := cas.AsRedacted(err); ok {
 		return !redacted.Tombstone.Foreign, nil
+	}
+	if torn := (*cas.CorruptError)(nil); errors.As(err, &torn) && torn.Cut { // a power cut during a pull
+		return false, nil
 	}
 	return err == nil, err
 }
@@ -383,14 +398,20 @@ func sensible(l heads.Limits) bool {
 func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	switch t.Result {
 	case bundle.Added, bundle.Advanced, bundle.Replaced:
+		if t.Result == bundle.Replaced {
+			if err := p.Engine.Follow(ctx, t.Thread, t.Was); err != nil {
+				p.warn("the worktree of thread %s stays as it is: %v", t.Thread, err)
+			}
+		}
 		if p.own(ctx, t.Thread) {
 			return nil
 		}
 		if p.Trusted {
-			return p.trust(ctx, t)
-		}
-		if same, err := p.sameWorkflow(ctx, t); err != nil || same {
+			_, err := p.Engine.TrustThread(ctx, t.Thread)
 			return err
+		}
+		if own, err := p.ownWorkflow(ctx, t); err != nil || own != "" {
+			return cmp.Or(err, p.Engine.TrustOwn(ctx, own))
 		}
 		return p.Engine.NoteForeign(ctx, t.Head)
 	case bundle.Unchanged, bundle.Ahead:
@@ -399,30 +420,21 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	return nil
 }
 
-// sameWorkflow reports whether a thread that was made here still runs the workflow that it
-// was started with, which the owner has given.
-func (p *pulling) sameWorkflow(ctx context.Context, t bundle.ImportedThread) (bool, error) {
+// ownWorkflow is the one of a thread that was made here, if it still runs the one that it
+// was started with, which the owner has given; "": it does not.
+func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas.Hash, error) {
 	if !p.mine(t.Thread) || p.facts[t.Thread].Fork != nil {
-		return false, nil
+		return "", nil
 	}
 	before, err := thread.Open(ctx, p.Store, p.here[t.Thread].Head)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	now, err := thread.Open(ctx, p.Store, t.Head)
-	return err == nil && now.Start.Workflow == before.Start.Workflow, err
-}
-
-// trust confirms what a thread may run that comes from where the owner trusts.
-func (p *pulling) trust(ctx context.Context, t bundle.ImportedThread) error {
-	chain, err := thread.Open(ctx, p.Store, t.Head)
-	if err != nil {
-		return err
+	if err != nil || now.Start.Workflow != before.Start.Workflow {
+		return "", err
 	}
-	if err := p.Engine.Trust(ctx, chain.Start.Workflow); err != nil {
-		return err
-	}
-	return p.Engine.TrustThread(ctx, t.Thread)
+	return now.Start.Workflow, nil
 }
 
 // Fetch brings all threads of the remote here that are here already, and with all also the

@@ -29,11 +29,21 @@ type Pushed struct {
 	Whole []cas.Hash `json:"whole,omitempty"`
 }
 
+// PushOptions say how threads are taken to a remote. The zero value works.
+type PushOptions struct {
+	// Check has the remote send back all that it has of the threads: what does not come as
+	// it should is sent again.
+	Check bool
+}
+
 // Push takes threads to the remote, each with its children. One that has gone another way
 // there, or that cannot be read, does not keep the others: the error is that of the first
 // one.
-func (l *Link) Push(ctx context.Context, ids []string) ([]Pushed, error) {
+func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed, error) {
 	done := []Pushed{}
+	if o.Check {
+		l = l.checking()
+	}
 	info, err := l.Remote.Info(ctx)
 	if err != nil {
 		return done, l.of("", err)
@@ -80,12 +90,17 @@ func (l *Link) Push(ctx context.Context, ids []string) ([]Pushed, error) {
 // tries bounds how often a push starts over because somebody else was faster.
 const tries = 5
 
-// push takes one thread to the remote.
+// push takes one thread to the remote. If that says that something is damaged there, all of
+// the thread is looked at.
 func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed) (err error) {
 	p.Head = at.Head
 	for range tries {
 		var moved *remote.ConflictError
-		if err = l.pushOnce(ctx, at, facts, p, 0); !errors.As(err, &moved) {
+		switch err = l.pushOnce(ctx, at, facts, p, 0); {
+		case errors.As(err, &moved):
+		case isDamage(err) && !l.check:
+			l = l.checking()
+		default:
 			return err
 		}
 	}
@@ -114,6 +129,11 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	}
 	switch p.Result {
 	case bundle.Unchanged: // a push before may not have taken its files
+		if l.check {
+			if p.Nodes, p.Whole, err = l.send(ctx, []cas.Hash{at.Head}); err != nil {
+				return err
+			}
+		}
 		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
 			return err
 		}
@@ -228,13 +248,17 @@ func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 // send sends what the remote lacks of all that the roots lead to, but for what only leads
 // on from nodes that it has. whole are those that are redacted here and not there.
 func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
-	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h), nil }
+	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h) && !l.check, nil }
 	var all []cas.Hash
+	near := map[cas.Hash]cas.Node{} // some of them, that need not be read again
+	room := keptToSend
 	buried := map[cas.Hash]bool{}
 	err = cas.BottomUp(ctx, l.Store, roots, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
 		all = append(all, v.Node.Hash)
 		if v.Tombstone != nil {
 			buried[v.Node.Hash] = true
+		} else if size := len(v.Node.Payload); size <= room {
+			near[v.Node.Hash], room = v.Node, room-size
 		}
 		return nil
 	})
@@ -245,12 +269,19 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 	if err != nil {
 		return 0, nil, err
 	}
+	if l.check {
+		bad, err := notReturned(without(all, lacking), func(rest []cas.Hash) iter.Seq2[remote.Record, error] { return l.Remote.Get(ctx, rest) })
+		if err != nil {
+			return 0, nil, err
+		}
+		lacking = append(lacking, bad...)
+	}
 	for h := range buried { // also where something is: whether it is whole there is to be said
 		if !slices.Contains(lacking, h) {
 			lacking = append(lacking, h)
 		}
 	}
-	different, err := remote.PutAll(ctx, l.Remote, l.records(ctx, lacking))
+	different, err := remote.PutAll(ctx, l.Remote, l.records(ctx, lacking, near))
 	for _, h := range different {
 		if buried[h] {
 			whole = append(whole, h)
@@ -259,11 +290,19 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 	return len(lacking), whole, err
 }
 
-// records are nodes as they travel.
-func (l *Link) records(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Record, error] {
+// keptToSend bounds the nodes that are kept from the look at a thread until they are sent,
+// in bytes.
+const keptToSend = 32 << 20
+
+// records are nodes as they travel; near are some of them.
+func (l *Link) records(ctx context.Context, hashes []cas.Hash, near map[cas.Hash]cas.Node) iter.Seq2[remote.Record, error] {
 	return func(yield func(remote.Record, error) bool) {
 		for _, h := range hashes {
-			n, err := l.Store.Get(ctx, h)
+			n, known := near[h]
+			var err error
+			if !known {
+				n, err = l.Store.Get(ctx, h)
+			}
 			r := remote.Record{Hash: h}
 			if redacted, ok := cas.AsRedacted(err); ok {
 				t := redacted.Tombstone
@@ -277,6 +316,51 @@ func (l *Link) records(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.
 			}
 		}
 	}
+}
+
+// checking is a link that has the remote send back what it says it has.
+func (l *Link) checking() *Link {
+	with := *l
+	with.check = true
+	return &with
+}
+
+// isDamage reports whether an error is of something that is damaged at the remote, or gone.
+func isDamage(err error) bool {
+	var corrupt *cas.CorruptError
+	var missing *remote.MissingError
+	return errors.As(err, &corrupt) || errors.As(err, &missing) || errors.Is(err, &protocol.Error{Code: protocol.CodeCorrupt})
+}
+
+// notReturned asks for all of a list, and tells which of it does not come as it should.
+func notReturned[K ~string, V any](all []K, get func(rest []K) iter.Seq2[V, error]) (bad []K, err error) {
+	for len(all) > 0 {
+		part := all[:min(len(all), remote.MaxHashes)]
+		n := 0
+		for _, err = range get(part) {
+			if err != nil {
+				break
+			}
+			n++
+		}
+		if n < len(part) {
+			if !isDamage(err) {
+				return nil, err
+			}
+			bad, n = append(bad, part[n]), n+1
+		}
+		all = all[n:]
+	}
+	return bad, nil
+}
+
+// without are those of a list that are not in another one.
+func without[K ~string](all, some []K) []K {
+	not := make(map[K]bool, len(some))
+	for _, k := range some {
+		not[k] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(k K) bool { return not[k] })
 }
 
 func protocolError(code protocol.Code, format string, args ...any) error {

@@ -46,6 +46,8 @@ type Link struct {
 	Trusted bool
 	// Near is a directory: what the repository around it has is not asked for; "": none.
 	Near string
+
+	check bool // that the remote has what it says
 }
 
 // What becomes of a thread besides what an import does with it (package bundle).

@@ -147,7 +147,7 @@ func (s *side) facts(id string) heads.Facts {
 
 // push and pull are those of one thread, and what became of it.
 func (s *side) push(id string) (string, error) {
-	done, err := s.Push(context.Background(), []string{id})
+	done, err := s.Push(context.Background(), []string{id}, remotes.PushOptions{})
 	if len(done) == 0 {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"testing"
 
@@ -13,58 +12,85 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// remoteRows say what it costs to take a thread to another place.
+// remoteRows say what it costs to take a thread to another place, and to bring it from there.
+// What was made is removed with all else at the end: in the minute after many files were
+// removed, ext4 without a journal is slow to make others.
 func (w *world) remoteRows() []row {
 	const steps = 1000
-	return []row{versus("remote/push of 1,000 steps", w.push(steps), 2, "git push of as much", w.gitPush(steps))}
+	return []row{
+		versus("remote/push of 1,000 steps", w.push(steps), 2, "git push of as much", w.gitPush(steps)),
+		versus("remote/pull of 1,000 steps", w.pull(steps), 5, "git clone of as much", w.gitClone(steps)),
+	}
 }
 
 // push takes a thread to a directory in which nothing is.
 func (w *world) push(steps int) side {
 	return func(b testing.TB) float64 {
-		p := w.chain(b, steps)
-		to := w.path(fmt.Sprint("pushed-", w.fresh(1)))
-		defer func() { require.NoError(b, os.RemoveAll(to)) }()
+		p, to := w.chain(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
 		return timed(func(b testing.TB) { w.uwf(b, p.home, "push", p.thread, to) })(b)
 	}
 }
 
-// gitPush pushes a repository to another one that is empty. It has the nodes of the same
-// thread as its files, and a commit for each step.
-func (w *world) gitPush(steps int) side {
+// pull brings a thread into a home in which nothing is.
+func (w *world) pull(steps int) side {
 	return func(b testing.TB) float64 {
-		from := fixture(w, fmt.Sprint("a repository of nodes ", steps), func() string {
-			dir := w.path(fmt.Sprint("nodes-", steps))
-			w.git(b, w.dir, "init", "-q", "-b", "main", dir)
-			s, head := open(b, w.chain(b, steps))
-			var script bytes.Buffer
-			var names []string
-			mark := 0
-			err := cas.BottomUp(b.Context(), s, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
-				file := cas.MarshalFile(v.Node)
-				mark++
-				fmt.Fprintf(&script, "blob\nmark :%d\ndata %d\n%s\n", mark, len(file), file)
-				names = append(names, fmt.Sprintf("M 100644 :%d %s/%s.bin\n", mark, v.Node.Hash[:2], v.Node.Hash))
-				kind, _, err := s.Kinds().Of(b.Context(), s, v.Node.Type)
-				if kind != protocol.KindStep || err != nil {
-					return err
-				}
-				fmt.Fprintf(&script, "commit refs/heads/main\ncommitter u <u> 1780000000 +0000\ndata 4\nstep\n")
-				for _, name := range names {
-					script.WriteString(name)
-				}
-				names = nil
-				return nil
-			})
-			require.NoError(b, err)
-			cmd := exec.CommandContext(b.Context(), "git", "fast-import", "--quiet")
-			cmd.Dir, cmd.Stdin = dir, &script
-			run(b, cmd)
+		p := w.chain(b, steps)
+		from := fixture(w, fmt.Sprint("a remote of steps ", steps), func() string {
+			dir := w.path(fmt.Sprint("remote-", steps))
+			w.uwf(b, p.home, "push", p.thread, dir)
 			return dir
 		})
-		to := w.path(fmt.Sprint("pushed-", w.fresh(1)))
-		defer func() { require.NoError(b, os.RemoveAll(to)) }()
+		home := w.path(fmt.Sprint("pulled-", w.fresh(1)))
+		return timed(func(b testing.TB) { w.uwf(b, home, "pull", p.thread, from) })(b)
+	}
+}
+
+// gitPush pushes a repository to another one that is empty.
+func (w *world) gitPush(steps int) side {
+	return func(b testing.TB) float64 {
+		from, to := w.gitOf(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
 		w.git(b, w.dir, "init", "-q", "--bare", to)
 		return timed(func(b testing.TB) { w.git(b, from, "push", "-q", to, "main") })(b)
 	}
+}
+
+// gitClone clones it, over the protocol that git has for other machines.
+func (w *world) gitClone(steps int) side {
+	return func(b testing.TB) float64 {
+		from, to := w.gitOf(b, steps), w.path(fmt.Sprint("cloned-", w.fresh(1)))
+		return timed(func(b testing.TB) { w.git(b, w.dir, "clone", "-q", "--bare", "--no-local", from, to) })(b)
+	}
+}
+
+// gitOf is a repository with the nodes of a thread as its files, and a commit for each step.
+func (w *world) gitOf(b testing.TB, steps int) string {
+	return fixture(w, fmt.Sprint("a repository of nodes ", steps), func() string {
+		dir := w.path(fmt.Sprint("nodes-", steps))
+		w.git(b, w.dir, "init", "-q", "-b", "main", dir)
+		s, head := open(b, w.chain(b, steps))
+		var script bytes.Buffer
+		var names []string
+		mark := 0
+		err := cas.BottomUp(b.Context(), s, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
+			file := cas.MarshalFile(v.Node)
+			mark++
+			fmt.Fprintf(&script, "blob\nmark :%d\ndata %d\n%s\n", mark, len(file), file)
+			names = append(names, fmt.Sprintf("M 100644 :%d %s/%s.bin\n", mark, v.Node.Hash[:2], v.Node.Hash))
+			kind, _, err := s.Kinds().Of(b.Context(), s, v.Node.Type)
+			if kind != protocol.KindStep || err != nil {
+				return err
+			}
+			fmt.Fprintf(&script, "commit refs/heads/main\ncommitter u <u> 1780000000 +0000\ndata 4\nstep\n")
+			for _, name := range names {
+				script.WriteString(name)
+			}
+			names = nil
+			return nil
+		})
+		require.NoError(b, err)
+		cmd := exec.CommandContext(b.Context(), "git", "fast-import", "--quiet")
+		cmd.Dir, cmd.Stdin = dir, &script
+		run(b, cmd)
+		return dir
+	})
 }

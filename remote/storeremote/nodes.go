@@ -18,11 +18,11 @@ func (r *Remote) Missing(ctx context.Context, hashes []cas.Hash) ([]cas.Hash, er
 	}
 	var missing []cas.Hash
 	for _, h := range hashes {
-		there, err := r.store.Has(ctx, h)
-		if err != nil {
+		there, err := r.find(ctx, h)
+		if err != nil && there != damaged {
 			return nil, err
 		}
-		if !there {
+		if there == nothing || there == damaged {
 			missing = append(missing, h)
 		}
 	}
@@ -77,11 +77,19 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 		return nil, err
 	}
 	// A tombstone that comes from elsewhere gives way to a put of the content. Whoever
-	// puts some is alone, so that nobody finds nothing here and writes over one later.
-	lock := durable.LockShared
-	if len(batch.tombstones) > 0 {
-		lock = durable.LockAlone
+	// puts some is alone, so that nobody finds nothing here and writes over one later. So
+	// is whoever mends a node, lest another one take away what was put.
+	if len(batch.tombstones) == 0 {
+		different, err = r.putUnder(ctx, durable.LockShared, r.store.Commit, batch)
 	}
+	if damage := (*cas.CorruptError)(nil); len(batch.tombstones) > 0 || errors.As(err, &damage) {
+		return r.putUnder(ctx, durable.LockAlone, r.store.Mend, batch)
+	}
+	return different, err
+}
+
+// putUnder puts a batch under a lock.
+func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context.Context, ...cas.Node) error, b batch) (different []cas.Hash, err error) {
 	held, err := r.lock(ctx, "remote-put", lock)
 	if err != nil {
 		return nil, err
@@ -92,7 +100,7 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return r.put(ctx, batch)
+	return r.put(ctx, commit, b)
 }
 
 // batch is what was sent.
@@ -147,11 +155,11 @@ func (w with) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.Reader.Get(ctx, h)
 }
 
-func (r *Remote) put(ctx context.Context, b batch) (different []cas.Hash, err error) {
-	whole := b.nodes[:0]
+func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.Node) error, b batch) (different []cas.Hash, err error) {
+	whole := make([]cas.Node, 0, len(b.nodes))
 	for _, n := range b.nodes {
-		_, there, err := r.find(ctx, n.Hash)
-		if err != nil {
+		there, err := r.find(ctx, n.Hash)
+		if err != nil && there != damaged {
 			return nil, err
 		}
 		if there == redacted {
@@ -160,13 +168,13 @@ func (r *Remote) put(ctx context.Context, b batch) (different []cas.Hash, err er
 		}
 		whole = append(whole, n)
 	}
-	if err := r.store.Commit(ctx, whole...); err != nil {
+	if err := commit(ctx, whole...); err != nil {
 		return nil, err
 	}
 	r.recent.remember(whole)
 	missing := b.tombstones[:0]
 	for _, t := range b.tombstones {
-		_, there, err := r.find(ctx, t.Hash)
+		there, err := r.find(ctx, t.Hash)
 		if err != nil {
 			return nil, err
 		}
@@ -188,22 +196,21 @@ const (
 	nothing found = iota
 	present
 	redacted
+	damaged // with the error
 )
 
-func (r *Remote) find(ctx context.Context, h cas.Hash) (cas.Node, found, error) {
-	there, err := r.store.Has(ctx, h)
-	if err != nil || !there {
-		return cas.Node{}, nothing, err
-	}
-	n, err := r.store.Get(ctx, h)
-	var damaged *cas.CorruptError
+func (r *Remote) find(ctx context.Context, h cas.Hash) (found, error) {
+	_, err := r.store.Get(ctx, h)
+	var corrupt *cas.CorruptError
 	switch _, gone := cas.AsRedacted(err); {
 	case gone:
-		return n, redacted, nil
+		return redacted, nil
 	case errors.Is(err, cas.ErrNotFound):
-		return n, nothing, nil
-	case errors.As(err, &damaged) && damaged.Cut:
-		return n, nothing, nil // a put rewrites it
+		return nothing, nil
+	case errors.As(err, &corrupt) && corrupt.Cut:
+		return nothing, nil // a put rewrites it
+	case errors.As(err, &corrupt):
+		return damaged, err
 	}
-	return n, present, err
+	return present, err
 }

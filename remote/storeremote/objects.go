@@ -113,7 +113,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		if err = cmp.Or(err, z.Close()); err != nil {
 			return err
 		}
-		_, err = os.Lstat(r.object(o.ID))
+		_, err = r.readObject(o.ID) // one that is damaged is written anew
 		for len(levels) <= depth[o.ID] {
 			levels = append(levels, nil)
 		}

@@ -286,7 +286,10 @@ func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
 // longestWait bounds how long a lock is waited for.
 const longestWait = 2 * time.Minute
 
-func (r *Remote) lock(ctx context.Context, name string, lock func(ctx context.Context, path string) (*durable.Held, error)) (*durable.Held, error) {
+// locking is how a lock is taken.
+type locking func(ctx context.Context, path string) (*durable.Held, error)
+
+func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.Held, error) {
 	if err := durable.MkdirAll(durable.OS(), r.dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,8 @@ func failureOf(err error) *failure {
 		f.Code = locked
 	case errors.As(err, &coded) && coded.Code == protocol.CodeNewer:
 		f.Code = newer
+	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // of an object
+		f.Code = corrupt
 	}
 	const longest = 4 << 10
 	if len(f.Message) > longest {
@@ -122,7 +124,10 @@ func (f *failure) err() error {
 	case collision:
 		return &cas.CollisionError{Hash: clean(cas.Hash(f.Hash))}
 	case corrupt:
-		return &cas.CorruptError{Hash: clean(cas.Hash(f.Hash)), Reason: said}
+		if !cas.Hash(f.Hash).Valid() {
+			return &protocol.Error{Code: protocol.CodeCorrupt, Message: said}
+		}
+		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: said}
 	case newer:
 		return &protocol.Error{Code: protocol.CodeNewer, Message: said}
 	case fault:

@@ -67,6 +67,43 @@ func TestWriteMany(t *testing.T) {
 	}
 }
 
+// Many files that are checked cost one flush. Wherever the power goes, a file is whole, or
+// torn, and when WriteChecked has returned, everything is there.
+func TestWriteChecked(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	rec := durabletest.NewRecorder(bulk{FS: durable.OS()}, root)
+	early := some(root)[0]
+	require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None)) // by another, without a flush
+	files := append([]durable.File{{Path: early.Path, Present: true}}, some(root)[1:]...)
+	done, err := durable.WriteCheckedMany(rec, files)
+	require.NoError(t, err)
+	require.True(t, done)
+	ops := rec.Ops()
+	require.Equal(t, durabletest.OpSyncAll, ops[len(ops)-1].Kind)
+	for _, model := range []durabletest.Model{durabletest.Posix, durabletest.Ordered} {
+		for outcome := range durabletest.Replay(ops, len(ops), model) {
+			dir := t.TempDir()
+			require.NoError(t, outcome.Write(dir))
+			for _, f := range some(dir) {
+				require.Equal(t, string(f.Data), read(t, f.Path), outcome.Name)
+			}
+		}
+	}
+
+	done, err = durable.WriteChecked(rec, files)
+	require.NoError(t, err)
+	require.False(t, done, "these are few")
+	done, err = durable.WriteCheckedMany(durabletest.NewRecorder(plain{durable.OS()}, root), files)
+	require.NoError(t, err)
+	require.False(t, done, "a disk that cannot")
+	_, err = durable.WriteCheckedMany(bulk{FS: durable.OS(), fails: errors.New("the disk is broken")}, files)
+	require.ErrorContains(t, err, "broken")
+}
+
+// plain is a disk that cannot flush everything at once.
+type plain struct{ durable.FS }
+
 // A flush that fails is told, and no temporary file stays.
 func TestWriteManyFails(t *testing.T) {
 	t.Parallel()

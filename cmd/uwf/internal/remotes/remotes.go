@@ -174,7 +174,10 @@ func (a Commands) Push() *ucli.Command {
 			"on at both sides is named with both heads, and stays as it is at both.\n\n" +
 			"   uwf push @ team\n" +
 			"   uwf push --all team",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"}},
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
+			&ucli.BoolFlag{Name: "check", Usage: "have the remote send back all that it has of them, and send again what is damaged there"},
+		},
 	}, a.push)
 }
 
@@ -204,7 +207,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	defer done()
-	pushed, failed := link.Push(ctx, ids)
+	pushed, failed := link.Push(ctx, ids, remotes.PushOptions{Check: c.Bool("check")})
 	a.sayPushed(link, pushed)
 	if len(pushed) == 0 && failed != nil {
 		return failed

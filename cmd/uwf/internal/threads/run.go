@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -82,7 +83,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	}
 	if at.link != nil {
 		if at.id = started.Thread; err == nil {
-			_, err = at.link.Push(ctx, []string{at.id})
+			_, err = at.link.Push(ctx, []string{at.id}, remotes.PushOptions{})
 		}
 		if err != nil {
 			return withNext(err, started.Thread)

@@ -62,25 +62,29 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 	})
 }
 
-// Trusting does something, and once more if what stops it is a workflow that the person
-// at the terminal then confirms.
+// Trusting does something, and again if what stops it is a workflow, or the words of a
+// thread, that the person at the terminal then confirms.
 func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() error) error {
-	err := do()
-	var untrusted *engine.UntrustedError
-	if !errors.As(err, &untrusted) || !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) {
-		return err
+	confirmed := ""
+	for {
+		err := do()
+		var untrusted *engine.UntrustedError
+		if !errors.As(err, &untrusted) || !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) || untrusted.Error() == confirmed {
+			return err
+		}
+		confirmed = untrusted.Error()
+		a.Say("%s", plaintext.Indent(confirmed))
+		answer, asked := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "may they run, now and later? [y/N] ")
+		if asked != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+			return err
+		}
+		if untrusted.Thread != "" {
+			_, err = e.TrustThread(ctx, untrusted.Thread)
+		} else {
+			err = e.Trust(ctx, untrusted.Workflow)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	a.Say("%s", plaintext.Indent(untrusted.Error()))
-	confirm := func() error { return e.Trust(ctx, untrusted.Workflow) }
-	if untrusted.Thread != "" {
-		confirm = func() error { return e.TrustThread(ctx, untrusted.Thread) }
-	}
-	answer, asked := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "may they run, now and later? [y/N] ")
-	if asked != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
-		return err
-	}
-	if err := confirm(); err != nil {
-		return err
-	}
-	return do()
 }

@@ -1,0 +1,73 @@
+package storeremote_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/remote/storeremote"
+)
+
+// A node that is damaged counts as missing, and whoever has it puts it again: also when
+// many do so at once. So it is with objects, but that their damage is found on reading.
+func TestMended(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "team")
+	open := func() *storeremote.Remote {
+		r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Flush: "none", Now: time.Now})
+		require.NoError(t, err)
+		return r
+	}
+	c := remotetest.NewChain(t, cas.XXH3, "p", 2)
+	c.Push(open(), c.Head())
+	damage := func(path, content string) {
+		require.NoError(t, os.Chmod(path, 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	bad := c.Heads[1]
+	damage(filepath.Join(dir, "cas", "nodes", string(bad[:2]), string(bad)+".bin"), "damaged")
+	missing, err := open().Missing(ctx, c.All(c.Head()))
+	require.NoError(t, err)
+	require.Equal(t, []cas.Hash{bad}, missing)
+	errs := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := open().Put(ctx, []remote.Record{c.Record(bad)})
+			errs <- err
+		}()
+	}
+	for range 4 {
+		require.NoError(t, <-errs)
+	}
+	missing, err = open().Missing(ctx, c.All(c.Head()))
+	require.NoError(t, err)
+	require.Empty(t, missing)
+	kept, err := os.ReadFile(filepath.Join(dir, "cas", "quarantine", string(bad)+".bin"))
+	require.NoError(t, err)
+	require.Equal(t, "damaged", string(kept))
+
+	o := remote.Object{ID: remote.ObjectID(remote.File, []byte("x"), "sha1"), Kind: remote.File, Content: []byte("x")}
+	require.NoError(t, open().PutObjects(ctx, []remote.Object{o}))
+	require.NoError(t, filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			damage(path, "damaged")
+		}
+		return err
+	}))
+	for _, err := range open().GetObjects(ctx, []protocol.Tree{o.ID}) {
+		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
+	}
+	require.NoError(t, open().PutObjects(ctx, []remote.Object{o}))
+	for got, err := range open().GetObjects(ctx, []protocol.Tree{o.ID}) {
+		require.NoError(t, err)
+		require.Equal(t, o, got)
+	}
+}
