@@ -49,13 +49,14 @@ bob() { (cd $DIR/clone; UWF_HOME=$DIR/bob uwf "$@"); }
 mkdir app clone
 for who in ann bob; do
 	$who config set commands.confine off
-	$who remote add --trust team far:$DIR/threads
+	$who remote add team far:$DIR/threads
 done
 rmdir clone
 git -C app init -q
 echo hello >app/a
 git -C app add .
 git -C app commit -q -m first
+BEGUN=$(date +%s)
 T=$(ann thread start ../edit.yaml -p x --format json | sed 's/.*"thread":"\([^"]*\)".*/\1/')
 
 # Ann: two steps, and a push. Bob: a clone, a pull, a step, and a push.
@@ -65,6 +66,8 @@ git clone -q app clone
 bob remote list team
 bob pull $T team
 bob thread read $T >/dev/null
+if bob thread step $T --cwd .; then exit 1; fi # nobody has said that its commands may run as Bob
+bob thread trust $T
 bob thread step $T --cwd .
 test ! -e clone/log
 bob push $T team
@@ -74,12 +77,18 @@ test $(wc -l <app/log) = 2
 ann pull @ team
 ann thread apply @
 test $(wc -l <app/log) = 3
+ann thread trust @
 ann thread step @ --remote team --cwd .
 bob pull $T team
 bob thread apply $T
 test $(wc -l <clone/log) = 4
+echo handed over and back in $(($(date +%s) - BEGUN)) s
 
-# Both go on at once: each time at least one of them gets there, and there is one chain.
+# They trust each other's commands from now on. Both go on at once: each time at least one of them gets there, and there is one chain.
+for who in ann bob; do
+	$who remote remove team
+	$who remote add --trust team far:$DIR/threads
+done
 for round in 1 2 3 4 5 6; do
 	ann thread step @ --remote team --cwd . >/dev/null 2>>ann.log & a=$!
 	bob thread step $T --remote team --cwd . >/dev/null 2>>bob.log & b=$!

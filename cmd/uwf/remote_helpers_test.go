@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"iter"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/helper"
 	"github.com/united-workforce/uwf/remote/storeremote"
@@ -22,10 +25,13 @@ func remoteFile() {
 }
 
 // remoteKill is the same for addresses kill:///path. With KILL_AT it kills the uwf that has
-// started it: before or after the nodes are put, or the head is swapped.
+// started it: before or after nodes or objects are put, or the head is swapped. With
+// CLOCK_AHEAD its clock is ahead.
 func remoteKill() {
 	helper.Main("uwf-remote-kill", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
-		r, err := storeremote.Open(ctx, strings.TrimPrefix(a.Text, "kill://"), storeremote.Options{Hash: h.Hash, Program: "uwf-remote-kill", Now: e.Now})
+		ahead, _ := time.ParseDuration(e.Get("CLOCK_AHEAD"))
+		now := func() time.Time { return e.Now().Add(ahead) }
+		r, err := storeremote.Open(ctx, strings.TrimPrefix(a.Text, "kill://"), storeremote.Options{Hash: h.Hash, Program: "uwf-remote-kill", Now: now})
 		return &killing{Remote: r, at: e.Get("KILL_AT")}, err
 	})
 }
@@ -57,4 +63,16 @@ func (k *killing) Swap(ctx context.Context, s remote.Swap) error {
 	err := k.Remote.Swap(ctx, s)
 	k.kill("after swap")
 	return err
+}
+
+func (k *killing) PutObjects(ctx context.Context, objects []remote.Object) error {
+	k.kill("put-objects")
+	err := k.Remote.PutObjects(ctx, objects)
+	k.kill("after put-objects")
+	return err
+}
+
+func (k *killing) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
+	k.kill("get-objects")
+	return k.Remote.GetObjects(ctx, ids)
 }
