@@ -187,6 +187,9 @@ func (w *racing) check() {
 	require.NoError(w.t, err)
 	runs, steps, made, failed := strings.Count(string(seen), "\n"), 0, 0, 0
 	for _, thread := range w.threads {
+		for home := range w.homes { // who was killed with a step that nobody else has is ahead
+			_ = w.command(home, nil, "uwf", "push", thread, "team").Run()
+		}
 		first := ""
 		for home := range w.homes {
 			w.must(home, "uwf", "pull", thread, "team", "--discard")
