@@ -15,11 +15,11 @@ import (
 // sampleStep is a step as a real run makes it, about 700 bytes of JSON.
 func sampleStep() protocol.Step {
 	return protocol.Step{
-		Start: someHash, Prev: ptr(someHash), Index: 4711, Visits: map[string]int{"planner": 1, "developer": 2355, "reviewer": 2355},
+		Start: someHash, Prev: new(someHash), Index: 4711, Visits: map[string]int{"planner": 1, "developer": 2355, "reviewer": 2355},
 		Role: "developer", Output: someHash, Detail: someHash, Agent: "uwf-builtin",
 		EdgePrompt: "The reviewer has rejected the change: the test of the empty input is missing. Add it, then run all tests.",
 		Cwd:        "/home/someone/projects/demo", StartedAtMs: 1780000000000, CompletedAtMs: 1780000060000,
-		SessionID: "01K0000000000000000000000", Prompt: ptr(someHash), ExtractedBy: protocol.ByFrontmatter,
+		SessionID: "01K0000000000000000000000", Prompt: new(someHash), ExtractedBy: protocol.ByFrontmatter,
 		Usage: &protocol.Usage{Turns: 12, InputTokens: 40000, OutputTokens: 2000, CacheReadTokens: 90000, DurationMs: 60000},
 	}
 }
@@ -99,7 +99,7 @@ func BenchmarkWalk(b *testing.B) {
 		step := sampleStep()
 		step.Index, step.Start, step.Output, step.Detail, step.Prompt, step.Prev = i, detail, detail, detail, nil, nil
 		if i > 0 {
-			step.Prev = ptr(head)
+			step.Prev = new(head)
 		}
 		head, err = batch.Add(b.Context(), step)
 		require.NoError(b, err)

@@ -15,11 +15,9 @@ const (
 	someTree = protocol.Tree("sha1:0123456789abcdef0123456789abcdef01234567")
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // samples has one full payload of each kind.
 func samples() []protocol.Payload {
-	usage := &protocol.Usage{Turns: 3, InputTokens: 1 << 40, OutputTokens: 7, CostUSD: ptr(0.25), DurationMs: 9}
+	usage := &protocol.Usage{Turns: 3, InputTokens: 1 << 40, OutputTokens: 7, CostUSD: new(0.25), DurationMs: 9}
 	return []protocol.Payload{
 		protocol.Text("text\n"),
 		protocol.NewSuspend("which one?"),
@@ -45,9 +43,9 @@ func samples() []protocol.Payload {
 		},
 		protocol.Start{Workflow: someHash, Prompt: "do", Cwd: "/w"},
 		protocol.Step{
-			Start: someHash, Prev: ptr(someHash), Index: 2, Visits: map[string]int{"planner": 1}, LimitBase: 1, Role: "planner",
+			Start: someHash, Prev: new(someHash), Index: 2, Visits: map[string]int{"planner": 1}, LimitBase: 1, Role: "planner",
 			Output: someHash, Detail: someHash, Agent: "uwf-mock", EdgePrompt: "e", Cwd: "/w", StartedAtMs: 1, CompletedAtMs: 2,
-			SessionID: "s", Prompt: ptr(someHash), ExtractedBy: protocol.ByFrontmatter, Usage: usage,
+			SessionID: "s", Prompt: new(someHash), ExtractedBy: protocol.ByFrontmatter, Usage: usage,
 		},
 		protocol.Step{Start: someHash, Output: someHash, Detail: someHash, Visits: map[string]int{}, ExtractedBy: protocol.ByValue},
 		protocol.Start{
@@ -58,8 +56,8 @@ func samples() []protocol.Payload {
 			Start: someHash, Output: someHash, Detail: someHash, Visits: map[string]int{}, ExtractedBy: protocol.ByValue, Root: "/w",
 			Files:    &protocol.Files{Tree: someTree, Before: someTree, Left: []string{"big"}, Note: "n"},
 			Children: []protocol.ChildEnded{{Key: "docs", Head: someHash, Status: protocol.StatusCompleted, Usage: usage}},
-			Tries:    []protocol.Try{{Agent: "uwf-mock", Error: "e", Detail: ptr(someHash), Usage: usage, AtMs: 1}},
-			Memo:     &protocol.Memo{Key: "k", Of: ptr(someHash)},
+			Tries:    []protocol.Try{{Agent: "uwf-mock", Error: "e", Detail: new(someHash), Usage: usage, AtMs: 1}},
+			Memo:     &protocol.Memo{Key: "k", Of: new(someHash)},
 		},
 		protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}, By: "Ada"},
 		protocol.Workflow{

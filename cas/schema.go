@@ -38,8 +38,7 @@ func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	compiled, err := jsonschema.Compile(schema)
-	var invalid *jsonschema.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*jsonschema.InvalidError](err); ok {
 		return nil, &SchemaError{Type: meta, Problems: invalid.Problems}
 	}
 	if err != nil {

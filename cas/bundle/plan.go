@@ -101,13 +101,11 @@ func (i *importing) planThreads(ctx context.Context) error {
 	parents, renamed := i.file.Parents(ctx), map[string]string{}
 	for _, t := range parentsFirst(i.file.Manifest.Threads, parents) {
 		result, err := i.planOne(ctx, t, parents[t.Thread], renamed, here)
-		var conflict *ConflictError
-		if errors.As(err, &conflict) {
+		if _, ok := errors.AsType[*ConflictError](err); ok {
 			conflicts = append(conflicts, err)
 			continue
 		}
-		var future *FutureError
-		if errors.As(err, &future) {
+		if _, ok := errors.AsType[*FutureError](err); ok {
 			return err
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -196,10 +197,8 @@ func TestRandomFaults(t *testing.T) {
 func requireFound(t *testing.T, w *world, report fsck.Report, named []string, format string, args ...any) {
 	t.Helper()
 	for _, f := range report.Faults {
-		for _, path := range named {
-			if f.Path == path {
-				return
-			}
+		if slices.Contains(named, f.Path) {
+			return
 		}
 	}
 	t.Fatalf("%s: not found; the report: %+v", fmt.Sprintf(format, args...), report.Faults)

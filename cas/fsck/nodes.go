@@ -101,8 +101,7 @@ func kindOf(err error) Kind {
 
 // reason is an error without what the fault says already.
 func reason(err error) string {
-	var corrupt *cas.CorruptError
-	if errors.As(err, &corrupt) {
+	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
 		return corrupt.Reason
 	}
 	return err.Error()

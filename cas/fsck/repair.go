@@ -59,8 +59,7 @@ func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err err
 // setAside moves a damaged file away, so that the node can be put again.
 func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.Get(ctx, f.Hash)
-	var corrupt *cas.CorruptError
-	if !errors.As(err, &corrupt) {
+	if _, ok := errors.AsType[*cas.CorruptError](err); !ok {
 		return nil // somebody has put it again
 	}
 	to, err := sole.Quarantine(f.Path)
@@ -76,8 +75,7 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 // node that is wrong, and only a person can tell.
 func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.Seal(f.Hash)
-	var damaged *cas.SealError
-	if !errors.As(err, &damaged) {
+	if _, ok := errors.AsType[*cas.SealError](err); !ok {
 		return nil
 	}
 	to, err := sole.Quarantine(s.SealPath(f.Hash))

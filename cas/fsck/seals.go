@@ -62,8 +62,7 @@ func (c *check) seals(ctx context.Context) error {
 
 func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	kept, err := c.store.Seal(h)
-	var damaged *cas.SealError
-	if errors.As(err, &damaged) {
+	if _, ok := errors.AsType[*cas.SealError](err); ok {
 		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
 		return
 	}

@@ -162,8 +162,7 @@ func Readable(dir string) error {
 
 // atStore says which store an error is about, and keeps its code.
 func atStore(dir string, err error) error {
-	var coded *protocol.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*protocol.Error](err); ok {
 		return &protocol.Error{Code: coded.Code, Message: fmt.Sprintf("store %s: %s", dir, coded.Message), Err: err}
 	}
 	if err != nil {

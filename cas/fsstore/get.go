@@ -81,8 +81,7 @@ func (e *tooBigError) Error() string { return "is too big" }
 
 func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
 	n, err := s.format.Hash.UnmarshalFile(h, data)
-	var corrupt *cas.CorruptError
-	if errors.As(err, &corrupt) {
+	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
 		corrupt.Path = s.Path(h)
 	}
 	return n, err

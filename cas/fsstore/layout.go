@@ -96,10 +96,8 @@ func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
 	defer func() { _ = f.Close() }() // nothing was written
 	for {
 		entries, err := f.ReadDir(64)
-		for _, e := range entries {
-			if match(e) {
-				return true, nil
-			}
+		if slices.ContainsFunc(entries, match) {
+			return true, nil
 		}
 		if errors.Is(err, io.EOF) {
 			return false, nil

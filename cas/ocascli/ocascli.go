@@ -142,8 +142,7 @@ func StoreError(err error, program string) error {
 // Classify gives every error of the store a code; program is how hints name the
 // commands.
 func Classify(err error, program string) *protocol.Error {
-	var coded *protocol.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*protocol.Error](err); ok {
 		return coded
 	}
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}

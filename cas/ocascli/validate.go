@@ -40,8 +40,7 @@ func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
 		check = c.fitsSchema
 	}
 	hash, err := check(ctx, typ, value)
-	var wrong *cas.SchemaError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*cas.SchemaError](err); ok {
 		none := func(io.Writer) error { return nil } // a person reads the error
 		return errors.Join(c.print(verdict{Problems: wrong.Problems}, none), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -219,8 +220,8 @@ func (p *pruner) removeRun(thread string) error {
 	if err != nil {
 		return err
 	}
-	for i := len(paths) - 1; i >= 0; i-- { // what is in a directory comes after it
-		if err := p.disk.Remove(paths[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range slices.Backward(paths) { // what is in a directory comes after it
+		if err := p.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

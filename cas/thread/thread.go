@@ -47,8 +47,7 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 	}
 	t := &Thread{Head: head, StartHash: head, reader: r}
 	t.Start, err = cas.As[protocol.Start](ctx, r, n)
-	var other *cas.TypeError
-	if !errors.As(err, &other) {
+	if _, ok := errors.AsType[*cas.TypeError](err); !ok {
 		return t, err
 	}
 	last, err := t.stepOf(ctx, n)
@@ -117,8 +116,7 @@ func (t *Thread) link(ctx context.Context, s Step) (Step, error) {
 		return Step{}, fmt.Errorf("step before %s: %w", s.Hash, err)
 	}
 	prev, err := t.stepOf(ctx, n)
-	var other *cas.TypeError
-	if errors.As(err, &other) {
+	if _, ok := errors.AsType[*cas.TypeError](err); ok {
 		return Step{}, badLink(s, "is not a step")
 	}
 	if err == nil && prev.Start != s.Start {
@@ -136,8 +134,7 @@ func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 	out := Step{Hash: n.Hash, Timestamp: n.Timestamp}
 	var err error
 	out.Step, err = cas.As[protocol.Step](ctx, t.reader, n)
-	var other *cas.TypeError
-	if errors.As(err, &other) {
+	if _, ok := errors.AsType[*cas.TypeError](err); ok {
 		original, ok, failed := cas.OriginalStep(ctx, t.reader, n)
 		if failed != nil {
 			return Step{}, failed

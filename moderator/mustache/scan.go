@@ -2,6 +2,7 @@ package mustache
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -119,10 +120,8 @@ func (s *scanner) checkName(t token) error {
 	case t.text == ".":
 		return nil
 	}
-	for _, part := range strings.Split(t.text, ".") {
-		if part == "" {
-			return s.fail(t, "name "+quoteStart(t.text)+" has an empty part")
-		}
+	if slices.Contains(strings.Split(t.text, "."), "") {
+		return s.fail(t, "name "+quoteStart(t.text)+" has an empty part")
 	}
 	return nil
 }

@@ -98,8 +98,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 		return
 	}
 	expr, err := jsonata.Parse(text)
-	var syntax *jsonata.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsonata.Error](err); ok {
 		d.add(d.inExpression(n, text, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
 		return
 	}

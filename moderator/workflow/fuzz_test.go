@@ -36,8 +36,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		_, err = moderator.Next(t.Context(), moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: "p"}})
-		var route *moderator.RouteError
-		if errors.As(err, &route) {
+		if _, ok := errors.AsType[*moderator.RouteError](err); ok {
 			t.Fatalf("a valid workflow cannot begin: %v", err)
 		}
 	})

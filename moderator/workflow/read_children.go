@@ -318,8 +318,7 @@ func resultFields() []string { return []string{"key", "item", "status", "output"
 func (d *draft) checkJoin(r *roleDraft) {
 	what := "join of role " + quote(r.name)
 	expr, err := jsonata.Parse(r.role.Join)
-	var syntax *jsonata.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsonata.Error](err); ok {
 		d.add(d.inExpression(r.join, r.role.Join, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
 		return
 	}

@@ -81,8 +81,7 @@ func (r *report) add(at yamldoc.Pos, remedy, format string, args ...any) {
 // addYAML reports that the text of a file is no YAML. Its lines are shifted.
 func (r *report) addYAML(err error, shift int) {
 	at, message := yamldoc.Pos{Line: 1, Column: 1}, err.Error()
-	var e *yamldoc.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*yamldoc.Error](err); ok {
 		at, message = e.Pos, e.Message
 		if e.Quote != "" {
 			message += ": " + e.Quote

@@ -62,8 +62,7 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		return
 	}
 	t, err := mustache.Parse(template)
-	var syntax *mustache.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*mustache.SyntaxError](err); ok {
 		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), "", "%s: %s", what, syntax.Message)
 		return
 	}

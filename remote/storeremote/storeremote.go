@@ -241,8 +241,7 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status, CompletedAt: s.Ended.CompletedAt}
 	}
 	err = r.index.Adopt(ctx, []fileheads.Adoption{a}, r.nowMs())
-	var moved *heads.ConflictError
-	if errors.As(err, &moved) { // by whoever works in this home
+	if moved, ok := errors.AsType[*heads.ConflictError](err); ok { // by whoever works in this home
 		return &remote.ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: moved.Got}
 	}
 	return err

@@ -174,8 +174,7 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 	defer c.working.Stop()
 	defer c.watch.Stop()
 	if err := c.ask(a, send); err != nil {
-		var wrong *remote.FaultError
-		if errors.As(err, &wrong) {
+		if _, ok := errors.AsType[*remote.FaultError](err); ok {
 			return answer{}, c.broken(err)
 		}
 		return c.listen(a.Verb, kinds, each) // it may have hung up after a last word

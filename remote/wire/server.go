@@ -109,8 +109,7 @@ func (s *server) handle(ctx context.Context, message []byte) error {
 	stop := s.beat()
 	reply, err := s.answer(ctx, a, rest)
 	stop()
-	var gone *goneError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*goneError](err); ok {
 		return gone.err
 	}
 	if err != nil {

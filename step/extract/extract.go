@@ -109,8 +109,7 @@ func (r Role) behindPreamble(ctx context.Context, text string) (Output, error) {
 		return Output{}, none
 	}
 	out, err := r.accept(ctx, answer.Fields)
-	var invalid *InvalidError
-	if errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*InvalidError](err); ok {
 		return Output{}, none
 	}
 	out.Body = answer.Body

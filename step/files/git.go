@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func (g git) with(more [][2]string) git {
 
 // in works with a git directory of ours on a work tree. "": the command needs none.
 func (g git) in(store, root, index string) git {
-	g.env = append(g.env[:len(g.env):len(g.env)], "GIT_DIR="+store)
+	g.env = append(slices.Clip(g.env), "GIT_DIR="+store)
 	if root != "" {
 		g.dir = root
 		g.env = append(g.env, "GIT_WORK_TREE="+root)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,7 +95,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 	config, err := os.ReadFile(filepath.Join(w.root, ".git/config"))
 	require.NoError(t, err)
 	run := filepath.Join(w.dir, "run")
-	evil := fmt.Appendf(config[:len(config):len(config)], "[filter \"x\"]\n clean = %s\n smudge = %s\n", run, run)
+	evil := fmt.Appendf(slices.Clip(config), "[filter \"x\"]\n clean = %s\n smudge = %s\n", run, run)
 	stop := make(chan struct{})
 	var swapping sync.WaitGroup
 	swapping.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +89,7 @@ func TestSwaps(t *testing.T) {
 	run := filepath.Join(w.dir, "run")
 	config, err := os.ReadFile(filepath.Join(w.root, ".git/config"))
 	require.NoError(t, err)
-	evil := fmt.Appendf(config[:len(config):len(config)], "[filter \"x\"]\n clean = %s\n smudge = %s\n[core]\n fsmonitor = %s\n hooksPath = %s\n", run, run, run, w.dir)
+	evil := fmt.Appendf(slices.Clip(config), "[filter \"x\"]\n clean = %s\n smudge = %s\n[core]\n fsmonitor = %s\n hooksPath = %s\n", run, run, run, w.dir)
 	objects := filepath.Join(w.root, ".git/objects")
 	dirs, err := filepath.Glob(filepath.Join(objects, "??"))
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package prompt
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -155,9 +156,7 @@ func unwrap(schema any) (s map[string]any, nullable bool) {
 // with is a copy of s with one more keyword, if v is something.
 func with(s map[string]any, keyword string, v any) map[string]any {
 	out := make(map[string]any, len(s)+1)
-	for k, old := range s {
-		out[k] = old
-	}
+	maps.Copy(out, s)
 	if v != nil {
 		out[keyword] = v
 	}

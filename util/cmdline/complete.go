@@ -120,7 +120,7 @@ func (p *position) argument(values Values) []Candidate {
 		return nil
 	}
 	var out []Candidate
-	for _, name := range strings.Split(strings.Trim(word, "<>[]…"), "|") {
+	for name := range strings.SplitSeq(strings.Trim(word, "<>[]…"), "|") {
 		out = append(out, values(strings.Trim(name, "<>[]…"))...)
 	}
 	return out

@@ -47,10 +47,10 @@ func set(t *testing.T, src, key, value string) (string, []protocol.Problem, erro
 func changes(before, after string) (gone, come []string) {
 	lines := map[string]int{}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	for _, l := range strings.Split(before, "\n") {
+	for l := range strings.SplitSeq(before, "\n") {
 		lines[squeeze(l)]++
 	}
-	for _, l := range strings.Split(after, "\n") {
+	for l := range strings.SplitSeq(after, "\n") {
 		if lines[squeeze(l)] > 0 {
 			lines[squeeze(l)]--
 		} else {

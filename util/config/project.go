@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -233,9 +234,7 @@ func (p project) under(user protocol.Config) protocol.Config {
 	}
 	c.ModelOverrides = beneath(user.ModelOverrides, p.ModelOverrides)
 	c.AgentOverrides = map[string]map[string]string{}
-	for workflow, roles := range user.AgentOverrides {
-		c.AgentOverrides[workflow] = roles
-	}
+	maps.Copy(c.AgentOverrides, user.AgentOverrides)
 	for workflow, roles := range p.AgentOverrides {
 		c.AgentOverrides[workflow] = beneath(user.AgentOverrides[workflow], roles)
 	}
@@ -274,12 +273,8 @@ func (p projectAgent) under(a protocol.Agent) protocol.Agent {
 // beneath is upper with what lower has and upper has not.
 func beneath[V any](upper, lower map[string]V) map[string]V {
 	out := make(map[string]V, len(upper)+len(lower))
-	for key, value := range lower {
-		out[key] = value
-	}
-	for key, value := range upper {
-		out[key] = value
-	}
+	maps.Copy(out, lower)
+	maps.Copy(out, upper)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/util/terminal"
@@ -52,8 +53,8 @@ func OS() (Env, error) {
 // Get returns the value of an environment variable; an empty value counts as
 // unset, so both yield "". On Windows the case of key does not matter.
 func (e Env) Get(key string) string {
-	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if k, v, ok := cut(e.Environ[i]); ok && sameKey(k, key) {
+	for _, v := range slices.Backward(e.Environ) {
+		if k, v, ok := cut(v); ok && sameKey(k, key) {
 			return v
 		}
 	}
@@ -62,7 +63,7 @@ func (e Env) Get(key string) string {
 
 // With returns a copy in which key has the given value.
 func (e Env) With(key, value string) Env {
-	e.Environ = append(e.Environ[:len(e.Environ):len(e.Environ)], key+"="+value)
+	e.Environ = append(slices.Clip(e.Environ), key+"="+value)
 	return e
 }
 

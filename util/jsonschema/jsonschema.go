@@ -75,8 +75,7 @@ func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check a value against its schema: %w", err)
 	}
-	var invalid *lib.ValidationError
-	if errors.As(found, &invalid) {
+	if invalid, ok := errors.AsType[*lib.ValidationError](found); ok {
 		return few(sorted(reporter{schema: s.schema, value: value}.problems(invalid))), nil
 	}
 	if found != nil {

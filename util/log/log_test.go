@@ -24,7 +24,7 @@ func lines(t *testing.T, dir string) []map[string]any {
 	data, err := os.ReadFile(filepath.Join(dir, log.File))
 	require.NoError(t, err)
 	var all []map[string]any
-	for _, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
+	for line := range bytes.SplitSeq(bytes.TrimSpace(data), []byte("\n")) {
 		var v map[string]any
 		require.NoError(t, json.Unmarshal(line, &v), "%s", line)
 		all = append(all, v)

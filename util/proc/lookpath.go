@@ -136,8 +136,8 @@ func inside(dir, path string) bool {
 
 // lastValue is the value of a variable; the last one of a key wins.
 func lastValue(environ []string, is func(key string) bool) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(environ[i], "="); ok && is(key) {
+	for _, e := range slices.Backward(environ) {
+		if key, value, ok := strings.Cut(e, "="); ok && is(key) {
 			return value
 		}
 	}

@@ -176,8 +176,7 @@ func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool
 		return nil, 0, false, err
 	}
 	file, err := careful.OpenIn(f.Root, name)
-	var other *careful.NotFileError
-	if errors.As(err, &other) {
+	if other, ok := errors.AsType[*careful.NotFileError](err); ok {
 		f.Ignore(name, other.Reason())
 		return nil, 0, false, nil
 	}

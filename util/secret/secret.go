@@ -98,7 +98,7 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	if m := webhook.FindString(value); m != "" {
 		found = append(found, m)
 	}
-	for _, element := range strings.Split(path, "/") {
+	for element := range strings.SplitSeq(path, "/") {
 		if guarded && len(element) >= 16 && !isPlain(element) {
 			found = append(found, element)
 		}

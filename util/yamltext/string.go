@@ -113,7 +113,7 @@ func isFoldable(s string) bool {
 func folded(s string, indent int) string {
 	var lines []string
 	line, width := "", 0
-	for _, word := range strings.Split(s, " ") {
+	for word := range strings.SplitSeq(s, " ") {
 		n := utf8.RuneCountInString(word)
 		if line != "" && width+1+n > Width-indent {
 			lines = append(lines, line)

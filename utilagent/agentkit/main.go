@@ -137,12 +137,10 @@ func write(e env.Env, name, text string) int {
 
 // exitCode is the exit status for an error.
 func exitCode(ctx context.Context, err error) int {
-	var sig signalError
-	if errors.As(context.Cause(ctx), &sig) {
+	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return sig.exitCode()
 	}
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*usageError](err); ok {
 		return protocol.CodeUsage.ExitCode()
 	}
 	return protocol.CodeFailed.ExitCode()

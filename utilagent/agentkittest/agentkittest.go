@@ -8,6 +8,7 @@ package agentkittest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -79,7 +80,7 @@ func (th *Thread) Play(agent func(agentkit.Process) int) *Outcome {
 func (th *Thread) Process() agentkit.Process {
 	e := th.env
 	for _, kv := range th.scenario.Environ {
-		e.Environ = append(e.Environ[:len(e.Environ):len(e.Environ)], kv)
+		e.Environ = append(slices.Clip(e.Environ), kv)
 	}
 	e = e.With(protocol.EnvHome, th.Home).With(protocol.EnvStore, th.storeDir())
 	if !th.scenario.ByHand {

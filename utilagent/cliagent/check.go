@@ -38,13 +38,12 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 			found.Problems = append(found.Problems, protocol.AgentProblem{What: "nobody is logged in to " + a.Program, Do: a.Login})
 		}
 	}
-	var problem *Error
 	if err == nil && !a.Probe.None && !version.Known() {
 		found.Problems = append(found.Problems, protocol.AgentProblem{
 			What: p.Path + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; " + binVariable(a.Name) + " names another one",
 		})
 	}
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*Error](err); ok {
 		found.Problems = append(found.Problems, protocol.AgentProblem{What: problem.Text, Do: problem.Hint})
 	} else if err != nil {
 		found.Problems = append(found.Problems, protocol.AgentProblem{What: err.Error()})

@@ -263,7 +263,7 @@ func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
 	if c == nil {
 		return cmd, nil
 	}
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], c.env...)
+	cmd.Env = append(slices.Clip(cmd.Env), c.env...)
 	return confine.Command(c.exe, c.rules, cmd)
 }
 

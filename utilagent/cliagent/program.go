@@ -109,8 +109,7 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 // unanswered lets a program pass that does not say its version: it may be wrapped
 // in something that does not know the question.
 func (a Adapter) unanswered(err error, e env.Env) error {
-	var failed *Error
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
 	fmt.Fprintf(e.Stderr, "warning: %s does not say its version: %v\n", a.Program, err)

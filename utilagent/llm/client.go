@@ -135,8 +135,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 
 // saysNothing reports a reply that is whole but empty.
 func saysNothing(resp Response, err error) bool {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.empty
 	}
 	return err == nil && resp.Empty() && resp.Finish == FinishStop

@@ -120,9 +120,9 @@ func TestCost(t *testing.T) {
 		want  *float64
 	}{
 		"unknown":        {usage + `}`, nil, nil},
-		"by price":       {usage + `}`, price, amount(0.0021)},
-		"no cache price": {usage + `}`, dear, amount(0.003)},
-		"told":           {usage + `,"cost":0.7}`, price, amount(0.7)},
+		"by price":       {usage + `}`, price, new(0.0021)},
+		"no cache price": {usage + `}`, dear, new(0.003)},
+		"told":           {usage + `,"cost":0.7}`, price, new(0.7)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,8 +138,6 @@ func TestCost(t *testing.T) {
 		})
 	}
 }
-
-func amount(f float64) *float64 { return &f }
 
 // The proxy that answers is told from the endpoint, and its page is not shown
 // as a whole.
@@ -193,7 +191,7 @@ func TestOddReplies(t *testing.T) {
 		cost    *float64
 	}{
 		"fractions":             {`"usage":{"prompt_tokens":12.0,"completion_tokens":3.0}`, 12, 3, nil},
-		"texts":                 {`"usage":{"prompt_tokens":"12","completion_tokens":"3","cost":"0.5"}`, 12, 3, amount(0.5)},
+		"texts":                 {`"usage":{"prompt_tokens":"12","completion_tokens":"3","cost":"0.5"}`, 12, 3, new(0.5)},
 		"nothing":               {`"usage":{"prompt_tokens":null,"completion_tokens":-3,"cost":-1}`, 0, 0, nil},
 		"beyond all bounds":     {`"usage":{"prompt_tokens":1e300,"completion_tokens":9223372036854775807}`, 0, 0, nil},
 		"lists for objects":     {`"usage":{"prompt_tokens":12,"prompt_tokens_details":[],"completion_tokens":3,"completion_tokens_details":[]}`, 12, 3, nil},

@@ -60,8 +60,7 @@ func (c *Client) listError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errIdle) {
 		return cause
 	}
-	var e *Error
-	if errors.As(c.transportError(ctx, err), &e) {
+	if e, ok := errors.AsType[*Error](c.transportError(ctx, err)); ok {
 		return c.describe(e, 1)
 	}
 	return err

@@ -140,8 +140,7 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	if errors.Is(err, errRedirect) {
 		return c.describe(&Error{Kind: KindBadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its own text repeats the URL, with its query
 	}
 	var op *net.OpError

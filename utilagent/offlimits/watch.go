@@ -261,9 +261,7 @@ func (w *Watched) restore(t *tree) (_ Changes, err error) {
 		seen := w.list.look(t.dir, most, func(name string) bool {
 			return !t.seen.unseen[name] && root.Chmod(name, 0o700) == nil // so that nothing can be hidden there
 		})
-		for name, s := range seen.names {
-			k.names[name] = s
-		}
+		maps.Copy(k.names, seen.names)
 		k.sawAll = t.seen.saw
 		errs = append(errs, k.fixLinks(seen, t.seen))
 		switch {

@@ -58,8 +58,7 @@ func NewResolve(schema any) (*Resolve, error) {
 	}
 	return &Resolve{Schema: schema, Check: func(ctx context.Context, value any) (string, error) {
 		_, err := extract.Value(ctx, value, role)
-		var invalid *extract.InvalidError
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*extract.InvalidError](err); ok {
 			return invalid.Error(), nil
 		}
 		return "", err

@@ -17,10 +17,8 @@ var ErrEngine = errors.New("an agent runs no steps: the engine reads your answer
 // engine waits for the agent, so the agent must not wait for the engine. It is a
 // guard against a model's mistakes, not against its cunning.
 func RefuseEngine(commandLine string) error {
-	for _, words := range commands(commandLine) {
-		if runsStep(words) {
-			return ErrEngine
-		}
+	if slices.ContainsFunc(commands(commandLine), runsStep) {
+		return ErrEngine
 	}
 	return nil
 }

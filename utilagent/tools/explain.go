@@ -20,8 +20,7 @@ import (
 
 // explain turns an error of the file system into one that a model can act on.
 func (w *Workspace) explain(name string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err // the path of the error is not the one that the model knows
 	}
 	quoted := shown(name)

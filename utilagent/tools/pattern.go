@@ -31,8 +31,7 @@ func parsePattern(text string, fold bool) (pattern, error) {
 	}
 	p := pattern{}
 	tree, err := syntax.Parse(text, flags)
-	var bad *syntax.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*syntax.Error](err); ok {
 		if bad.Code == syntax.ErrInvalidPerlOp || bad.Code == syntax.ErrInvalidEscape || bad.Code == syntax.ErrInvalidRepeatSize || bad.Code == syntax.ErrLarge {
 			return pattern{}, fmt.Errorf("the pattern is not valid: %s: %s. The syntax is RE2: no lookaround (?=…) (?!…), no back references \\1, repeats up to 1000", bad.Code, bad.Expr)
 		}

@@ -173,7 +173,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 		timeout = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
 	}
 	mark := protocol.EnvCommand + "=" + rand.Text()
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], mark)
+	cmd.Env = append(slices.Clip(cmd.Env), mark)
 	cmd, done, err := c.Hold(w, cmd)
 	if err != nil {
 		return "", err
@@ -263,7 +263,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 	if err != nil {
 		return cmd, err
 	}
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
+	cmd.Env = append(slices.Clip(cmd.Env), "TMPDIR="+tmp, "TMP="+tmp, "TEMP="+tmp)
 	if !c.confined() {
 		return cmd, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([
 	defer cancel()
 	c := proc.Command{
 		Path: program, Args: args,
-		Env: append(s.Env[:len(s.Env):len(s.Env)], "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8"),
+		Env: append(slices.Clip(s.Env), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8"),
 	}
 	if s.Exe != "" && confine.Level() > 0 {
 		bound, err := confine.Command(s.Exe, confine.Rules{Hidden: s.Hidden, Keep: neededCapabilities(dir)}, c)

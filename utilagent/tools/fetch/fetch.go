@@ -141,15 +141,13 @@ func (f Options) agent() string {
 
 // explainFetch says what a model can do about a failed fetch.
 func explainFetch(ctx context.Context, u *url.URL, err error) error {
-	var own errPrivate
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[errPrivate](err); ok {
 		return own
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%s could not be fetched: %w. Try again later, or another URL", u.Redacted(), cause)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // it repeats the method and the URL
 	}
 	return fmt.Errorf("%s could not be fetched: %w. Check the URL, or try another one", u.Redacted(), err)

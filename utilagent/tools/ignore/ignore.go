@@ -7,6 +7,7 @@
 package ignore
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -31,7 +32,7 @@ func (l List) With(dir, text string) List {
 	if dir != "" {
 		dir += "/"
 	}
-	rules := l.rules[:len(l.rules):len(l.rules)]
+	rules := slices.Clip(l.rules)
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		if r, ok := parse(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")); ok {
 			r.base = dir
