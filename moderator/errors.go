@@ -155,7 +155,7 @@ func noEdge(node, status string, given bool, known []string) error {
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
 	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
-	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is no role", at.node, at.key, target) + alternatives("the roles are", e)
+	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is not a role", at.node, at.key, target) + alternatives("the roles are", e)
 	return e
 }
 

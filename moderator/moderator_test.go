@@ -76,7 +76,7 @@ func TestNext(t *testing.T) {
 			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "Do P for own", Location: "/d", Status: "ready"}},
 		{"a single edge _ is taken whatever the status", after("developer", obj("$status", "anything")),
 			moderator.Decision{Kind: moderator.Run, Role: "reviewer", Prompt: "Review", Status: "_"}},
-		{"an output that is no object", after("developer", "text"),
+		{"an output that is not an object", after("developer", "text"),
 			moderator.Decision{Kind: moderator.Run, Role: "reviewer", Prompt: "Review", Status: "_"}},
 		{"without a prompt the role's description serves", after("planner", obj("$status", "bare")),
 			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "Does the work", Status: "bare"}},
@@ -117,7 +117,7 @@ func TestNextWithoutAnswer(t *testing.T) {
 		{"a role that the graph forgot", after("revewer", obj()),
 			`the graph has no node for "revewer"; it has "$START", "developer", "planner", "reviewer"; did you mean "reviewer"?`},
 		{"an edge that leads nowhere", after("planner", obj("$status", "lost")),
-			`graph[planner][lost] leads to "develper", which is no role; the roles are "developer", "planner", "reviewer"; did you mean "developer"?`},
+			`graph[planner][lost] leads to "develper", which is not a role; the roles are "developer", "planner", "reviewer"; did you mean "developer"?`},
 		{"no beginning", noStart, `the graph has no node for "$START"; it has nothing`},
 		{"nobody to ask yet", suspendAtOnce, `a thread cannot start with $SUSPEND`},
 	}

@@ -119,7 +119,7 @@ func (a Address) SSH() (s SSH, err error) {
 	if rest, ok := strings.CutPrefix(a.Text, "ssh://"); ok {
 		u, err := url.Parse(a.Text)
 		if err != nil || u.RawQuery != "" || u.Fragment != "" {
-			return wrong("%q is no address of ssh: ssh://[user@]host[:port]/path", rest)
+			return wrong("%q is not an address of ssh: ssh://[user@]host[:port]/path", rest)
 		}
 		host, s.Port, s.Path = u.Hostname(), u.Port(), u.Path
 		if name := u.User.Username(); name != "" {

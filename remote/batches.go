@@ -67,7 +67,7 @@ func CheckBatch(records []Record) error {
 	size, seen := 0, make(hashes, len(records))
 	for _, r := range records {
 		if !r.Hash.Valid() || seen[r.Hash] {
-			return Faultf("%q is no hash, or there twice", r.Hash)
+			return Faultf("%q is not a hash, or there twice", r.Hash)
 		}
 		seen[r.Hash] = true
 		size += len(r.File)

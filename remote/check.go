@@ -21,7 +21,7 @@ func CheckHashes(hashes []cas.Hash) error {
 	}
 	for _, h := range hashes {
 		if !h.Valid() {
-			return Faultf("%q is no hash", h)
+			return Faultf("%q is not a hash", h)
 		}
 	}
 	return nil
@@ -34,7 +34,7 @@ func CheckObjects(ids []protocol.Tree) error {
 	}
 	for _, id := range ids {
 		if !id.Valid() {
-			return Faultf("%q is no object", id)
+			return Faultf("%q is not an object", id)
 		}
 	}
 	return nil
@@ -44,17 +44,17 @@ func CheckObjects(ids []protocol.Tree) error {
 func (s Swap) Check() error {
 	switch {
 	case !threadid.Valid(s.Thread):
-		return Faultf("%q is no thread id", s.Thread)
+		return Faultf("%q is not a thread id", s.Thread)
 	case s.Was != "" && !s.Was.Valid():
-		return Faultf("thread %s: %q is no hash", s.Thread, s.Was)
+		return Faultf("thread %s: %q is not a hash", s.Thread, s.Was)
 	case !s.Head.Valid():
-		return Faultf("thread %s: %q is no hash", s.Thread, s.Head)
+		return Faultf("thread %s: %q is not a hash", s.Thread, s.Head)
 	case s.Was == "" && s.WasEnded:
 		return Faultf("thread %s: one that is not known has not ended", s.Thread)
 	case s.Was == "" && s.Fence != 0:
 		return Faultf("thread %s: one that is not known has no lease", s.Thread)
 	case s.Fence < 0:
-		return Faultf("thread %s: %d is no fence", s.Thread, s.Fence)
+		return Faultf("thread %s: %d is not a fence", s.Thread, s.Fence)
 	}
 	if facts, err := json.Marshal(Shared(s.Facts)); err != nil || len(facts) > MaxFacts {
 		return Faultf("thread %s: what is known of it has %d bytes: at most %d (%v)", s.Thread, len(facts), MaxFacts, err)
@@ -68,9 +68,9 @@ func (e *Ended) check(thread string) error {
 	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 || strings.Trim(string(e.Status), "abcdefghijklmnopqrstuvwxyz_") != "":
 		return Faultf("thread %s cannot end with the status %q", thread, e.Status)
 	case e.CompletedAt < 0:
-		return Faultf("thread %s: %d is no time", thread, e.CompletedAt)
+		return Faultf("thread %s: %d is not a time", thread, e.CompletedAt)
 	case !e.Workflow.Valid():
-		return Faultf("thread %s: %q is no hash", thread, e.Workflow)
+		return Faultf("thread %s: %q is not a hash", thread, e.Workflow)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func CheckLease(thread, holder string, duration time.Duration) error {
 func CheckDuration(thread string, duration time.Duration) error {
 	switch {
 	case !threadid.Valid(thread):
-		return Faultf("%q is no thread id", thread)
+		return Faultf("%q is not a thread id", thread)
 	case duration < MinLease || duration > MaxLease:
 		return Faultf("thread %s: a lease cannot last %s: %s to %s", thread, duration, MinLease, MaxLease)
 	}
@@ -128,11 +128,11 @@ func CheckDuration(thread string, duration time.Duration) error {
 func CheckName(name string, was, workflow cas.Hash) error {
 	switch {
 	case name == "" || len(name) > MaxName || !utf8.ValidString(name):
-		return Faultf("%q is no name of a workflow", name)
+		return Faultf("%q is not the name of a workflow", name)
 	case was != "" && !was.Valid():
-		return Faultf("%q is no hash", was)
+		return Faultf("%q is not a hash", was)
 	case !workflow.Valid():
-		return Faultf("%q is no hash", workflow)
+		return Faultf("%q is not a hash", workflow)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 // Check refuses an object that is not what its name says.
 func (o Object) Check() error {
 	if o.Kind != File && o.Kind != Directory {
-		return Faultf("%s is no kind of an object", string(o.Kind))
+		return Faultf("%s is not a kind of object", string(o.Kind))
 	}
 	if len(o.Content) > MaxObject {
 		return Faultf("object %s has %d bytes: at most %d", o.ID, len(o.Content), MaxObject)
@@ -191,11 +191,11 @@ func (o Object) Check() error {
 func (s State) Check() error {
 	switch {
 	case !threadid.Valid(s.Thread):
-		return Faultf("%q is no thread id", s.Thread)
+		return Faultf("%q is not a thread id", s.Thread)
 	case !s.Head.Valid():
-		return Faultf("thread %s: %q is no hash", s.Thread, s.Head)
+		return Faultf("thread %s: %q is not a hash", s.Thread, s.Head)
 	case s.Lease != nil && (len(s.Lease.Holder) > MaxHolder || s.Lease.LeftMs < 0 || s.Lease.LeftMs > MaxLease.Milliseconds()):
-		return Faultf("thread %s: that is no lease", s.Thread)
+		return Faultf("thread %s: that is not a lease", s.Thread)
 	}
 	return s.Ended.check(s.Thread)
 }

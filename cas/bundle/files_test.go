@@ -197,10 +197,10 @@ func TestHostileFiles(t *testing.T) {
 		"a stream of it":    {func(g gitObjects) protocol.Tree { return g.dir("100644 .git::$INDEX_ALLOCATION", sha(g)) }, "git directory"},
 		"as macOS has it":   {func(g gitObjects) protocol.Tree { return g.dir("100644 .g\u200cit", sha(g)) }, "git directory"},
 		"modules by a link": {func(g gitObjects) protocol.Tree { return g.dir("120000 .gitmodules", sha(g)) }, "of a link"},
-		"up":                {func(g gitObjects) protocol.Tree { return g.dir("40000 ..", g.dir("100644 a", sha(g))) }, "no name of a file"},
-		"itself":            {func(g gitObjects) protocol.Tree { return g.dir("100644 .", sha(g)) }, "no name of a file"},
-		"a path":            {func(g gitObjects) protocol.Tree { return g.dir("100644 ../a", sha(g)) }, "no name of a file"},
-		"no name":           {func(g gitObjects) protocol.Tree { return g.dir("100644 ", sha(g)) }, "no name of a file"},
+		"up":                {func(g gitObjects) protocol.Tree { return g.dir("40000 ..", g.dir("100644 a", sha(g))) }, "not a file name"},
+		"itself":            {func(g gitObjects) protocol.Tree { return g.dir("100644 .", sha(g)) }, "not a file name"},
+		"a path":            {func(g gitObjects) protocol.Tree { return g.dir("100644 ../a", sha(g)) }, "not a file name"},
+		"no name":           {func(g gitObjects) protocol.Tree { return g.dir("100644 ", sha(g)) }, "not a file name"},
 		"a name twice":      {func(g gitObjects) protocol.Tree { return g.dir("100644 a", sha(g), "100644 a", sha(g)) }, "there twice"},
 		"link and directory": {func(g gitObjects) protocol.Tree {
 			return g.dir("120000 a", sha(g), "100644 a.b", sha(g), "40000 a", g.dir())
@@ -209,8 +209,8 @@ func TestHostileFiles(t *testing.T) {
 		"a device":          {func(g gitObjects) protocol.Tree { return g.dir("060000 a", sha(g)) }, "the mode"},
 		"set-uid":           {func(g gitObjects) protocol.Tree { return g.dir("104755 a", sha(g)) }, "the mode"},
 		"torn":              {func(g gitObjects) protocol.Tree { return g.put("tree", []byte("100644 a\x00short")) }, "is damaged"},
-		"a link to nothing": {func(g gitObjects) protocol.Tree { return g.dir("120000 a", g.file("")) }, "no path"},
-		"a long link":       {func(g gitObjects) protocol.Tree { return g.dir("120000 a", g.file(strings.Repeat("a", 5000))) }, "no path"},
+		"a link to nothing": {func(g gitObjects) protocol.Tree { return g.dir("120000 a", g.file("")) }, "not a path"},
+		"a long link":       {func(g gitObjects) protocol.Tree { return g.dir("120000 a", g.file(strings.Repeat("a", 5000))) }, "not a path"},
 		"file and directory": {func(g gitObjects) protocol.Tree {
 			d := g.dir()
 			return g.dir("40000 a", d, "100644 b", d)

@@ -163,7 +163,7 @@ func (e extent) is(kind byte, id protocol.Tree) error {
 // went down may do so through another link: nobody knows how far.
 func leads(target []byte) (up int, err error) {
 	if len(target) == 0 || len(target) > maxTarget || bytes.IndexByte(target, 0) >= 0 {
-		return 0, errors.New("its target is no path")
+		return 0, errors.New("its target is not a path")
 	}
 	path := strings.ReplaceAll(string(target), `\`, "/")
 	if path[0] == '/' || len(path) > 1 && path[1] == ':' {
@@ -263,7 +263,7 @@ func nameProblem(e treeEntry) string {
 	folded := folded(e.name)
 	switch {
 	case e.name == "", e.name == ".", e.name == "..", strings.ContainsAny(e.name, "/"):
-		return "is no name of a file"
+		return "is not a file name"
 	case folded == ".git", folded == "git~1":
 		return "is that of a git directory"
 	case folded == ".gitmodules" && e.mode == modeLink:

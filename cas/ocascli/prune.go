@@ -23,7 +23,7 @@ func (c *CLI) PruneCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
-			&ucli.BoolFlag{Name: "force", Usage: "forget also those whose worktrees have work that is nowhere else"},
+			&ucli.BoolFlag{Name: "force", Usage: "also forget threads whose worktrees hold work that exists nowhere else"},
 		},
 	}, c.prune)
 }

@@ -26,7 +26,7 @@ func (c *CLI) putCommand() *ucli.Command {
 
 func (c *CLI) hashCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "hash", Usage: "say the hash that put would give, and store nothing", ArgsUsage: "<type> <json|file|->",
+		Name: "hash", Usage: "print the hash that put would give; store nothing", ArgsUsage: "<type> <json|file|->",
 	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, false) })
 }
 

@@ -59,7 +59,7 @@ func TestSessionsOfOriginals(t *testing.T) {
 	th, err := thread.Open(t.Context(), s, chain[1])
 	require.NoError(t, err)
 	id, err := th.SessionID(t.Context(), *th.Last)
-	require.NoError(t, err, "a detail of an unknown form is no error")
+	require.NoError(t, err, "a detail of an unknown form is not an error")
 	require.Empty(t, id)
 
 	put := func(typ cas.Hash, v any) cas.Hash {

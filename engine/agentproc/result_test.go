@@ -68,7 +68,7 @@ func TestReadResultSaysWhatIsWrong(t *testing.T) {
 		"a damaged result behind a whole one":  {"{\"stepHash\":\"0123456789ABC\"}\n{\"stepHash:\"1123456789ABC\"}\n", "{\"stepHash:"},
 		"json without stepHash":                {`{"sessionId":"s"}`, "it has no stepHash"},
 		"a turn is no result":                  {`{"uwf":"turn","hash":"0123456789ABC"}`, "it has no stepHash"},
-		"stepHash is no hash":                  {`{"stepHash":"nope"}`, `stepHash: "nope" is not a hash`},
+		"stepHash is not a hash":               {`{"stepHash":"nope"}`, `stepHash: "nope" is not a hash`},
 		"stepHash is a number":                 {`{"stepHash":12}`, `stepHash: "12" is not a hash`},
 		"two steps":                            {`{"stepHash":"0123456789ABC","role":"r","stepHash":"1123456789ABC"}`, "it names two steps"},
 		"cut off":                              {`{"stepHash":"01234`, `{"stepHash":"01234`},

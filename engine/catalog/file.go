@@ -55,7 +55,7 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	}
 	defer func() { _ = file.dir.Close() }() // opened for reading only
 	if !isText(file.data) {
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is no workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
+		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is not a workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
 	}
 	src := workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data}
 	src.Workflow = func(name string) (workflow.Used, error) { return c.used(ctx, name, path, project) }
@@ -136,7 +136,7 @@ func (c *Catalog) open(path, project string) (file, error) {
 		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)), "name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))
 	case errors.As(err, &odd):
 		odd.Path = c.Shown(path)
-		return none, invalid(odd.Error()+", so it is no workflow", "uwf workflow new <name> writes one to begin with")
+		return none, invalid(odd.Error()+", so it is not a workflow", "uwf workflow new <name> writes one to begin with")
 	case errors.As(err, &big):
 		return none, invalid(fmt.Sprintf("%s is too large for a workflow file (more than %d bytes)", c.Shown(path), big.Max))
 	case err != nil:

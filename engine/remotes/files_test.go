@@ -127,8 +127,8 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"a git directory":     {tree(t, "40000 .git", tree(t, "100644 config", blob)), []remote.Object{tree(t, "100644 config", blob), blob}, "git directory"},
 		"one in disguise":     {tree(t, "40000 GIT~1", tree(t, "100644 config", blob)), []remote.Object{tree(t, "100644 config", blob), blob}, "git directory"},
-		"up":                  {tree(t, "100644 ..", blob), []remote.Object{blob}, "no name of a file"},
-		"a path":              {tree(t, "100644 a/b", blob), []remote.Object{blob}, "no name of a file"},
+		"up":                  {tree(t, "100644 ..", blob), []remote.Object{blob}, "not a file name"},
+		"a path":              {tree(t, "100644 a/b", blob), []remote.Object{blob}, "not a file name"},
 		"out of order":        {tree(t, "100644 b", blob, "100644 a", blob), []remote.Object{blob}, "not in its place"},
 		"twice":               {tree(t, "100644 a", blob, "100644 a", blob), []remote.Object{blob}, "twice"},
 		"a device":            {tree(t, "20666 a", blob), []remote.Object{blob}, "mode"},

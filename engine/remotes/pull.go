@@ -189,7 +189,7 @@ func checkState(id string, s remote.State) error {
 	case s.Thread != id:
 		return remote.Faultf("asked for thread %s, it tells of %q", id, s.Thread)
 	case !s.Head.Valid():
-		return remote.Faultf("the head of thread %s is %q, which is no hash", id, s.Head)
+		return remote.Faultf("the head of thread %s is %q, which is not a hash", id, s.Head)
 	case s.Facts.Parent != nil && !threadid.Valid(s.Facts.Parent.Thread):
 		return remote.Faultf("thread %s is said to be a part of %q", id, s.Facts.Parent.Thread)
 	}

@@ -91,7 +91,7 @@ func TestListProblems(t *testing.T) {
 			[]string{`28:20: graph[reviewer][2] has no key "conditon" → did you mean "condition"?`}},
 		{"a target that is none", []string{"to: planner", "to: planer"},
 			[]string{`26:12: graph[reviewer][0] leads to "planer", but there is no such role → did you mean "planner"?`}},
-		{"a condition that is no text", []string{end, "{role: $END, condition: true}"},
+		{"a condition that is not text", []string{end, "{role: $END, condition: true}"},
 			[]string{`28:31: condition of graph[reviewer][2] must be a text, but this is the value true → put it in quotes: "true"`}},
 		{"a blank condition", []string{end, `{role: $END, condition: " "}`},
 			[]string{`28:31: condition of graph[reviewer][2] is blank → condition: null, or leave it out, for always`}},

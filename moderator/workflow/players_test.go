@@ -65,7 +65,7 @@ func TestProblemsOfPlayers(t *testing.T) {
 		"a person who is not":         {[]string{"person: true", "person: Ada"}, `11:35: person of role "gate" must be true, but this is the text "Ada" → person: true, or leave it out`},
 		"a status of a command":       {[]string{"tests: { passed: lint", "tests: { pass: lint"}, `15:12: "tests" never answers "pass" → did you mean "passed"?`},
 		"a field that is not there":   {[]string{"./{{dir}}", "./{{dri}}"}, `9:47: run[2] of role "tests", by graph[agent][_]: variable "dri" does not exist: the frontmatter of "agent" has no such field → did you mean "dir"?`},
-		"an input that is not there":  {[]string{"On {{$inputs.branch}}", "On {{$inputs.brunch}}"}, `14:42: prompt of graph[agent][_]: "$inputs.brunch" is no input → did you mean "$inputs.branch" or "$inputs.quick"?`},
+		"an input that is not there":  {[]string{"On {{$inputs.branch}}", "On {{$inputs.brunch}}"}, `14:42: prompt of graph[agent][_]: "$inputs.brunch" is not an input → did you mean "$inputs.branch" or "$inputs.quick"?`},
 		"a default that does not fit": {[]string{"default: false", "default: maybe"}, `5:48: the default of input "quick" does not fit its schema: must be true or false, but is "maybe"`},
 		"an input without a schema":   {[]string{"schema: { type: integer }", "description: x"}, `6:3: input "issue" has no "schema" → add "schema": the JSON Schema of its value, such as {type: string}`},
 		"a name with a hyphen":        {[]string{"  issue:", "  the-issue:"}, `6:3: the input name "the-issue" cannot be used in templates and conditions → letters, digits and _, beginning with a letter`},
@@ -112,7 +112,7 @@ graph:
 	for name, test := range map[string]struct{ from, to, want string }{
 		"an item":          {`"{{prompt}}"`, `"{{item.n}}"`, `5:40: run[1] of role "work", as each of role "workers": variable "item.n" does not exist: ` + knows + ` → write prompt: "{{item.n}}" in each of role "workers", and {{prompt}} here`},
 		"an answer":        {`"{{prompt}}"`, `"{{items.length}}"`, `run[1] of role "work", as each of role "workers": variable "items.length" does not exist: ` + knows},
-		"an input":         {`"{{prompt}}"`, `"{{$inputs.n}}"`, `"$inputs.n" is no input`},
+		"an input":         {`"{{prompt}}"`, `"{{$inputs.n}}"`, `"$inputs.n" is not an input`},
 		"an answer in all": {`[echo, x]`, `[echo, "{{results.length}}"]`, `7:41: run[1] of role "other", as all[a] of role "pair": variable "results.length" does not exist: ` + knows + ` → write prompt: "{{results.length}}" in all[a] of role "pair", and {{prompt}} here`},
 		"an item in all":   {`[echo, x]`, `[echo, "{{item}}"]`, `variable "item" does not exist: ` + knows + ` → an item is there only in what a child of "each" is told`},
 	} {

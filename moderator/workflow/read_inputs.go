@@ -127,7 +127,7 @@ func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.P
 	if len(names) > 0 {
 		remedy = d.didYouMean(tag.Name, names, "there is")
 	}
-	d.add(at(), remedy, "%s: %s is no input", what, quote(tag.Name))
+	d.add(at(), remedy, "%s: %s is not an input", what, quote(tag.Name))
 }
 
 func (i *inputDraft) input() protocol.Input {

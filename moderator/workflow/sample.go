@@ -37,7 +37,7 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		if _, isList := given[name].([]any); schema["type"] != "array" || isList || given[name] == nil {
 			continue
 		}
-		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]", "%s: with a single result %s is no list, but its schema wants one", what, quote(name))
+		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]", "%s: with a single result %s is not a list, but its schema wants one", what, quote(name))
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *Remote) readLease(thread string) (k kept, err error) {
 		err = json.Unmarshal(text, &k)
 	}
 	if err == nil && (k.Fence <= 0 || k.Fence >= maxFence) {
-		err = fmt.Errorf("%d is no fence", k.Fence)
+		err = fmt.Errorf("%d is not a fence", k.Fence)
 	}
 	if err != nil {
 		return kept{}, &unreadableError{thread: thread, path: path, err: err}

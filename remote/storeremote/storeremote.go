@@ -63,7 +63,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 		return nil, err
 	}
 	if s.Originals() {
-		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is no remote"}
+		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is not a remote"}
 	}
 	return &Remote{dir: dir, options: o, store: s, recent: newRecent(s), index: fileheads.Open(dir, durable.OS())}, nil
 }
@@ -91,7 +91,7 @@ func check(dir string) error {
 			return nil
 		}
 	}
-	return invalid("is no home of uwf, and not empty")
+	return invalid("is not a home of uwf, and not empty")
 }
 
 // Info implements [remote.Remote].
@@ -104,7 +104,7 @@ func (r *Remote) nowMs() int64 { return r.options.Now().UnixMilli() }
 // Thread implements [remote.Remote].
 func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error) {
 	if !threadid.Valid(thread) {
-		return remote.State{}, remote.Faultf("%q is no thread id", thread)
+		return remote.State{}, remote.Faultf("%q is not a thread id", thread)
 	}
 	s, err := r.standing(ctx, thread)
 	if err != nil {
@@ -328,7 +328,7 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 		return err
 	}
 	if kind, _, err := r.store.Kinds().Of(ctx, r.store, n.Type); err != nil || kind != protocol.KindWorkflow {
-		return cmp.Or(err, remote.Faultf("node %s is no workflow", workflow))
+		return cmp.Or(err, remote.Faultf("node %s is not a workflow", workflow))
 	}
 	return r.locked(ctx, func() error {
 		got, err := r.index.Workflow(ctx, name)

@@ -109,7 +109,7 @@ func (c *Client) greet(ctx context.Context) error {
 		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version, Version)}
 	}
 	if !a.Info.Hash.Known() {
-		return c.broken(remote.Faultf("%q is no hash function", a.Info.Hash))
+		return c.broken(remote.Faultf("%q is not a hash function", a.Info.Hash))
 	}
 	if c.hash = a.Info.Hash; c.hash != c.options.Hash {
 		return &remote.HashError{Remote: c.hash, Here: c.options.Hash}

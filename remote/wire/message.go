@@ -140,7 +140,7 @@ func writeRecord(out *bufio.Writer, r remote.Record) error {
 		kind = tombstone
 	}
 	if len(r.Hash) != hashSize {
-		return remote.Faultf("%q is no hash", r.Hash)
+		return remote.Faultf("%q is not a hash", r.Hash)
 	}
 	return write(out, kind, []byte(r.Hash), r.File)
 }
@@ -161,7 +161,7 @@ func writeObject(out *bufio.Writer, o remote.Object) error {
 	_, digits, _ := cutTree(o.ID)
 	sum, err := hex.DecodeString(digits)
 	if err != nil || !o.ID.Valid() {
-		return remote.Faultf("%q is no object", o.ID)
+		return remote.Faultf("%q is not an object", o.ID)
 	}
 	return write(out, o.Kind, []byte{byte(len(sum))}, sum, o.Content)
 }

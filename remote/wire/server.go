@@ -252,7 +252,7 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 		return answer{}, &protocol.Error{Code: protocol.CodeNewer, Message: "the remote speaks version 1 of the protocol only: upgrade it"}
 	}
 	if !a.Hash.Known() {
-		return answer{}, remote.Faultf("%q is no hash function", a.Hash)
+		return answer{}, remote.Faultf("%q is not a hash function", a.Hash)
 	}
 	r, err := s.open(ctx, Hello{Hash: a.Hash, Program: a.Program})
 	if err != nil {

@@ -94,7 +94,7 @@ func TestHostileGreetings(t *testing.T) {
 		"a message of two kinds":     {wire.Magic + ".\x80\x00\x00\x01{" + frame('v', "}"), "goes on as"},
 		"no JSON":                    {wire.Magic + frame('.', "{"), "cannot be read"},
 		"a list":                     {wire.Magic + frame('.', "[]"), "cannot be read"},
-		"no hash function":           {wire.Magic + frame('.', `{"version":1,"info":{"hash":"md5"}}`), "no hash function"},
+		"no hash function":           {wire.Magic + frame('.', `{"version":1,"info":{"hash":"md5"}}`), "not a hash function"},
 		"another hash function":      {wire.Magic + frame('.', strings.Replace(greeting, "xxh3", "xxh64", 1)), "cannot go from one to the other"},
 		"a version from the future":  {wire.Magic + frame('.', `{"version":2,"info":{"hash":"xxh3"}}`), "version 2"},
 		"no version":                 {wire.Magic + frame('.', `{"info":{"hash":"xxh3"}}`), "version 0"},

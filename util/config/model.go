@@ -70,7 +70,7 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	if m.IdleTimeout != "" {
 		var err error
 		if out.IdleTimeout, err = time.ParseDuration(m.IdleTimeout); err != nil {
-			return Endpoint{}, invalid(nil, "models.%s.idleTimeout %q is no length of time", alias, m.IdleTimeout)
+			return Endpoint{}, invalid(nil, "models.%s.idleTimeout %q is not a length of time", alias, m.IdleTimeout)
 		}
 	}
 	return out, nil

@@ -150,7 +150,7 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	}
 	plain := func(name string, path ...string) {
 		if name != "" && !isPlainName(name) {
-			k.add(k.at(path), "", "%s is no name of a model", strings.Join(path, "."))
+			k.add(k.at(path), "", "%s is not the name of a model", strings.Join(path, "."))
 		}
 	}
 	agents := keys(user.Agents)

@@ -77,7 +77,7 @@ func TestProjectIsRefused(t *testing.T) {
 		`agents: { claude: { allowWrite: [/] } }`:              `agents.claude.allowWrite may not be set by a project`,
 		`agents: { claude: { allowRead: [~/.ssh] } }`:          `agents.claude.allowRead may not be set`,
 		`agents: { cloude: { model: x } }`:                     `did you mean "claude"?`,
-		`agents: { claude: { model: --dangerous } }`:           `agents.claude.model is no name of a model`,
+		`agents: { claude: { model: --dangerous } }`:           `agents.claude.model is not the name of a model`,
 		`agents: { claude: { model: "${SECRET}" } }`:           `cannot use variables`,
 		`agents: { builtin: { model: none } }`:                 `names model "none"`,
 		`agents: { claude: { permission: all } }`:              `must be "bypass" or "edits" or "readonly"`,

@@ -45,7 +45,7 @@ func TestStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, child.Pid())
 	status, err := child.Wait(t.Context(), time.Minute)
-	require.NoError(t, err, "how the child ended is no error of Wait")
+	require.NoError(t, err, "how the child ended is not an error of Wait")
 	require.Equal(t, proc.Status{Code: 3}, status)
 	got := content(t, stdout)
 	require.Contains(t, got, `args ["a b" ""]`)

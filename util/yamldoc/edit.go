@@ -17,7 +17,7 @@ import (
 
 // The ways in which [Set] refuses.
 var (
-	ErrNoMapping  = errors.New("is no mapping")
+	ErrNoMapping  = errors.New("is not a mapping")
 	ErrUneditable = errors.New("cannot be changed without touching something else")
 )
 

@@ -211,7 +211,7 @@ func knownKeys(object fields, t reflect.Type) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := types[key]
 		if !known {
-			return fmt.Errorf("%q is no field of it: it is damaged, or misspelt", key)
+			return fmt.Errorf("%q is not a field of it: it is damaged, or misspelt", key)
 		}
 		var inner fields
 		if field.Kind() != reflect.Pointer || field.Elem().Kind() != reflect.Struct || json.Unmarshal(object[key], &inner) != nil {

@@ -120,7 +120,7 @@ func checkEnded(e heads.Ended) error {
 	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can be ended, too
 		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
 	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
-		return fmt.Errorf("completedAt %d is no time in ms", e.CompletedAt)
+		return fmt.Errorf("completedAt %d is not a time in ms", e.CompletedAt)
 	}
 	return nil
 }

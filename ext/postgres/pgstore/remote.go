@@ -136,7 +136,7 @@ func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 		where h.thread > $1 and ($2 or h.ended is null) and ($3 or h.ended is not null) order by h.thread limit $4`
 	return func(yield func(remote.State, error) bool) {
 		if strings.ContainsRune(f.After, 0) {
-			yield(remote.State{}, remote.Faultf("%q is no thread id", f.After))
+			yield(remote.State{}, remote.Faultf("%q is not a thread id", f.After))
 			return
 		}
 		listed := 0
@@ -255,7 +255,7 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 // askable refuses what the database could not be asked for.
 func askable(thread string) error {
 	if strings.ContainsRune(thread, 0) {
-		return remote.Faultf("%q is no thread id", thread)
+		return remote.Faultf("%q is not a thread id", thread)
 	}
 	return nil
 }

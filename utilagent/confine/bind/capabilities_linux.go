@@ -34,7 +34,7 @@ func dropCapabilities(keep []string) error {
 	for _, name := range keep {
 		bit, ok := kept(name)
 		if !ok {
-			return fmt.Errorf("%q is no capability that can be kept", name)
+			return fmt.Errorf("%q is not a capability that can be kept", name)
 		}
 		mask |= 1 << bit
 	}

@@ -138,7 +138,7 @@ func (a *App) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
 	nth := -1
 	if found {
 		if nth, err = strconv.Atoi(visit); err != nil || nth == 0 {
-			return "", cmdline.UsageError(fmt.Sprintf("%q is no visit of a role: it is a number, 1 is the first, -1 the last", visit),
+			return "", cmdline.UsageError(fmt.Sprintf("%q is not a visit of a role: it is a number, 1 is the first, -1 the last", visit),
 				fmt.Sprintf("the last one is %s@%s@-1", id, role))
 		}
 	}

@@ -43,7 +43,7 @@ func Parse(text string) (Address, error) {
 	}
 	if repo, short := strings.CutPrefix(a.URL, "github:"); short {
 		if !matches(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`, repo) {
-			return a, wrong(text, repo+" is no owner/repo")
+			return a, wrong(text, repo+" is not owner/repo")
 		}
 		a.URL = "https://github.com/" + repo
 	}
@@ -53,7 +53,7 @@ func Parse(text string) (Address, error) {
 	case !matches(`^[A-Za-z0-9._][A-Za-z0-9._/+-]*\.ya?ml$`, a.Path) || strings.HasPrefix(path.Clean(a.Path), ".."):
 		return a, wrong(text, "the file in the repository must be a path to a .yaml file")
 	case !matches(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`, a.Ref) || strings.Contains(a.Ref, ".."):
-		return a, wrong(text, "the name behind @ is no tag, branch or commit")
+		return a, wrong(text, "the name behind @ is not a tag, branch or commit")
 	}
 	return a, nil
 }
@@ -81,7 +81,7 @@ func matches(pattern, text string) bool {
 
 func wrong(text, why string) error {
 	return &protocol.Error{
-		Code: protocol.CodeUsage, Message: text + " is no address of a workflow: " + why,
+		Code: protocol.CodeUsage, Message: text + " is not the address of a workflow: " + why,
 		Hints: []string{"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1"},
 	}
 }

@@ -101,7 +101,7 @@ func (l Lock) Set(a Address, f File) error {
 		return err
 	}
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s is no directory", dir)
+		return fmt.Errorf("%s is not a directory", dir)
 	}
 	return durable.WriteFile(durable.OS(), l.Path(), src, 0o644)
 }

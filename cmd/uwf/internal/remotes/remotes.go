@@ -37,7 +37,7 @@ func (a Commands) Named() []*ucli.Command {
 				"started. It may hold no password: that program takes it from the environment or from a file of its own.\n\n" +
 				"   uwf remote add team build@ci.example:threads\n" +
 				"   uwf remote add shared /mnt/team/uwf",
-			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "let commands of threads that come from there run without a question, as those of your own threads do"}},
+			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "run commands of threads from there without asking, as for your own threads"}},
 		}, a.add),
 		a.Leaf(ucli.Command{
 			Name: "list", Aliases: []string{"ls"}, ArgsUsage: "[remote]", Usage: "list the remotes, or the threads at one of them",
@@ -344,7 +344,7 @@ type Pulled struct {
 // Fetch is uwf fetch.
 func (a Commands) Fetch() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "fetch", ArgsUsage: "[remote]", Usage: "bring all threads of a remote to where they stand there that are here, too",
+		Name: "fetch", ArgsUsage: "[remote]", Usage: "update all threads that are both here and at a remote to where they stand there",
 		Description: "It is uwf pull for each of them. What has gone on here, or at both sides, stays as it is.",
 		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "also threads that are not here yet"}},
 	}, a.fetch)

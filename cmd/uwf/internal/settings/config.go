@@ -42,7 +42,7 @@ func (a Commands) Config() *ucli.Command {
 					"   uwf config set providers.openai.apiKey - < key.txt",
 			}, a.configSet),
 			a.Leaf(ucli.Command{
-				Name: "unset", ArgsUsage: "<key>", Usage: "take one value out; comments and everything else stay as they are",
+				Name: "unset", ArgsUsage: "<key>", Usage: "remove one value; comments and everything else stay as they are",
 			}, a.configUnset),
 			a.Leaf(ucli.Command{
 				Name: "show", Usage: "print what is in force here: your config, and beneath it the project's (.uwf/config.yaml)",
@@ -51,7 +51,7 @@ func (a Commands) Config() *ucli.Command {
 				Flags: []ucli.Flag{&ucli.BoolFlag{Name: "origin", Usage: "say of each value which file it is from"}},
 			}, a.configShow),
 			a.Leaf(ucli.Command{
-				Name: "edit", Usage: "open config.yaml in $VISUAL or $EDITOR; what cannot be used is not taken",
+				Name: "edit", Usage: "open config.yaml in $VISUAL or $EDITOR; an invalid file is not saved",
 			}, a.configEdit),
 			a.Leaf(ucli.Command{
 				Name: "path", Usage: "print where config.yaml is",

@@ -49,7 +49,7 @@ func (a Commands) Setup() *ucli.Command {
 			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
 			&ucli.StringFlag{Name: "commands", Usage: "`WHICH` the agents may run: all, none, or a list such as go,git"},
-			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing: what no flag says is as Enter would answer it"},
+			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing; take the answers that Enter would give"},
 			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "try neither the model nor the agent"},
 		},
 	}, a.setup)

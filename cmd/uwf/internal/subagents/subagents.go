@@ -230,7 +230,7 @@ func whyNot(field string) string {
 
 func (r *reader) text(e yamldoc.Entry) string {
 	if e.Value.Kind != yamldoc.Scalar {
-		r.lose(e.Pos.Line+1, e.Key, "is no text")
+		r.lose(e.Pos.Line+1, e.Key, "is not text")
 		return ""
 	}
 	if e.Value.Scalar == nil {
@@ -250,7 +250,7 @@ func (r *reader) words(e yamldoc.Entry) []string {
 	if e.Value.Kind == yamldoc.Sequence {
 		for _, item := range e.Value.Items {
 			if item.Kind != yamldoc.Scalar {
-				r.lose(e.Pos.Line+1, e.Key, "has an item that is no text")
+				r.lose(e.Pos.Line+1, e.Key, "has an item that is not text")
 				continue
 			}
 			add(item.Text)

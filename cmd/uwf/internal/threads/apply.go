@@ -14,16 +14,16 @@ import (
 
 func (a Commands) threadApplyCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "apply", ArgsUsage: "<thread>", Usage: "bring what a thread has made in its worktree to your branch",
+		Name: "apply", ArgsUsage: "<thread>", Usage: "merge what a thread has made in its worktree into your branch",
 		Description: "It is committed, as the thread's worktree has it, on the branch that is checked out here, whose files\n" +
 			"and index follow; merged, if that has gone on since. It is done whole or not at all: what conflicts, or\n" +
 			"would be written over, is named, and nothing is changed. Nothing is signed and no hook runs.\n\n" +
 			"   uwf thread apply @\n   uwf thread apply @ --branch fix-lexer",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "branch", Usage: "a branch `NAME` that is to have the result, made if need be; no files are touched"},
+			&ucli.StringFlag{Name: "branch", Usage: "a branch `NAME` for the result, created if needed; no files are touched"},
 			&ucli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "the `TEXT` of the commit (default: the thread's title)"},
-			&ucli.BoolFlag{Name: "dirty", Usage: "also if something is not committed here, which stays as it is"},
-			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` of the work tree that is to have the result (default: here)"},
+			&ucli.BoolFlag{Name: "dirty", Usage: "even if there are uncommitted changes here, which stay as they are"},
+			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` of the work tree for the result (default: here)"},
 		},
 	}, a.threadApply)
 }

@@ -21,7 +21,7 @@ func (a Commands) threadDiagnoseCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out what is wrong with a thread, and what to do about it",
 		Description: "Checks where the thread stands, the last try of a step, who would play the next role, every node\n" +
-			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is no error.",
+			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is not an error.",
 	}, a.threadDiagnose)
 }
 

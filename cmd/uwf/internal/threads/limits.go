@@ -18,9 +18,9 @@ import (
 // limitFlags bound what a whole run may cost.
 func limitFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringFlag{Name: "max-cost", Usage: "begin nothing more once the whole run has cost `DOLLARS`"},
-		&ucli.StringFlag{Name: "max-tokens", Usage: "begin nothing more once the whole run has read and written `N` tokens"},
-		&ucli.StringFlag{Name: "max-time", Usage: "begin nothing more once the steps of the run have taken this `TIME`, such as 2h"},
+		&ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"},
+		&ucli.StringFlag{Name: "max-tokens", Usage: "start nothing new once the whole run has read and written `N` tokens"},
+		&ucli.StringFlag{Name: "max-time", Usage: "start nothing new once the steps of the run have taken this `TIME`, such as 2h"},
 	}
 }
 

@@ -22,9 +22,9 @@ type notified struct {
 
 func (a Commands) threadNotifyCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "notify", Usage: "tell again how a thread stands, as notify in config.yaml says", ArgsUsage: "[thread]",
-		Description: "To try what is configured, or to remind. Without a thread it sends what could not be sent yet.\n" +
-			"Threads that come to rest are told of by themselves: see docs/notify.md.\n\n" +
+		Name: "notify", Usage: "send the notice about a thread again, as notify in config.yaml says", ArgsUsage: "[thread]",
+		Description: "Use this to test the settings, or as a reminder. Without a thread it sends what could not be sent yet.\n" +
+			"Notices about threads that come to rest are sent automatically: see docs/notify.md.\n\n" +
 			"   uwf thread notify @",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		if c.Args().Len() == 0 {

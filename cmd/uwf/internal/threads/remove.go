@@ -25,7 +25,7 @@ func (a Commands) threadRemoveCommand() *ucli.Command {
 		Description: "A terminal asks first; elsewhere --yes says that it is meant. A thread that is running is not removed:\n" +
 			"uwf thread stop. What only this thread used goes with the next uwf cas gc.",
 		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			&ucli.BoolFlag{Name: "force", Usage: "remove its worktree, too, if what is in it is nowhere else"}},
+			&ucli.BoolFlag{Name: "force", Usage: "also remove its worktree if it holds work that exists nowhere else"}},
 	}, a.threadRemove)
 }
 

@@ -205,7 +205,7 @@ func stepCount(c *ucli.Context) (int, error) {
 
 func (a Commands) threadResumeCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "resume", ArgsUsage: "<thread>", Usage: "go on with a thread, whatever stopped it, to the end",
+		Name: "resume", ArgsUsage: "<thread>", Usage: "continue a thread to its end, whatever stopped it",
 		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
 			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
 			"it; -p '' goes on without words. One that has cost what it may goes on with --more, or with as much\n" +

@@ -274,7 +274,7 @@ func (a Commands) Fork() *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		where := c.String("files")
 		if known := []string{engine.FilesWorktree, engine.FilesHere, engine.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
-			return cmdline.UsageError("--files "+where+" is no place for files", cmdline.DidYouMean("--files ", where, known)...)
+			return cmdline.UsageError("--files "+where+" is not a place for files", cmdline.DidYouMean("--files ", where, known)...)
 		}
 		of, h, err := a.Place(ctx, c.Args().First())
 		if err != nil {
@@ -359,7 +359,7 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
 func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
 	parent, key, ok := app.CutChild(c.Args().First())
 	if !ok {
-		return cmdline.UsageError(fmt.Sprintf("%q is no child", c.Args().First()), "uwf thread again <thread>/<key>")
+		return cmdline.UsageError(fmt.Sprintf("%q is not a child", c.Args().First()), "uwf thread again <thread>/<key>")
 	}
 	id, err := a.Thread(ctx, parent)
 	if err != nil {

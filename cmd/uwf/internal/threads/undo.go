@@ -27,7 +27,7 @@ func (a Commands) threadUndoCommand() *ucli.Command {
 
 func (a Commands) threadRedoCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "redo", ArgsUsage: "<thread>", Usage: "go forward again to the step that was undone, with its files",
+		Name: "redo", ArgsUsage: "<thread>", Usage: "restore the step that was undone, with its files",
 		Flags: []ucli.Flag{keepFilesFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error { return a.travel(ctx, c, (*engine.Engine).Redo) })
 }

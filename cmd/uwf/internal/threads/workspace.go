@@ -22,8 +22,8 @@ func workspaceFlag() ucli.Flag {
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
 		workspaceFlag(),
-		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` that the worktree begins with (default: HEAD)"},
-		&ucli.BoolFlag{Name: "dirty", Usage: "take along into the worktree what is not committed"},
+		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)"},
+		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree"},
 	}
 }
 
@@ -36,7 +36,7 @@ func workspaceModes() []string {
 func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
 	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
 	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
-		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is no way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
 	}
 	o := workspace.Options{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
 	if (o.Base != "" || o.Dirty) && mode != workspace.InWorktree {

@@ -20,7 +20,7 @@ func (a Commands) threadWorktreesCommand() *ucli.Command {
 		Description: "--clean removes those of threads that have ended, and those that no thread has, unless something in them is\n" +
 			"nowhere else; what git ignores goes. What was made stays with the thread: uwf thread apply and uwf thread fork\n" +
 			"still have it, and a thread that goes on has its worktree again.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "clean", Usage: "remove those that nobody needs"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "clean", Usage: "remove those that are not needed"}},
 	}, a.threadWorktrees)
 }
 

@@ -25,7 +25,7 @@ type updateOutput struct {
 
 func (a Commands) workflowUpdateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "update", ArgsUsage: "<address>", Usage: "take what a workflow's address in a git repository leads to now",
+		Name: "update", ArgsUsage: "<address>", Usage: "update a workflow's pin to what its git address leads to now",
 		Description: "Shows what differs from the pinned content, asks, and moves the pin in .uwf/lock.yaml.\n\n" +
 			"   uwf workflow update github:owner/repo//review.yaml@v1",
 		Flags: []ucli.Flag{YesFlag()},
