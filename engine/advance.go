@@ -33,7 +33,9 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 			return none, a.unmoved(err)
 		}
 	}
-	if err := a.reopen(ctx); err != nil {
+	// Killed between this and the move, the thread is active at its old head, and the next
+	// step adopts the result.
+	if err := a.reopen(ctx, a.locked); err != nil {
 		return none, a.unmoved(err)
 	}
 	unpublished, err := isUnpublished(a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash))
@@ -126,20 +128,6 @@ func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 		return nil
 	}
 	return a.Store.Commit(ctx, got.Nodes...)
-}
-
-// reopen makes a completed thread active again, now that there is a step to go
-// on with. Killed between this and the move, the thread is active at its old
-// head, and the next step adopts the result.
-func (a *attempt) reopen(ctx context.Context) error {
-	if a.locked.ended == nil {
-		return nil
-	}
-	if err := a.Heads.Reopen(ctx, *a.locked.ended, a.nowMs()); err != nil {
-		return err
-	}
-	a.locked.ended = nil
-	return nil
 }
 
 // arrive says where a thread stands at its head, and archives it if that is the

@@ -22,7 +22,10 @@ func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 	}
 	for _, entry := range entries {
 		id := entry.Name()
-		if !threadid.Near(id, h.id) || e.known(ctx, id) {
+		if !threadid.Near(id, h.id) {
+			continue
+		}
+		if _, _, err := e.Lookup(ctx, id); !errors.Is(err, heads.ErrNoThread) {
 			continue
 		}
 		dir := e.RunDir(id)
@@ -35,13 +38,4 @@ func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// known reports whether a thread is active or has ended, or may be.
-func (e *Engine) known(ctx context.Context, id string) bool {
-	if _, err := e.Heads.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
-		return true
-	}
-	_, err := e.Heads.Ended(ctx, id)
-	return !errors.Is(err, heads.ErrNoThread)
 }

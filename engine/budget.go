@@ -73,10 +73,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sum := budget.Sums{Unpriced: r.Unpriced, Uncounted: r.Uncounted, Blind: r.Blind}
-	if r.Totals != nil {
-		sum.Totals = *r.Totals
-	}
+	sum := budget.Replaced(r)
 	sum.Add(old)
 	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced, Uncounted: sum.Uncounted, Blind: sum.Blind}
 	if err := a.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -126,15 +127,15 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	w.damage(w.head(bad))
 
 	o := w.Overview()
-	item := o.Active(ctx, good, w.head(good))
+	item := listed(o, status.Listed{Thread: good, Head: w.head(good)})
 	require.Equal(t, protocol.StatusSuspended, item.Status)
 	require.Equal(t, "suspended [suspended]", item.StatusDisplay)
 	require.Equal(t, "test", *item.WorkflowName)
 	require.NotNil(t, item.StartedAt)
-	item = o.Active(ctx, bad, w.head(bad))
+	item = listed(o, status.Listed{Thread: bad, Head: w.head(bad)})
 	require.Equal(t, protocol.StatusCorrupt, item.Status)
 	require.Contains(t, item.Error, string(w.head(bad)))
-	item = o.Ended(ctx, heads.Ended{Thread: done, Workflow: w.workflow, Head: w.head(done), Status: protocol.StatusCompleted, CompletedAt: 7})
+	item = listed(o, status.Listed{Ended: &heads.Ended{Thread: done, Workflow: w.workflow, Head: w.head(done), Status: protocol.StatusCompleted, CompletedAt: 7}})
 	require.Equal(t, protocol.StatusCompleted, item.Status)
 	require.EqualValues(t, 7, *item.CompletedAt)
 }
@@ -142,7 +143,6 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 // One listing reads each workflow once.
 func TestOverviewReadsFewNodes(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	w := newWorld(t, "again")
 	id := w.start()
 	w.lengthen(id, 50)
@@ -150,9 +150,9 @@ func TestOverviewReadsFewNodes(t *testing.T) {
 	e := *w.Engine
 	e.Store = counting
 	o := e.Overview()
-	o.Active(ctx, id, w.head(id))
+	listed(o, status.Listed{Thread: id, Head: w.head(id)})
 	first := counting.gets.Load()
-	o.Active(ctx, id, w.head(id))
+	listed(o, status.Listed{Thread: id, Head: w.head(id)})
 	require.EqualValues(t, 4, first, "head, start, workflow, output")
 	require.EqualValues(t, 3, counting.gets.Load()-first)
 }

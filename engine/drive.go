@@ -263,11 +263,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 
 // standing is the position of a thread that has children.
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
-	head, _, err := e.Lookup(ctx, thread)
-	if err != nil {
-		return nil, err
-	}
-	pos, err := e.Position(ctx, thread, head)
+	pos, err := e.Stands(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
 		pos.Kids = nil // somebody else has joined them meanwhile
 	}

@@ -15,10 +15,9 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	dir := e.RunDir(thread)
-	if r := dir.Read(); e.agentAlive(ctx, h, dir, r) {
+	if _, err := e.lastRun(ctx, h); err != nil {
 		h.release()
-		return nil, fault.Of(e.Outlived(thread, r))
+		return nil, fault.Of(err)
 	}
 	return h.release, nil
 }

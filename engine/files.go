@@ -90,7 +90,7 @@ func (a *attempt) notKept(w *heads.Workspace, err error) error {
 	var blocked *files.InTheWayError
 	var full *files.NoRoomError
 	switch {
-	case errors.As(err, &locked), ctxEnded(err):
+	case errors.As(err, &locked), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &full):
 		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+a.again())
@@ -101,10 +101,6 @@ func (a *attempt) notKept(w *heads.Workspace, err error) error {
 	}
 	a.warn("the files are not kept with this step: " + err.Error())
 	return nil
-}
-
-func ctxEnded(err error) bool {
-	return errors.Is(err, context.Canceled)
 }
 
 // checkFiles tells if the state of the files that a step names is not there. The step

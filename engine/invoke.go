@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // prepare does what must be there before the agent is: its prompt, an empty run
@@ -109,7 +110,9 @@ func (a *attempt) arguments() []string {
 
 // environment is ours without the secrets of .env that are not for this agent, the
 // agent's own from the config, and the facts of this step, which nothing overrides.
-// Agents of the kit read .env themselves.
+// Agents of the kit read .env themselves. A command gets no secrets at all, since what it
+// is handed may be printed by it, and is stored then; and what tells the processes that it
+// starts from others.
 func (a *attempt) environment() []string {
 	set := maps.Clone(a.cmd.Env)
 	if set == nil {
@@ -132,19 +135,25 @@ func (a *attempt) environment() []string {
 	if a.Env.Exe != "" {
 		set[protocol.EnvBin] = a.Env.Exe
 	}
+	pass, secrets := a.cmd.PassEnv, (*secret.Set)(nil)
 	if a.cmd.Plain != nil {
-		return a.commandEnvironment(set)
+		pass, secrets = nil, a.Secrets()
 	}
 	var environ []string
-	for _, kv := range config.Handed(a.given(), a.Env, a.cmd.PassEnv) {
-		if key, _, _ := strings.Cut(kv, "="); !has(set, key) {
-			environ = append(environ, kv)
+	for _, kv := range config.Handed(a.given(), a.Env, pass) {
+		key, value, _ := strings.Cut(kv, "=")
+		if _, ours := set[key]; ours || a.cmd.Plain != nil && (ofAgent(key) || secret.Guarded(key, value) || secrets.Holds(value)) {
+			continue
 		}
+		environ = append(environ, kv)
 	}
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		environ = append(environ, key+"="+set[key])
 	}
-	return environ
+	if a.cmd.Plain == nil {
+		return environ
+	}
+	return append(proc.OwnPath(environ, a.task.cwd), a.mark())
 }
 
 // budget is what the run may still cost, as the agent is told it.
@@ -162,11 +171,6 @@ func (e *Engine) given() []string {
 		return e.Env.Environ
 	}
 	return e.Given
-}
-
-func has(set map[string]string, key string) bool {
-	_, ok := set[key]
-	return ok
 }
 
 // explain adds to an agent's failure what to do about it.

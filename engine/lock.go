@@ -13,19 +13,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What locks threads; see package locker.
-type (
-	Locker = locker.Locker
-	Lock   = locker.Lock
-	Holder = locker.Holder
-)
+// Locker locks threads; see package locker.
+type Locker = locker.Locker
 
 // lockedThread is a thread under its lock: nobody else steps, resumes or ends it.
 type lockedThread struct {
 	id    string
 	head  protocol.Hash
 	ended *heads.Ended // nil: the thread is active
-	lock  Lock
+	lock  locker.Lock
 	// root is where the thread works, "" if that is where its start says.
 	root string
 	// workspace is how its files are kept; nil: they are not.
@@ -66,7 +62,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 }
 
 // take looks up the thread whose lock is held.
-func (e *Engine) take(ctx context.Context, id string, lock Lock) (*lockedThread, error) {
+func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*lockedThread, error) {
 	h := &lockedThread{id: id, lock: lock}
 	var err error
 	if h.head, h.ended, err = e.Lookup(ctx, id); err != nil {
@@ -84,7 +80,7 @@ func (e *Engine) take(ctx context.Context, id string, lock Lock) (*lockedThread,
 // it a lock is as good, but a message cannot say who has it, and an agent that has
 // removed its run directory is not seen once we are gone.
 func (h *lockedThread) note(agent locker.Process) {
-	_ = h.lock.Note(Holder{Pid: os.Getpid(), Since: h.since, Child: agent.Pid, Birth: agent.Birth})
+	_ = h.lock.Note(locker.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.Pid, Birth: agent.Birth})
 }
 
 // release gives the lock back. The lock file goes with the thread, so that they

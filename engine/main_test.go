@@ -241,3 +241,10 @@ func (r *recorder) Children(_ StepInfo, stand []protocol.ChildOutput) { r.add("c
 
 // rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
 func (w *world) lockFile(id string) string { return filepath.Join(w.Dirs.Locks(), id+".lock") }
+
+// listed is a thread as a listing has it.
+func listed(o *status.Overview, l status.Listed) (item status.Standing) {
+	for item = range o.Standings(context.Background(), []status.Listed{l}) {
+	}
+	return item
+}

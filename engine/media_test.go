@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/locker/lockertest"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -42,7 +43,7 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 
 	held, err := locks.Lock(ctx, fork)
 	require.NoError(t, err)
-	require.NoError(t, held.Note(Holder{Pid: os.Getpid()}))
+	require.NoError(t, held.Note(locker.Holder{Pid: os.Getpid()}))
 	_, err = w.Step(ctx, fork, StepOptions{})
 	requireCode(t, err, protocol.CodeLocked, "is being stepped by pid")
 	require.NoError(t, held.Unlock())

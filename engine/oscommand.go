@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -18,10 +16,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
 // A role that is a command: its words are rendered and started without a shell, and
@@ -35,24 +31,6 @@ func ofAgent(key string) bool {
 		return true
 	}
 	return false
-}
-
-// commandEnvironment is an agent's environment without secrets: what a command is
-// handed may be printed by it, and is stored then. It also has what tells the children
-// of this command from others.
-func (a *attempt) commandEnvironment(set map[string]string) []string {
-	secrets := a.Secrets()
-	var environ []string
-	for _, kv := range config.Handed(a.given(), a.Env, nil) {
-		key, value, _ := strings.Cut(kv, "=")
-		if !has(set, key) && !ofAgent(key) && !secret.Guarded(key, value) && !secrets.Holds(value) {
-			environ = append(environ, kv)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		environ = append(environ, key+"="+set[key])
-	}
-	return append(proc.OwnPath(environ, a.task.cwd), a.mark())
 }
 
 // mark is the entry in the environment of a command by which what it has left behind

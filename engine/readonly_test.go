@@ -79,7 +79,7 @@ func TestReadOnly(t *testing.T) {
 	standings, err := heads.Standings(ctx, reader.Heads)
 	require.NoError(t, err)
 	require.Len(t, standings, 2)
-	for item := range reader.Overview().Items(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
+	for item := range reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
 		require.Empty(t, item.Error)
 	}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -412,7 +413,7 @@ func TestTimesAreTheClocks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, at.UnixMilli(), ended.CompletedAt)
 	require.Equal(t, w.workflow, ended.Workflow)
-	item := w.Overview().Ended(context.Background(), ended)
+	item := listed(w.Overview(), status.Listed{Ended: &ended})
 	require.Equal(t, at.UnixMilli(), *item.StartedAt)
 	require.Equal(t, at.UnixMilli(), *item.CompletedAt)
 	require.Equal(t, "test", *item.WorkflowName)

@@ -94,7 +94,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	shown := w.show(id)
 	require.Equal(t, protocol.StatusParked, shown.Status)
 	require.Equal(t, out.ParkedUntil, shown.ParkedUntil)
-	for item := range w.Overview().Items(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
+	for item := range w.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
 		require.Equal(t, protocol.StatusParked, item.Status)
 		require.Equal(t, out.ParkedUntil, item.ParkedUntil)
 	}

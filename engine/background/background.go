@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -74,6 +75,14 @@ func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 		return none, fmt.Errorf("start a worker: %w", err)
 	}
 	return j.await(ctx, worker, told)
+}
+
+// inheritedAs is the descriptor that the only inherited file has in a child.
+func inheritedAs(f *os.File) uintptr {
+	if runtime.GOOS == "windows" {
+		return f.Fd() // a handle stays the same
+	}
+	return 3
 }
 
 // start starts our own program, with the thread's lock.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -23,6 +24,15 @@ type Sums struct {
 	Unpriced  int `json:"unpriced"`
 	Uncounted int `json:"uncounted"`
 	Blind     int `json:"blind"` // neither the cost nor the tokens are known
+}
+
+// Replaced is what steps have cost whose place others have taken.
+func Replaced(r heads.Replaced) Sums {
+	sum := Sums{Unpriced: r.Unpriced, Uncounted: r.Uncounted, Blind: r.Blind}
+	if r.Totals != nil {
+		sum.Totals = *r.Totals
+	}
+	return sum
 }
 
 // Add counts a step.

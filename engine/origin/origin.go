@@ -1,22 +1,320 @@
+// Package origin decides what of elsewhere may run here. A workflow with commands runs
+// them as the user. One that a person has named by its file or has registered is theirs;
+// one that came with a bundle, or that stands in the place of a registered one, is
+// confirmed once for each content. A thread that was imported brings prompts and a
+// directory that its author chose, too: it works where a person says, and its commands
+// are confirmed for it; so it is for its forks and its children. Package trust keeps what
+// was confirmed.
 package origin
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
+
+// Judge reads where things are from, and what was confirmed of them. Errors of its
+// exported methods are *protocol.Error, or of the store.
+type Judge struct{ *status.Reader }
+
+// Commands are those of a workflow and of those that it runs, a line each.
+func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
+	lines, err := j.allCommands(ctx, w, map[protocol.Hash]bool{})
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	return lines, nil
+}
+
+// CommandsOf are those of a workflow alone, a line each.
+func CommandsOf(w protocol.Workflow) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
+		if words := w.Roles[name].Run; len(words) > 0 {
+			lines = append(lines, plaintext.Line(name)+" runs: "+plaintext.Literal(words))
+		}
+	}
+	return lines
+}
+
+// allCommands are the commands of a workflow and of those that it runs. Hashes lead to no
+// circle.
+func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[protocol.Hash]bool) ([]string, error) {
+	lines := CommandsOf(w)
+	for _, h := range w.Uses() {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		used, err := cas.Read[protocol.Workflow](ctx, j.Store, h)
+		if err != nil {
+			return nil, err
+		}
+		below, err := j.allCommands(ctx, used, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range below {
+			lines = append(lines, plaintext.Line(used.Name)+": "+line)
+		}
+	}
+	return lines, nil
+}
+
+// NoteForeign keeps of the thread with a head, which was imported, that its workflow came
+// from elsewhere, also when the thread is gone.
+func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) error {
+	t, err := thread.Open(ctx, j.Store, head)
+	if err != nil {
+		return fault.Of(err)
+	}
+	workflow := t.Start.Workflow
+	known, err := j.file().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow })
+	if err == nil && !known {
+		err = j.confirm(trust.Line{Foreign: workflow})
+	}
+	if err != nil {
+		return fault.Of(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
+	}
+	return nil
+}
+
+func (j Judge) file() trust.File {
+	return trust.File{Path: filepath.Join(j.Dirs.Home, "trusted.jsonl"), FS: j.FS}
+}
+
+func (j Judge) confirm(l trust.Line) error {
+	l.AtMs = j.Env.Now().UnixMilli()
+	return j.file().Confirm(l)
+}
+
+// Trust confirms that the commands of a workflow may run. Errors are *protocol.Error.
+func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
+	known, err := j.trusted(ctx, workflow)
+	if err == nil && !known {
+		err = j.confirm(trust.Line{Workflow: workflow})
+	}
+	if err != nil {
+		return fault.Of(fmt.Errorf("confirm workflow %s: %w", workflow, err))
+	}
+	return nil
+}
+
+// TrustOwn confirms a workflow that the owner has given, and that comes back with a thread
+// of theirs. One that has ever come with somebody else's waits for a person.
+func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
+	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*trust.UntrustedError)) {
+		return err
+	}
+	noted, err := j.file().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow })
+	if noted || err != nil {
+		return fault.OrNil(err)
+	}
+	return j.Trust(ctx, workflow)
+}
+
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever words they have brought: those of its workflow, which are returned, a line
+// each, too. Errors are *protocol.Error.
+func (j Judge) TrustThread(ctx context.Context, id string) (commands []string, err error) {
+	facts, err := j.Heads.Facts(ctx, id)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	head, _, err := j.Lookup(ctx, id)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	workflow, err := j.given(ctx, head, facts)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	if commands, err = j.Commands(ctx, w); err != nil {
+		return nil, err
+	}
+	if len(commands) > 0 {
+		if err := j.Trust(ctx, workflow); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.confirm(trust.Line{Thread: id}); err != nil {
+		return nil, fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+	}
+	return commands, nil
+}
+
+// whoseWords are a thread and those that it is part of, itself first, and whether any of
+// them comes from elsewhere; since is when the last of them came, in ms.
+func (j Judge) whoseWords(ctx context.Context, id string, facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
+	for {
+		line = append(line, id)
+		if facts.Imported != nil || facts.Doubt != nil {
+			known := facts
+			foreign = &known
+		}
+		if facts.Imported != nil {
+			since = max(since, facts.Imported.AtMs)
+		}
+		if facts.Parent == nil {
+			return line, foreign, since, nil
+		}
+		id = facts.Parent.Thread
+		if facts, err = j.Heads.Facts(ctx, id); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+}
+
+// Words is an error if a command that a thread's role runs was rendered for a thread from
+// elsewhere, and nobody has confirmed those since it came: a [*trust.UntrustedError] in a
+// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Who
+// confirms a thread confirms its children; those of one child are shown for it alone.
+func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Facts, role string, argv []string) error {
+	line, foreign, since, err := j.whoseWords(ctx, pos.ID, facts)
+	if err != nil || foreign == nil {
+		return err
+	}
+	known, err := j.file().Confirmed(func(l trust.Line) bool { return slices.Contains(line, l.Thread) && l.AtMs >= since })
+	if err != nil || known {
+		return err
+	}
+	untrusted := &trust.UntrustedError{
+		Workflow: pos.Thread.Start.Workflow, Name: pos.Workflow.Name, Why: j.whence(*foreign), Thread: pos.ID,
+		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
+	}
+	hints := []string{
+		"uwf thread read " + pos.ID + " shows what it is about", "uwf thread trust " + pos.ID + " confirms its commands, this and later ones",
+	}
+	if top := line[len(line)-1]; top != pos.ID {
+		hints = append(hints, "uwf thread trust "+top+" confirms those of all its children, which are not shown here")
+	}
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}, hints...)
+}
+
+// trusted reports whether a workflow was confirmed, or is registered.
+func (j Judge) trusted(ctx context.Context, workflow protocol.Hash) (bool, error) {
+	known, err := j.file().Confirmed(func(l trust.Line) bool { return l.Workflow == workflow })
+	if known || err != nil {
+		return known, err
+	}
+	registry, ok := j.Heads.(heads.Registry)
+	if !ok {
+		return false, nil
+	}
+	names, err := registry.Workflows(ctx)
+	return slices.ContainsFunc(names, func(n heads.Named) bool { return n.Hash == workflow && n.Problem == "" }), err
+}
+
+// MustTrust is an error if a workflow has commands and was not confirmed: an
+// [*trust.UntrustedError] in a *protocol.Error. why says why it has to be.
+func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string) error {
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return fault.Of(err)
+	}
+	commands, err := j.Commands(ctx, w)
+	if err != nil || len(commands) == 0 {
+		return err
+	}
+	if known, err := j.trusted(ctx, workflow); known || err != nil {
+		return fault.OrNil(err)
+	}
+	untrusted := &trust.UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
+		"uwf workflow show "+string(workflow), "uwf workflow trust "+string(workflow)+" confirms it, as it is")
+}
+
+// came is why a workflow of a thread from elsewhere is confirmed.
+const came = "came with a thread from elsewhere"
+
+// Imported is [Judge.MustTrust] for the workflow of a thread from elsewhere.
+func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
+	if facts.Imported == nil && facts.Doubt == nil {
+		return nil
+	}
+	workflow, err := j.given(ctx, head, facts)
+	if fault.IsDamage(err) {
+		return nil // the step will say what is wrong with the thread
+	}
+	if err == nil {
+		err = j.MustTrust(ctx, workflow, came)
+	}
+	if coded := (*protocol.Error)(nil); errors.As(err, new(*trust.UntrustedError)) && errors.As(err, &coded) {
+		coded.Hints = []string{"uwf thread read " + id + " shows what it is about", "uwf thread trust " + id + " confirms its commands, this and later ones"}
+	}
+	return err
+}
+
+// given is the workflow of a thread, or of the one that it plays a part of: who confirms a
+// workflow confirms those that it runs.
+func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
+	for facts.Parent != nil {
+		above := facts.Parent.Thread
+		if head, _, err = j.Lookup(ctx, above); err != nil {
+			return "", err
+		}
+		if facts, err = j.Heads.Facts(ctx, above); err != nil {
+			return "", err
+		}
+	}
+	t, err := thread.Open(ctx, j.Store, head)
+	if err != nil {
+		return "", err
+	}
+	return t.Start.Workflow, nil
+}
+
+// Stored is [Judge.MustTrust] for a workflow of which a thread from elsewhere
+// was made: it may have come with that.
+func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
+	if commands, err := j.Commands(ctx, w); err != nil || len(commands) == 0 {
+		return err
+	}
+	switch noted, err := j.file().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow }); {
+	case err != nil:
+		return err
+	case noted:
+		return j.MustTrust(ctx, workflow, came)
+	}
+	all, err := j.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return err
+	}
+	for id, facts := range all {
+		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // that has only gone on elsewhere
+			continue
+		}
+		head, _, err := j.Lookup(ctx, id)
+		if err != nil {
+			continue
+		}
+		if t, err := thread.Open(ctx, j.Store, head); err == nil && t.Start.Workflow == workflow {
+			return j.MustTrust(ctx, workflow, came)
+		}
+	}
+	return nil
+}
 
 // MustSayWhere is the refusal of a thread from elsewhere, with what a person must
 // know to decide. again is what to type after "uwf thread" to say it.

@@ -1,15 +1,21 @@
-// Package rest tells somebody, be it away, how threads have come to rest on which somebody
-// has worked: this process, or one that was killed.
+// Package rest tells somebody how threads have come to rest: by the work of this process,
+// or of one that was killed.
 package rest
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Teller tells of threads. Build it as a literal.
@@ -38,8 +44,9 @@ func (t Teller) standingOf(ctx context.Context, id string) (standing, bool) {
 	return r, true
 }
 
-// Until does work on a thread and tells how the thread has come to rest by it. Nobody is told of what somebody has asked for (a stop), what was so before,
-// and of a child that has ended: its parent goes on.
+// Until does work on a thread and tells how the thread has come to rest by it. Nobody is
+// told of what somebody has asked for (a stop), what was so before, and of a child that has
+// ended: its parent goes on.
 func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
 	if t.Told == nil {
 		return work()
@@ -76,9 +83,7 @@ func isAsked(c protocol.Code) bool {
 // Of is what a thread that stands so is told of as; "": nothing.
 func Of(out protocol.StepOutput) string {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question != nil:
-		return protocol.NoticeWaiting
-	case out.Status == protocol.StatusSuspended && out.Error != nil && out.Error.Code == protocol.CodeBudget:
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
 		return protocol.NoticeBudget
 	case out.Status == protocol.StatusFailed, out.Status == protocol.StatusCorrupt:
 		return protocol.NoticeFailed
@@ -105,4 +110,114 @@ func (t Teller) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	}
 	chain, err := thread.Open(ctx, t.Nodes(), out.Head)
 	return err == nil && chain.Last == nil
+}
+
+// Whoever works on a thread of which somebody is to be told holds a file that is named
+// after it. A process that is killed can tell nobody; the file without its holder is how
+// the next one who looks knows that it must.
+
+// attended is where these files are.
+func (t Teller) attended() string { return filepath.Join(t.Dirs.Notify(), "working") }
+
+// attending is held while files are taken or looked at, so that a look is in nobody's way.
+func (t Teller) attending(ctx context.Context) (*durable.Held, error) {
+	return durable.Lock(ctx, t.attended()+".lock")
+}
+
+// attend takes the file of a thread until leave is called. If another process has it, that
+// one tells.
+func (t Teller) attend(ctx context.Context, id string) (leave func()) {
+	looking, err := t.attending(ctx)
+	if err != nil {
+		return func() {} // the work matters more
+	}
+	held, err := durable.TryLock(filepath.Join(t.attended(), id))
+	_ = looking.Unlock() // so does the end of the process
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
+}
+
+// Forsaken tells, in the place of processes that were killed, how threads stand on which
+// they have worked. Each is told of once; one whose agent lives on,
+// once that has ended.
+func (t Teller) Forsaken(ctx context.Context) {
+	if entries, err := os.ReadDir(t.attended()); err != nil || len(entries) == 0 {
+		return
+	}
+	looking, err := t.attending(ctx)
+	if err != nil {
+		return // the next one does
+	}
+	defer func() { _ = looking.Unlock() }()
+	entries, _ := os.ReadDir(t.attended()) // meanwhile others may have told
+	for _, entry := range entries {
+		held, err := durable.TryLock(filepath.Join(t.attended(), entry.Name()))
+		if err != nil {
+			continue // it is worked on
+		}
+		if t.forsaken(ctx, entry.Name()) {
+			_ = held.RemoveAndUnlock() // else it is told once more
+			continue
+		}
+		_ = held.Unlock()
+	}
+}
+
+// forsaken reports whether there is nothing more to be told of a thread.
+func (t Teller) forsaken(ctx context.Context, id string) bool {
+	at, err := t.Show(ctx, id)
+	switch {
+	case errors.Is(err, heads.ErrNoThread):
+		return true
+	case err != nil || t.Locker().Held(ctx, id) || t.isWorkedOn(ctx, at):
+		return false
+	}
+	event := Of(at)
+	if event == "" && t.wasForsaken(at) {
+		event = protocol.NoticeFailed
+		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))
+	}
+	if event == protocol.NoticeEnded {
+		if facts, err := t.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
+			return err == nil
+		}
+	}
+	if event != "" {
+		t.Told(event, at)
+	}
+	return true
+}
+
+// isWorkedOn reports whether an agent of a thread, or of its children, is alive.
+func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
+	if at.Status == protocol.StatusRunning {
+		return true
+	}
+	for _, c := range at.Children {
+		if c.Status == protocol.StatusRunning {
+			return true
+		}
+		if c.Status != protocol.StatusWaiting {
+			continue
+		}
+		if below, err := t.Show(ctx, c.Thread); err == nil && t.isWorkedOn(ctx, below) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasForsaken reports whether something was begun and not brought to its end.
+func (t Teller) wasForsaken(at protocol.StepOutput) bool {
+	record := t.RunDir(at.Thread).Read()
+	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
+}
+
+func why(at protocol.StepOutput) string {
+	if at.Pending {
+		return "the process that worked on it was killed; its agent has finished, and the next step takes the result"
+	}
+	return "the process that worked on it was killed"
 }

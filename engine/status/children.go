@@ -61,7 +61,7 @@ func (r *Reader) Started(ctx context.Context, thread string) ([]StartedChild, er
 	if err != nil || ended != nil {
 		return nil, fault.OrNil(err)
 	}
-	w, err := r.workflowAt(ctx, head)
+	_, w, err := r.chain(ctx, head)
 	if err != nil || !hasChildren(w) {
 		return nil, fault.OrNil(err)
 	}
@@ -105,23 +105,20 @@ func (r *Reader) aware(ctx context.Context, id string) *Reader {
 	return with.knowingAll(ctx)
 }
 
-// workflowAt is the workflow of the thread with a head.
-func (r *Reader) workflowAt(ctx context.Context, head protocol.Hash) (protocol.Workflow, error) {
+// chain is the thread with a head, and its workflow.
+func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread, protocol.Workflow, error) {
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
-		return protocol.Workflow{}, err
+		return nil, protocol.Workflow{}, err
 	}
-	return r.Workflow(ctx, t.Start.Workflow)
+	w, err := r.Workflow(ctx, t.Start.Workflow)
+	return t, w, err
 }
 
 // Child finds a child of a thread by its key: of the role that is next, else of the
 // newest step that has joined one of that key. Errors are *protocol.Error.
 func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) {
-	head, err := r.Head(ctx, parent)
-	if err != nil {
-		return "", err
-	}
-	p, err := r.Position(ctx, parent, head)
+	p, err := r.Stands(ctx, parent)
 	if err != nil {
 		return "", fault.Of(err)
 	}
@@ -159,11 +156,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 
 // Joined are the children of the newest step that has joined some.
 func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
-	t, err := thread.Open(ctx, r.Nodes(), head)
-	if err != nil {
-		return nil, err
-	}
-	w, err := r.Workflow(ctx, t.Start.Workflow)
+	t, w, err := r.chain(ctx, head)
 	if err != nil || !hasChildren(w) {
 		return nil, err
 	}
@@ -214,10 +207,8 @@ func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
 	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
 	var labels map[string]string
-	if t, err := thread.Open(ctx, r.Nodes(), s.Start); err == nil {
-		if w, err := r.Workflow(ctx, t.Start.Workflow); err == nil {
-			labels = r.Labels(ctx, w, s)
-		}
+	if _, w, err := r.chain(ctx, s.Start); err == nil {
+		labels = r.Labels(ctx, w, s)
 	}
 	for _, c := range s.Children {
 		start, err := r.startOfJoined(ctx, s, c)

@@ -1,7 +1,10 @@
 package status
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -46,21 +49,10 @@ func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	if c.Limits != nil {
 		defaults = *c.Limits
 	}
-	if l.MaxSteps == 0 {
-		l.MaxSteps = defaults.MaxSteps
-	}
-	if l.MaxSteps == 0 {
-		l.MaxSteps = protocol.DefaultMaxSteps
-	}
-	if l.MaxVisitsPerRole == 0 {
-		l.MaxVisitsPerRole = defaults.MaxVisitsPerRole
-	}
-	if l.MaxCostUSD == 0 {
-		l.MaxCostUSD = defaults.MaxCostUSD
-	}
-	if l.MaxTokens == 0 {
-		l.MaxTokens = defaults.MaxTokens
-	}
+	l.MaxSteps = cmp.Or(l.MaxSteps, defaults.MaxSteps, protocol.DefaultMaxSteps)
+	l.MaxVisitsPerRole = cmp.Or(l.MaxVisitsPerRole, defaults.MaxVisitsPerRole)
+	l.MaxCostUSD = cmp.Or(l.MaxCostUSD, defaults.MaxCostUSD)
+	l.MaxTokens = cmp.Or(l.MaxTokens, defaults.MaxTokens)
 	if l.MaxTimeMs == 0 && defaults.MaxTime != "" {
 		t, err := time.ParseDuration(defaults.MaxTime)
 		if err != nil || t < 0 {
@@ -78,7 +70,7 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 	if t.Last == nil {
 		return nil, nil
 	}
-	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || most(t.Last.Visits) < l.MaxVisitsPerRole {
+	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || slices.Max(append(slices.Collect(maps.Values(t.Last.Visits)), 0)) < l.MaxVisitsPerRole {
 		return t.Last.Visits, nil
 	}
 	for s, err := range t.Steps(ctx) {
@@ -95,12 +87,4 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 		return since, nil
 	}
 	return t.Last.Visits, nil
-}
-
-func most(counts map[string]int) int {
-	n := 0
-	for _, c := range counts {
-		n = max(n, c)
-	}
-	return n
 }

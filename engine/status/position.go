@@ -104,6 +104,15 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	return p, err
 }
 
+// Stands is the position of a thread at its head.
+func (r *Reader) Stands(ctx context.Context, id string) (*Position, error) {
+	head, _, err := r.Lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.Position(ctx, id, head)
+}
+
 // state is what the moderator decides over, without limits.
 func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, steps *history) (moderator.State, error) {
 	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: children.KeyOf}

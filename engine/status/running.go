@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -110,4 +113,126 @@ func (r *Reader) Outlived(id string, last rundir.Record) error {
 // clock shows a time in the user's zone.
 func (r *Reader) clock(t time.Time) string {
 	return t.In(r.Env.Now().Location()).Format(time.RFC3339)
+}
+
+// Wait returns when nothing works on the thread any more, nor on its children: the agent
+// has ended, and so has the process that started it, with all the steps that it was to
+// make. Errors are *protocol.Error, or what ended ctx.
+func (r *Reader) Wait(ctx context.Context, thread string) (protocol.StepOutput, error) {
+	return r.waitWhile(ctx, thread, r.busyTogether)
+}
+
+// WaitItself is [Reader.Wait] for a thread without its children.
+func (r *Reader) WaitItself(ctx context.Context, thread string) (protocol.StepOutput, error) {
+	return r.waitWhile(ctx, thread, r.running)
+}
+
+func (r *Reader) waitWhile(ctx context.Context, thread string, busy func(context.Context, string) (bool, error)) (protocol.StepOutput, error) {
+	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
+		running, err := busy(ctx, thread)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return protocol.StepOutput{}, fault.Of(err)
+		}
+		if !running {
+			return r.Show(ctx, thread)
+		}
+		if err := retry.Pause(ctx, wait); err != nil {
+			return protocol.StepOutput{}, fault.Of(err)
+		}
+	}
+}
+
+// Busy reports whether anything works on a thread: what [Reader.Wait] waits for.
+// Errors are *protocol.Error.
+func (r *Reader) Busy(ctx context.Context, thread string) (bool, error) {
+	busy, err := r.busyTogether(ctx, thread)
+	if err != nil {
+		return false, fault.Of(err)
+	}
+	return busy, nil
+}
+
+// busyTogether reports whether anything works on a thread or its children. Whoever drives
+// them holds none of them for a moment, between two, so it is looked more than once.
+func (r *Reader) busyTogether(ctx context.Context, id string) (bool, error) {
+	const looks = 3
+	for range looks {
+		if busy, err := r.busyNow(ctx, id); busy || err != nil {
+			return busy, err
+		}
+		// A thread that cannot be read has no children.
+		if kids, err := r.Started(ctx, id); err != nil || len(kids) == 0 {
+			return r.running(ctx, id)
+		}
+		if err := retry.Pause(ctx, retry.MaxWait); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// busyNow reports whether anything works on a thread or its children at the moment.
+func (r *Reader) busyNow(ctx context.Context, id string) (bool, error) {
+	if busy, err := r.running(ctx, id); busy || err != nil {
+		return busy, err
+	}
+	kids, _ := r.Started(ctx, id)
+	for _, k := range kids {
+		if k.Ended {
+			continue
+		}
+		if busy, err := r.busyNow(ctx, k.Thread); busy || err != nil {
+			return busy, err
+		}
+	}
+	return false, nil
+}
+
+// running reports whether an agent is at work, or a process that makes steps.
+func (r *Reader) running(ctx context.Context, id string) (bool, error) {
+	head, _, err := r.Lookup(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	dir := r.RunDir(id)
+	last := dir.Read()
+	return r.Locker().Held(ctx, id) || locker.Orphan(ctx, r.Locker(), id).Pid != 0 || (last.Unfinished(head) && dir.Alive(last)), nil
+}
+
+// NotParked takes the place of a time that has passed: a field of the facts that is not
+// set changes nothing.
+const NotParked = 1
+
+// longestPark is beyond what anybody waits for: a clock that was set back makes no more
+// of a time that has been kept.
+const longestPark = 32 * 24 * time.Hour
+
+// ParkedUntil is until when a thread is parked, in ms; 0: it is not.
+func (r *Reader) ParkedUntil(facts heads.Facts) int64 {
+	if left := facts.ParkedUntil - r.Env.Now().UnixMilli(); left <= 0 || left > longestPark.Milliseconds() {
+		return 0
+	}
+	return facts.ParkedUntil
+}
+
+// AwaitParked waits until a thread that is parked may go on. The clock may be set
+// meanwhile, so it is asked again and again.
+func (r *Reader) AwaitParked(ctx context.Context, thread string) error {
+	for {
+		facts, err := r.Heads.Facts(ctx, thread)
+		if err != nil {
+			return fault.Of(err)
+		}
+		until := r.ParkedUntil(facts)
+		if until == 0 {
+			return nil
+		}
+		wait := min(time.UnixMilli(until).Sub(r.Env.Now())+time.Millisecond, time.Minute)
+		if err := retry.Pause(ctx, wait); err != nil {
+			return fault.Ended(ctx, err)
+		}
+	}
 }

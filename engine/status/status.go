@@ -57,8 +57,8 @@ type Reader struct {
 	factsOf func(thread string) (heads.Facts, bool)
 	// bounds remembers, by parent, what holds its children; nil: nothing is.
 	bounds map[string][]bound
-	// costs remembers what children have cost; nil: nothing is.
-	costs *costs
+	// costs remembers, by child, the [cost] of children; nil: nothing is.
+	costs *sync.Map
 	// recall reads the nodes of one step; nil: the store.
 	recall cas.Reader
 }

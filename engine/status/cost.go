@@ -1,0 +1,335 @@
+package status
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
+// config, or a person for one thread; people grant more. What it has cost is the sum
+// over its chain, with failed tries, replaced steps, and without what a fork has taken
+// over. No sum ever begins anew.
+
+// spent is what a thread has cost by itself, up to its head.
+func (r *Reader) spent(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+	sum, err := r.SumUp(ctx, id, head)
+	if err != nil {
+		return moderator.Spent{}, err
+	}
+	all := budget.SpentOf(sum)
+	if facts.Fork != nil {
+		before, err := r.before(ctx, id, facts.Fork.Step)
+		if err != nil {
+			return moderator.Spent{}, err
+		}
+		all = budget.Less(all, budget.SpentOf(before))
+	}
+	if own := facts.Limits; own != nil {
+		all = budget.Plus(all, budget.SpentOf(budget.Replaced(own.Replaced)))
+		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted, Blind: own.More.Blind})
+	}
+	return all, nil
+}
+
+// Budget is what the run may still cost, by its own limits and by those of the threads
+// whose part it plays.
+func (p *Position) Budget() protocol.Budget {
+	var b protocol.Budget
+	for _, held := range append([]bound{{limits: p.State.Limits, spent: p.State.Spent}}, p.bounds...) {
+		l, spent := held.limits, held.spent
+		if l.MaxCostUSD > 0 {
+			b.CostUSD = budget.Least(b.CostUSD, protocol.RoundUSD(max(0, l.MaxCostUSD-spent.CostUSD)))
+		}
+		if l.MaxTokens > 0 {
+			b.Tokens = budget.Least(b.Tokens, max(0, l.MaxTokens-spent.Tokens))
+		}
+		if l.MaxTimeMs > 0 {
+			b.TimeMs = budget.Least(b.TimeMs, max(0, l.MaxTimeMs-spent.TimeMs))
+		}
+	}
+	return b
+}
+
+// WithinBudget refuses to begin what a person asks for although the run has cost what
+// it may.
+func (p *Position) WithinBudget(role string) error {
+	reason, over := moderator.OverBudget(p.State, role)
+	if !over {
+		return nil
+	}
+	return fault.Hinted(fault.New(protocol.CodeBudget, "thread %s: %s", p.ID, reason), p.moreHints()...)
+}
+
+// moreHints say how to grant more, to the thread whose limit is reached.
+func (p *Position) moreHints() []string {
+	if p.heldBy != nil {
+		return budget.MoreHints(p.heldBy.thread, p.heldBy.limits)
+	}
+	return budget.MoreHints(p.ID, p.State.Limits)
+}
+
+// Spending is what a thread may cost and has cost; no limit of cost, no sums.
+func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, moderator.Spent, error) {
+	p, err := r.Stands(ctx, thread)
+	if err == nil && p.Problem != nil {
+		err = p.Problem
+	}
+	if err != nil {
+		return protocol.Limits{}, moderator.Spent{}, fault.Of(err)
+	}
+	return p.State.Limits, p.State.Spent, nil
+}
+
+// Totals sums up the steps of a thread's chain up to head. It reads the steps
+// since the last one that was summed up, and keeps the new sum if it can: a home
+// that cannot be written will do. It takes no lock. An error is of a node that
+// has to be read.
+func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
+	sum, err := r.SumUp(ctx, id, head)
+	return sum.Totals, err
+}
+
+// SumUp is [Reader.Totals], with what is not known of the runs of agents.
+func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
+	var sum budget.Sums
+	t, err := thread.Open(ctx, r.Store, head)
+	if err != nil {
+		return sum, fault.Of(err)
+	}
+	dir := budget.File{Dir: r.RunDir(id)}
+	marks := dir.Marks()
+	var newer []thread.Step // newest first
+	for step, err := range t.Steps(ctx) {
+		if err != nil {
+			return sum, fault.Of(err)
+		}
+		if at := budget.Find(marks, step.Hash, step.Index); at != nil {
+			sum = at.Sums
+			break
+		}
+		newer = append(newer, step)
+	}
+	if len(newer) == 0 {
+		return sum, nil
+	}
+	last := newer[0]
+	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
+		sum.Add(newer[i].Step)
+	}
+	if r.ReadOnly {
+		sum.Add(last.Step)
+		return sum, nil
+	}
+	return dir.Keep(marks, last.Hash, last.Step, sum), nil
+}
+
+// before is what a fork's chain had cost when it was forked. It is summed up once.
+func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
+	dir := budget.File{Dir: r.RunDir(id)}
+	marks := dir.Marks()
+	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
+		return marks[i].Sums, nil
+	}
+	sum, err := r.SumUp(ctx, id, step)
+	if err == nil && !r.ReadOnly {
+		own := slices.DeleteFunc(marks, func(m budget.Mark) bool { return m.Fork })
+		dir.KeepMarks(append(own, budget.Mark{Head: step, Sums: sum, Fork: true}))
+	}
+	return sum, err
+}
+
+// What the children of a thread cost is what it costs: once their results are joined
+// that is in its chain, and until then it is counted here. So a limit of the parent holds
+// each of them.
+
+// bound is a limit of a thread that another one plays a part of.
+type bound struct {
+	thread string
+	limits protocol.Limits
+	spent  moderator.Spent
+}
+
+// above are the limits of cost of those whose part a thread plays, the nearest first.
+func (r *Reader) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+	if known, ok := r.bounds[parent.Thread]; ok {
+		return known, nil
+	}
+	all, err := r.allAbove(ctx, parent)
+	if err == nil && r.bounds != nil {
+		r.bounds[parent.Thread] = all
+	}
+	return all, err
+}
+
+func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, error) {
+	var all []bound
+	for parent != nil {
+		id := parent.Thread
+		head, ended, err := r.Lookup(ctx, id)
+		if err != nil || ended != nil {
+			return all, nil //nolint:nilerr // nobody is there to be held to anything
+		}
+		facts, err := r.Heads.Facts(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		_, w, err := r.chain(ctx, head)
+		if err != nil {
+			return nil, err
+		}
+		b := bound{thread: id}
+		if b.limits, err = r.limitsOf(ctx, w); err != nil {
+			return nil, err
+		}
+		b.limits = budget.Granted(budget.With(b.limits, facts.Limits), facts.Limits)
+		if budget.Bounded(b.limits) {
+			if b.spent, err = r.spentTogether(ctx, id, head, facts); err != nil {
+				return nil, err
+			}
+			all = append(all, b)
+		}
+		parent = facts.Parent
+	}
+	return all, nil
+}
+
+// spentTogether is what a thread and its children have cost whose results it has not
+// joined, with those that are played anew.
+func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+	sum, err := r.spentAlone(ctx, id, head, facts)
+	if err != nil {
+		return sum, err
+	}
+	_, w, err := r.chain(ctx, head)
+	if err != nil || !hasChildren(w) {
+		return sum, err
+	}
+	all, err := r.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return sum, err
+	}
+	return sum, r.addKids(ctx, &sum, all, map[string]protocol.Hash{id: head})
+}
+
+// addKids adds what the children of threads have cost, and theirs.
+func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, of map[string]protocol.Hash) error {
+	var ids []string
+	for id, f := range all {
+		if f.Parent != nil && of[f.Parent.Thread] == f.Parent.Head {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	stand, err := children.Look(ctx, r.Heads, ids, r.endedOf(ids))
+	if err != nil {
+		return err
+	}
+	below := map[string]protocol.Hash{}
+	for id, at := range stand {
+		spent, err := r.spentBy(ctx, id, at, all[id])
+		if err != nil {
+			return err
+		}
+		*sum = budget.Plus(*sum, spent)
+		if at.End == nil {
+			below[id] = at.Head
+		}
+	}
+	return r.addKids(ctx, sum, all, below)
+}
+
+// spentBy is [Reader.spentAlone]. A driver asks for it with each step of each child, so
+// of those that have ended, or have not been begun, it is found out once.
+func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, facts heads.Facts) (moderator.Spent, error) {
+	known, ok := r.knownCost(id)
+	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
+		return known.spent, nil
+	}
+	spent, err := r.spentAlone(ctx, id, at.Head, facts)
+	if err == nil && r.costs != nil {
+		r.costs.Store(id, cost{at.Head, at.End, spent})
+	}
+	return spent, err
+}
+
+// spentAlone is what a thread has cost by itself, with the tries that no step holds.
+func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+	sum, err := r.spent(ctx, id, head, facts)
+	dir := r.RunDir(id)
+	if err != nil || !dir.Exists() {
+		return sum, err
+	}
+	t, err := thread.Open(ctx, r.Nodes(), head)
+	if err != nil {
+		return sum, err
+	}
+	var failed budget.Sums
+	failed.Untold(dir.Tries(t))
+	return budget.Plus(sum, budget.SpentOf(failed)), nil
+}
+
+// cost is what a thread has cost up to a head.
+type cost struct {
+	head  protocol.Hash
+	ended *heads.Ended
+	spent moderator.Spent
+}
+
+// RememberingCosts returns a reader that finds out once what children have cost which do
+// not go on.
+func (r *Reader) RememberingCosts() *Reader {
+	with := *r
+	with.costs = &sync.Map{}
+	return &with
+}
+
+func (r *Reader) knownCost(id string) (c cost, ok bool) {
+	if r.costs == nil {
+		return c, false
+	}
+	known, ok := r.costs.Load(id)
+	c, _ = known.(cost)
+	return c, ok
+}
+
+// endedOf are those of threads of which it is known how they have ended.
+func (r *Reader) endedOf(ids []string) map[string]heads.Ended {
+	known := map[string]heads.Ended{}
+	for _, id := range ids {
+		if c, ok := r.knownCost(id); ok && c.ended != nil {
+			known[id] = *c.ended
+		}
+	}
+	return known
+}
+
+func hasChildren(w protocol.Workflow) bool {
+	for _, role := range w.Roles {
+		if role.HasChildren() {
+			return true
+		}
+	}
+	return false
+}
+
+// heldAbove suspends a child whose parent may not cost more.
+func (p *Position) heldAbove() {
+	for _, b := range p.bounds {
+		if reason, over := moderator.OverBudget(moderator.State{Limits: b.limits, Spent: b.spent}, p.Next.Role); over {
+			p.Next = moderator.Decision{Kind: moderator.Suspend, Role: p.Next.Role, Prompt: reason, Cause: moderator.ByBudget, Status: p.Next.Status}
+			p.heldBy = &b
+			return
+		}
+	}
+}
