@@ -1,9 +1,12 @@
 package status
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -14,10 +17,144 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
+// Limits are those that a thread of a workflow begins with, own those that are said for
+// it alone. Zero is no limit. Errors are *protocol.Error.
+func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
+	l, err := r.limitsOf(ctx, w)
+	if err != nil {
+		return l, fault.Of(err)
+	}
+	return budget.With(l, budget.Said(own)), nil
+}
+
+// limits are the limits in force, with what people have said of this thread.
+func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, error) {
+	l, err := r.limitsOf(ctx, p.Workflow)
+	if err != nil && p.Thread.Last != nil { // without a step none is reached: whoever needs the config will say so
+		return l, err
+	}
+	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
+}
+
+// limitsOf are a workflow's limits, filled up from the config.
+func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
+	var l protocol.Limits
+	if w.Limits != nil {
+		l = *w.Limits
+	}
+	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 && l.MaxCostUSD > 0 && l.MaxTokens > 0 && l.MaxTimeMs > 0 {
+		return l, nil
+	}
+	c, err := r.Config(ctx)
+	if err != nil {
+		return l, err
+	}
+	defaults := protocol.LimitsConfig{}
+	if c.Limits != nil {
+		defaults = *c.Limits
+	}
+	l.MaxSteps = cmp.Or(l.MaxSteps, defaults.MaxSteps, protocol.DefaultMaxSteps)
+	l.MaxVisitsPerRole = cmp.Or(l.MaxVisitsPerRole, defaults.MaxVisitsPerRole)
+	l.MaxCostUSD = cmp.Or(l.MaxCostUSD, defaults.MaxCostUSD)
+	l.MaxTokens = cmp.Or(l.MaxTokens, defaults.MaxTokens)
+	if l.MaxTimeMs == 0 && defaults.MaxTime != "" {
+		t, err := time.ParseDuration(defaults.MaxTime)
+		if err != nil || t < 0 {
+			return l, fault.New(protocol.CodeInvalid, "limits.maxTime must be a time such as 30m or 2h, got %q", defaults.MaxTime)
+		}
+		l.MaxTimeMs = t.Milliseconds()
+	}
+	return l, nil
+}
+
+// visits counts each role's turns since a limit was last lifted. A step holds
+// the counts since the thread began; only when those reach the limit is the
+// thread read back to where it was lifted.
+func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[string]int, error) {
+	if t.Last == nil {
+		return nil, nil
+	}
+	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || slices.Max(append(slices.Collect(maps.Values(t.Last.Visits)), 0)) < l.MaxVisitsPerRole {
+		return t.Last.Visits, nil
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Index >= t.Last.LimitBase {
+			continue
+		}
+		since := map[string]int{}
+		for role, n := range t.Last.Visits {
+			since[role] = n - s.Visits[role]
+		}
+		return since, nil
+	}
+	return t.Last.Visits, nil
+}
+
 // What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
 // config, or a person for one thread; people grant more. What it has cost is the sum
 // over its chain, with failed tries, replaced steps, and without what a fork has taken
 // over. No sum ever begins anew.
+
+// Totals sums up the steps of a thread's chain up to head. It reads the steps
+// since the last one that was summed up, and keeps the new sum if it can: a home
+// that cannot be written will do. It takes no lock. An error is of a node that
+// has to be read.
+func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
+	sum, err := r.SumUp(ctx, id, head)
+	return sum.Totals, err
+}
+
+// SumUp is [Reader.Totals], with what is not known of the runs of agents.
+func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
+	var sum budget.Sums
+	t, err := thread.Open(ctx, r.Store, head)
+	if err != nil {
+		return sum, fault.Of(err)
+	}
+	dir := budget.File{Dir: r.RunDir(id)}
+	marks := dir.Marks()
+	var newer []thread.Step // newest first
+	for step, err := range t.Steps(ctx) {
+		if err != nil {
+			return sum, fault.Of(err)
+		}
+		if at := budget.Find(marks, step.Hash, step.Index); at != nil {
+			sum = at.Sums
+			break
+		}
+		newer = append(newer, step)
+	}
+	if len(newer) == 0 {
+		return sum, nil
+	}
+	last := newer[0]
+	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
+		sum.Add(newer[i].Step)
+	}
+	if r.ReadOnly {
+		sum.Add(last.Step)
+		return sum, nil
+	}
+	return dir.Keep(marks, last.Hash, last.Step, sum), nil
+}
+
+// before is what a fork's chain had cost when it was forked. It is summed up once.
+func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
+	dir := budget.File{Dir: r.RunDir(id)}
+	marks := dir.Marks()
+	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
+		return marks[i].Sums, nil
+	}
+	sum, err := r.SumUp(ctx, id, step)
+	if err == nil && !r.ReadOnly {
+		own := slices.DeleteFunc(marks, func(m budget.Mark) bool { return m.Fork })
+		dir.KeepMarks(append(own, budget.Mark{Head: step, Sums: sum, Fork: true}))
+	}
+	return sum, err
+}
 
 // spent is what a thread has cost by itself, up to its head.
 func (r *Reader) spent(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
@@ -87,64 +224,6 @@ func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, 
 		return protocol.Limits{}, moderator.Spent{}, fault.Of(err)
 	}
 	return p.State.Limits, p.State.Spent, nil
-}
-
-// Totals sums up the steps of a thread's chain up to head. It reads the steps
-// since the last one that was summed up, and keeps the new sum if it can: a home
-// that cannot be written will do. It takes no lock. An error is of a node that
-// has to be read.
-func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
-	sum, err := r.SumUp(ctx, id, head)
-	return sum.Totals, err
-}
-
-// SumUp is [Reader.Totals], with what is not known of the runs of agents.
-func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
-	var sum budget.Sums
-	t, err := thread.Open(ctx, r.Store, head)
-	if err != nil {
-		return sum, fault.Of(err)
-	}
-	dir := budget.File{Dir: r.RunDir(id)}
-	marks := dir.Marks()
-	var newer []thread.Step // newest first
-	for step, err := range t.Steps(ctx) {
-		if err != nil {
-			return sum, fault.Of(err)
-		}
-		if at := budget.Find(marks, step.Hash, step.Index); at != nil {
-			sum = at.Sums
-			break
-		}
-		newer = append(newer, step)
-	}
-	if len(newer) == 0 {
-		return sum, nil
-	}
-	last := newer[0]
-	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
-		sum.Add(newer[i].Step)
-	}
-	if r.ReadOnly {
-		sum.Add(last.Step)
-		return sum, nil
-	}
-	return dir.Keep(marks, last.Hash, last.Step, sum), nil
-}
-
-// before is what a fork's chain had cost when it was forked. It is summed up once.
-func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
-	dir := budget.File{Dir: r.RunDir(id)}
-	marks := dir.Marks()
-	if i := slices.IndexFunc(marks, func(m budget.Mark) bool { return m.Fork && m.Head == step }); i >= 0 {
-		return marks[i].Sums, nil
-	}
-	sum, err := r.SumUp(ctx, id, step)
-	if err == nil && !r.ReadOnly {
-		own := slices.DeleteFunc(marks, func(m budget.Mark) bool { return m.Fork })
-		dir.KeepMarks(append(own, budget.Mark{Head: step, Sums: sum, Fork: true}))
-	}
-	return sum, err
 }
 
 // What the children of a thread cost is what it costs: once their results are joined

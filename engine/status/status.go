@@ -5,10 +5,9 @@
 //
 //   - position.go: what the moderator makes of a thread at a node, and output.go: in the
 //     words of the command line;
-//   - limits.go, spent.go, family.go: what a thread may cost, and has cost with those that
-//     play roles of it;
-//   - show.go, overview.go: where one thread stands, or all of them, with its last run;
-//   - running.go, lastrun.go, flight.go, wait.go: who works on it;
+//   - cost.go: what a thread may cost, and has cost with those that play roles of it;
+//   - show.go, overview.go: where one thread stands, or many, with their last runs;
+//   - running.go, run.go: who works on a thread, and what the last run has told of;
 //   - children.go: the threads that play the role that is next, or one before.
 //
 // Package engine acts on what is told here.
