@@ -326,10 +326,7 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 			return err
 		}
 	}
-	if err := e.ask(ctx, h, pos.Place().AttemptKey(key)); err != nil {
-		return fault.Of(err)
-	}
-	return nil
+	return fault.OrNil(e.ask(ctx, h, pos.Place().AttemptKey(key)))
 }
 
 // ask raises the number of an attempt.

@@ -127,10 +127,7 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.settle(ctx, &lockedThread{id: id, head: head}, Work{}); err != nil {
-		return fault.Of(err)
-	}
-	return nil
+	return fault.OrNil(e.settle(ctx, &lockedThread{id: id, head: head}, Work{}))
 }
 
 // at is the position of a thread that is held, where it works here.

@@ -36,8 +36,5 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
 		return fault.Of(err)
 	}
 	title = e.Secrets().Hide(title)
-	if err := e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}); err != nil {
-		return fault.Of(err)
-	}
-	return nil
+	return fault.OrNil(e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}))
 }

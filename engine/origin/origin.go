@@ -37,10 +37,7 @@ type Judge struct{ *status.Reader }
 // Commands are those of a workflow and of those that it runs, a line each.
 func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
 	lines, err := j.allCommands(ctx, w, map[protocol.Hash]bool{})
-	if err != nil {
-		return nil, fault.Of(err)
-	}
-	return lines, nil
+	return lines, fault.OrNil(err)
 }
 
 // CommandsOf are those of a workflow alone, a line each.

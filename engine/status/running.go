@@ -149,10 +149,7 @@ func (r *Reader) waitWhile(ctx context.Context, thread string, busy func(context
 // Errors are *protocol.Error.
 func (r *Reader) Busy(ctx context.Context, thread string) (bool, error) {
 	busy, err := r.busyTogether(ctx, thread)
-	if err != nil {
-		return false, fault.Of(err)
-	}
-	return busy, nil
+	return busy, fault.OrNil(err)
 }
 
 // busyTogether reports whether anything works on a thread or its children. Whoever drives

@@ -25,10 +25,7 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 			break
 		}
 	}
-	if err != nil {
-		return out, fault.Of(err)
-	}
-	return out, nil
+	return out, fault.OrNil(err)
 }
 
 // maxLooks bounds how often a thread is looked at again that moves meanwhile.

@@ -190,10 +190,7 @@ func (r *Reader) lookOnce(ctx context.Context, id string) (protocol.Hash, *heads
 // Head returns the head of a thread, active or ended.
 func (r *Reader) Head(ctx context.Context, thread string) (protocol.Hash, error) {
 	head, _, err := r.Lookup(ctx, thread)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	return head, nil
+	return head, fault.OrNil(err)
 }
 
 // CheckID keeps what is not an id out of file names.
