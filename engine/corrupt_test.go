@@ -140,7 +140,7 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	require.EqualValues(t, 7, *item.CompletedAt)
 }
 
-// One listing reads each workflow once.
+// Each reader of a listing reads each workflow once.
 func TestOverviewReadsFewNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -151,10 +151,12 @@ func TestOverviewReadsFewNodes(t *testing.T) {
 	e.Store = counting
 	o := e.Overview()
 	listed(o, status.Listed{Thread: id, Head: w.head(id)})
-	first := counting.gets.Load()
-	listed(o, status.Listed{Thread: id, Head: w.head(id)})
-	require.EqualValues(t, 4, first, "head, start, workflow, output")
-	require.EqualValues(t, 3, counting.gets.Load()-first)
+	require.EqualValues(t, 4, counting.gets.Load(), "head, start, workflow, output")
+	const looks, readers = 20, 8
+	for range looks {
+		listed(o, status.Listed{Thread: id, Head: w.head(id)})
+	}
+	require.LessOrEqual(t, counting.gets.Load(), int64(4+3*looks+readers))
 }
 
 // An agent that damages the node which its step follows does not get the head
