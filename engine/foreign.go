@@ -38,10 +38,10 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 				return err
 			}
 		}
-		return e.origins().Imported(ctx, h.id, h.head, facts)
+		return e.trusted(ctx, h, facts, w)
 	}
 	if e.lastFiles(ctx, h.head) != nil { // no worktree is made for what is refused
-		if err := e.origins().Imported(ctx, h.id, h.head, facts); err != nil {
+		if err := e.trusted(ctx, h, facts, w); err != nil {
 			return err
 		}
 	}
@@ -66,6 +66,15 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		if err := e.Files().Made(h.id); err != nil {
 			return err
 		}
+	}
+	return e.trusted(ctx, h, facts, w)
+}
+
+// trusted refuses the workflow of a thread from elsewhere if it has commands that nobody has
+// confirmed. A person's answer alone runs none of them.
+func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts, w Work) error {
+	if w.Do == DoAnswer && w.Steps == 1 {
+		return nil
 	}
 	return e.origins().Imported(ctx, h.id, h.head, facts)
 }
