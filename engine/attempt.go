@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
@@ -147,7 +148,10 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		a.tidy()
 	}
 	if err != nil {
-		if _, finished := a.dir.Finished(); !finished {
+		// A result that counts later is not a try that failed. Who failed after it has none.
+		_, finished := a.dir.Finished()
+		crashed := retry.KindOf(ran, err) == protocol.FailedCrash && !a.dir.StopRequested(a.record)
+		if !finished || crashed {
 			a.tried(ran, err)
 		}
 		return out, a.giveUp(ctx, ran, err)

@@ -204,10 +204,16 @@ func TestOtherFailuresAreNotRetried(t *testing.T) {
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
 	require.Equal(t, 1, w.agentRuns())
-	w.retries(func(a *protocol.Agent) { a.Retry.On = []string{"crash"} })
+	crashes := func(a *protocol.Agent) { a.Retry.On = []string{"crash"} }
+	w.retries(crashes)
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
 	require.Equal(t, 4, w.agentRuns())
+	w.plays("!result-then-fail:ready") // killed before it could end
+	w.retries(crashes)
+	_, err = w.Step(context.Background(), id, StepOptions{})
+	require.Error(t, err)
+	require.Equal(t, 7, w.agentRuns())
 }
 
 // Killed at any moment while tries fail, no cost is lost, and none counts twice.

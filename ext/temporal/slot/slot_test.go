@@ -163,11 +163,16 @@ func TestAStepIsTakenThereLater(t *testing.T) {
 // The worker that made the last step was killed before it could tell.
 func TestTheEndIsFound(t *testing.T) {
 	t.Parallel()
-	p, asked := saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", "")})
-	out, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread, Expect: "E3M7FDBXM3MVV"}, "uwf")
+	p, asked := saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", `,"done":true`)})
+	request := flow.Request{Remote: "team", Thread: thread, Expect: "E3M7FDBXM3MVV"}
+	out, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed"}, out)
 	require.Contains(t, asked()[1], "thread show "+thread+" --remote team")
+
+	p, _ = saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", `,"done":false`)})
+	_, err = p.Step(t.Context(), request, "uwf")
+	require.Error(t, err, "the remote does not know yet")
 }
 
 func TestRoles(t *testing.T) {

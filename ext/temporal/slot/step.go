@@ -34,9 +34,10 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 		}
 	}
 	if ran.code() == protocol.CodeFailed {
-		// Perhaps it has reached its end, and who made that step could not tell.
+		// Perhaps it has reached its end, and who made that step could not tell. If it could
+		// not tell the remote either, another step does.
 		shown, err := at.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
-		if err == nil && shown.code() == "" && (shown.out.Status == protocol.StatusCompleted || shown.out.Status == protocol.StatusCancelled) {
+		if err == nil && shown.code() == "" && shown.out.Done {
 			ran = shown
 		}
 	}
