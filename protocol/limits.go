@@ -111,6 +111,16 @@ func (l Limits) Or(defaults Limits) Limits {
 	return l
 }
 
+// Complete reports whether none of the limits is left open.
+func (l Limits) Complete() bool {
+	for _, x := range AllLimits() {
+		if x.Number(l) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Narrower takes the smaller one of each two limits.
 func (l Limits) Narrower(m Limits) Limits {
 	for _, x := range AllLimits() {

@@ -1,12 +1,10 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -36,35 +34,28 @@ func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, erro
 	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
 }
 
-// limitsOf are a workflow's limits, filled up from the config.
+// limitsOf are a workflow's limits, filled up from the config. One that has them all
+// works without it.
 func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
 	var l protocol.Limits
 	if w.Limits != nil {
 		l = *w.Limits
 	}
-	if l.MaxSteps > 0 && l.MaxVisitsPerRole > 0 && l.MaxCostUSD > 0 && l.MaxTokens > 0 && l.MaxTimeMs > 0 {
+	if l.Complete() {
 		return l, nil
 	}
 	c, err := r.Config(ctx)
 	if err != nil {
 		return l, err
 	}
-	defaults := protocol.LimitsConfig{}
 	if c.Limits != nil {
-		defaults = *c.Limits
-	}
-	l.MaxSteps = cmp.Or(l.MaxSteps, defaults.MaxSteps, protocol.DefaultMaxSteps)
-	l.MaxVisitsPerRole = cmp.Or(l.MaxVisitsPerRole, defaults.MaxVisitsPerRole)
-	l.MaxCostUSD = cmp.Or(l.MaxCostUSD, defaults.MaxCostUSD)
-	l.MaxTokens = cmp.Or(l.MaxTokens, defaults.MaxTokens)
-	if l.MaxTimeMs == 0 && defaults.MaxTime != "" {
-		t, err := time.ParseDuration(defaults.MaxTime)
-		if err != nil || t < 0 {
-			return l, fault.New(protocol.CodeInvalid, "limits.maxTime must be a time such as 30m or 2h, got %q", defaults.MaxTime)
+		defaults, err := c.Limits.Limits()
+		if err != nil {
+			return l, err
 		}
-		l.MaxTimeMs = t.Milliseconds()
+		l = l.Or(defaults)
 	}
-	return l, nil
+	return l.Or(protocol.Limits{MaxSteps: protocol.DefaultMaxSteps}), nil
 }
 
 // visits counts each role's turns since a limit was last lifted. A step holds
