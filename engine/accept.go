@@ -22,7 +22,7 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Ac
 	if err != nil {
 		return got, err
 	}
-	a.checkFiles(ctx, got.Step)
+	a.kept.Check(ctx, got.Step)
 	return a.withTries(ctx, got)
 }
 

@@ -64,7 +64,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	// nodes of its step with it.
 	role, hash := got.Step.Role, got.Hash
 	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.Step.Agent, got.Step.Usage
-	out.Files = a.changed(ctx, got.Step)
+	out.Files = a.kept.Changed(ctx, got.Step)
 	if unpublished != nil {
 		return out, unpublished
 	}
@@ -161,6 +161,6 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		e.tell(bye)
 	}
 	out.Done = true
-	e.leaveTree(ctx, h.id, h.workspace, pos.Thread.Start, pos.Thread.Last)
+	e.Files().Leave(ctx, h.id, h.workspace, pos.Thread.Start, pos.Thread.Last)
 	return out, nil
 }

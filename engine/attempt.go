@@ -31,10 +31,9 @@ type attempt struct {
 	dir    rundir.Dir
 	record rundir.Record
 	info   StepInfo
-	more   bool // another step is to follow
-	toEnd  bool // and all that come after it
-	kept   *workspace.Keeping
-	before protocol.Tree // what the files were before the step, if they are kept
+	more   bool               // another step is to follow
+	toEnd  bool               // and all that come after it
+	kept   *workspace.Keeping // its files; nil: they are not kept
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 	retryAt   time.Time     // when its provider says that there is more; zero: it does not
@@ -77,8 +76,8 @@ func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *atte
 
 // run lets the agent work at the place of the step, with its files kept.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
-	if a.locked.elsewhere.refused != nil {
-		return out, a.locked.elsewhere.refused
+	if a.locked.elsewhere.Refused != nil {
+		return out, a.locked.elsewhere.Refused
 	}
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
@@ -87,7 +86,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 		return out, err
 	}
 	defer func() {
-		a.tidyFiles(ctx)
+		a.kept.Tidy(ctx)
 		a.kept.Release()
 	}()
 	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })

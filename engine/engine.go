@@ -17,11 +17,12 @@
 //   - advance.go: make it durable, move the head, look at what is next;
 //   - step.go, resume.go, poke.go: the above, in order;
 //   - work.go: several steps under one lock of the thread;
-//   - children.go, fan.go, drive.go, package children: threads that play a role together.
+//   - fan.go, drive.go, package children: threads that play a role together.
 //
-// Around it: start.go and fork.go make threads, stop.go ends steps in flight,
-// background.go and worker.go hand a thread to a process that nobody waits for. [Open] puts an engine together for a program, package catalog finds
-// workflows, and package view is what there is to show.
+// Around it: start.go and fork.go make threads, stop.go ends steps in flight, undo.go takes
+// steps back, worker.go hands a thread to a process that nobody waits for, and package
+// threadfiles is what people do with a thread's files. [Open] puts an engine together for a
+// program, package catalog finds workflows, and package view is what there is to show.
 //
 // The module is v0: names may change with a minor version. docs/embedding.md is how to
 // build a program on it.

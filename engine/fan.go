@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -54,9 +55,11 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 	if err != nil {
 		return err
 	}
-	trees, err := e.kidTrees(ctx, h, pos, dir)
-	if err != nil {
-		return err
+	var trees *workspace.ChildTrees
+	if role := pos.Next.Role; pos.Workflow.Roles[role].Workspace == workspace.InWorktree {
+		if trees, err = e.Files().ChildTrees(ctx, pos.ID, role, pos.Dir(), h.workspace, dir); err != nil {
+			return err
+		}
 	}
 	release, err := e.holdStore(ctx)
 	if err != nil {
@@ -74,7 +77,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 		if k.Head != "" {
 			continue
 		}
-		its, here := trees.of(k.ID)
+		its, here := trees.Of(k.ID)
 		start, err := e.startOf(ctx, b, pos, k, dir, its)
 		if err != nil {
 			return err
@@ -231,16 +234,18 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: usage}
 	}
 	made.usage = all.Usage
-	theirs, err := a.madeByKids(ctx)
-	if err == nil {
-		err = filesOf(ctx, results, theirs)
+	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role, Kids: a.pos.Kids}
+	if a.pos.Workflow.Roles[a.task.role].Workspace == workspace.InWorktree {
+		if err := joined.Find(ctx, results); err != nil {
+			return none, err
+		}
 	}
-	if err != nil {
-		return none, err
-	}
-	merged, conflicts, err := a.mergeKids(ctx, theirs)
-	if err != nil {
-		return none, err
+	var merged protocol.Tree
+	var conflicts []string
+	if a.pos.Workflow.Roles[a.task.role].Merge {
+		if merged, conflicts, err = joined.Merge(ctx, a.kept); err != nil {
+			return none, err
+		}
 	}
 	value, err := a.joinedValue(ctx, role, results, conflicts)
 	if err != nil {

@@ -2,26 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"os"
 
-	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/threadfiles"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
 )
-
-// tidyFiles packs what many snapshots have left, after a step. It costs nobody a step.
-func (a *attempt) tidyFiles(ctx context.Context) {
-	if a.kept == nil {
-		return
-	}
-	if err := files.Tidy(ctx, a.Env, a.kept.Spec.Git, a.kept.Repo.Common); err != nil && ctx.Err() == nil {
-		a.warn("what keeps the files could not be packed: " + err.Error())
-	}
-}
 
 // Files is what keeps the files of threads.
 func (e *Engine) Files() workspace.Keeper {
@@ -31,91 +17,71 @@ func (e *Engine) Files() workspace.Keeper {
 	}
 }
 
-// changed is what the step that was just made did to the files; nil: nothing, or it is
-// not known.
-func (a *attempt) changed(ctx context.Context, s protocol.Step) *protocol.FileChanges {
-	if a.kept == nil || s.Files == nil {
-		return nil
+// ThreadFiles is what people do with the files of threads between their steps.
+func (e *Engine) ThreadFiles() threadfiles.Files {
+	lock := func(ctx context.Context, id string) (threadfiles.Locked, error) {
+		h, err := e.lock(ctx, id)
+		if err != nil {
+			return threadfiles.Locked{}, err
+		}
+		if h.facts, err = e.Heads.Facts(ctx, id); err != nil {
+			h.release()
+			return threadfiles.Locked{}, err
+		}
+		return threadfiles.Locked{Thread: h.files(), Release: h.release}, nil
 	}
-	list, err := files.Diff(ctx, a.Env, a.kept.Spec.Git, a.before, s.Files.Tree)
-	if err != nil || len(list) == 0 {
-		return nil
-	}
-	return workspace.FileChanges(list)
+	return threadfiles.Files{Keeper: e.Files(), Lock: lock, Show: e.Show}
 }
 
-// snapshot is what the agent is told of where the files are kept; "": nowhere.
-func (a *attempt) snapshot() string {
-	if a.kept == nil {
-		return ""
-	}
-	return a.kept.Spec.String()
+// files is what a thread's files are about.
+func (h *lockedThread) files() workspace.Thread {
+	return workspace.Thread{ID: h.id, Head: h.head, Ended: h.ended != nil, Facts: h.facts}
 }
 
-// keepFiles finds out what the files are before the step, and puts them back where the
-// step is made once more. What is in the way of the agent is an error, while nobody is
-// paid; that they cannot be kept is told, and costs the step no more than its files.
-func (a *attempt) keepFiles(ctx context.Context) error {
-	w := a.locked.workspace
-	if w == nil || w.Mode == workspace.AsItIs {
-		return nil
+// keepFiles begins to keep the files of the attempt with its step.
+func (a *attempt) keepFiles(ctx context.Context) (err error) {
+	a.kept, err = a.Files().Before(ctx, workspace.Step{
+		Thread: a.locked.id, Workspace: a.locked.workspace, Dir: a.pos.Dir(), Head: a.locked.head, Last: a.pos.Thread.Last, PutBack: a.task.files,
+		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
+		Again: a.again(),
+	})
+	return err
+}
+
+// Follow gives the worktree of a thread that was brought elsewhere the files of its last
+// step, if it has those that the step has left where the thread stood until then. If it has
+// others, or if they are not to be had, nothing is done: the next step says so.
+func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
+	facts, err := e.Heads.Facts(ctx, id)
+	w := facts.Workspace
+	if err != nil || w == nil || w.Mode != workspace.InWorktree {
+		return err
 	}
-	k, err := a.Files().OpenFiles(ctx, a.locked.id, a.pos.Dir(), w)
+	if _, err := os.Lstat(w.Root); err != nil {
+		return nil //nolint:nilerr // the next step makes it again
+	}
+	release, err := e.Exclusive(ctx, id)
 	if err != nil {
-		return a.notKept(w, err)
-	}
-	if err := a.Files().PutBack(ctx, k, a.locked.id, a.task.files); err != nil {
-		k.Release()
 		return err
 	}
-	a.before = k.Spec.Tree
-	last := a.pos.Thread.Last
-	shared := a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == ""
-	switch kept := last != nil && last.Files != nil; {
-	case kept && last.Files.Tree == k.Spec.Tree:
-	case kept && shared: // the children have been at work here; who else has is not known
-		a.before = last.Files.Tree
-	default:
-		k.Spec.Before = k.Spec.Tree
-	}
-	a.kept = k
-	return nil
-}
-
-// notKept tells that the files are not kept. Where there is no room for them it is an
-// error, since nobody is paid yet; of a worktree of the thread's own, too: there is nothing
-// else in it.
-func (a *attempt) notKept(w *heads.Workspace, err error) error {
-	var locked *protocol.Error
-	var blocked *files.InTheWayError
-	var full *files.NoRoomError
-	switch {
-	case errors.As(err, &locked), errors.Is(err, context.Canceled):
+	defer release()
+	head, err := e.Head(ctx, id)
+	if err != nil {
 		return err
-	case errors.As(err, &full):
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+a.again())
-	case errors.As(err, &blocked):
-		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+a.again())
-	case w.Mode == workspace.InWorktree:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", a.locked.id, err), "uwf thread fork "+string(a.locked.head)+" makes another one")
 	}
-	a.warn("the files are not kept with this step: " + err.Error())
-	return nil
-}
-
-// checkFiles tells if the state of the files that a step names is not there. The step
-// counts all the same.
-func (a *attempt) checkFiles(ctx context.Context, s protocol.Step) {
-	switch {
-	case a.kept == nil:
-		return
-	case s.Files == nil && s.Root == "": // who could not keep them has said so
-		a.warn("agent " + place.Shown(s.Agent) + " does not keep the files: its steps have none")
-		return
-	case s.Files == nil:
-		return
+	before, now := e.Files().LastKept(ctx, was), e.Files().LastKept(ctx, head)
+	if before == nil || now == nil {
+		return nil
 	}
-	if s.Root != a.kept.Spec.Root || !files.Has(ctx, a.Env, a.kept.Spec.Git, s.Files.Tree) {
-		a.warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, a.kept.Spec.Git))
+	k, err := e.Files().OpenFiles(ctx, id, w.Root, w)
+	if err != nil {
+		return err
 	}
+	defer k.Release()
+	from, here := e.Files().FilesOf(ctx, before)
+	to, there := e.Files().FilesOf(ctx, now)
+	if here != nil || there != nil || k.Spec.Tree != from.After {
+		return nil //nolint:nilerr // they are not to be had
+	}
+	return e.Files().Restore(ctx, k, id, from.After, to.After)
 }

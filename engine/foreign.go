@@ -34,13 +34,13 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		if facts.Workspace != nil {
 			h.root, h.workspace = facts.Workspace.Root, facts.Workspace
-			if err := e.comeBack(ctx, h, facts.Workspace); err != nil {
-				return err
-			}
+		}
+		if err := e.Files().ComeBack(ctx, h.files()); err != nil {
+			return err
 		}
 		return e.trusted(ctx, h, facts, w)
 	}
-	if e.lastFiles(ctx, h.head) != nil { // no worktree is made for what is refused
+	if e.Files().LastKept(ctx, h.head) != nil { // no worktree is made for what is refused
 		if err := e.trusted(ctx, h, facts, w); err != nil {
 			return err
 		}
@@ -53,11 +53,11 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err != nil {
 		return err
 	}
-	if change.Workspace, err = e.workspaceIn(ctx, h, change.Workspace, w.KeepFiles); err != nil {
+	if change.Workspace, h.elsewhere, err = e.Files().In(ctx, h.files(), change.Workspace, w.KeepFiles); err != nil {
 		return err
 	}
 	h.root, h.workspace = change.Workspace.Root, change.Workspace
-	if h.elsewhere.refused == nil {
+	if h.elsewhere.Refused == nil {
 		if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	confirmed := *facts.Imported
 	confirmed.Confirmed = true
 	change := heads.Facts{Imported: &confirmed, Workspace: above.Workspace}
-	if own, err := e.ownTree(ctx, id, above.Workspace); err != nil {
+	if own, err := e.Files().OwnTree(ctx, id, above.Workspace); err != nil {
 		return facts, err
 	} else if own != nil {
 		change.Workspace = own

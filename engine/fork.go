@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/verify"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -22,12 +23,9 @@ func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
 
 // ForkOptions say more of a fork. The zero value works.
 type ForkOptions struct {
-	Thread string // that the node was found in; "": one of this home that has its start
-	Cwd    string // where the fork works; "": where the other one does
-	// Files are [FilesWorktree], [FilesHere] or [FilesKeep]; "": a worktree, if the files
-	// are kept. Before names a step: they are those before it. Detached: the worktree is on
-	// no branch.
-	Files    string
+	Thread   string // that the node was found in; "": one of this home that has its start
+	Cwd      string // where the fork works; "": where the other one does
+	Files    string // see [workspace.Fork]
 	Before   protocol.Hash
 	Detached bool
 }
@@ -85,7 +83,9 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 		return "", fault.Of(err)
 	}
 	defer done()
-	if facts.Workspace, err = e.forkFiles(ctx, id, t, o, facts); err != nil {
+	if facts.Workspace, err = e.Files().Fork(ctx, workspace.Fork{
+		Thread: id, At: t, Facts: facts, Moved: o.Cwd != "", Files: o.Files, Before: o.Before, Detached: o.Detached,
+	}); err != nil {
 		return "", fault.Of(err)
 	}
 	return e.addThread(ctx, id, node, facts)

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -26,8 +27,8 @@ type lockedThread struct {
 	root string
 	// workspace is how its files are kept; nil: they are not.
 	workspace *heads.Workspace
-	facts     heads.Facts // besides its chain
-	elsewhere elsewhere   // the files that it is about, if they are not where it works
+	facts     heads.Facts         // besides its chain
+	elsewhere workspace.Elsewhere // the files that it is about, if they are not where it works
 	since     time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.

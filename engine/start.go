@@ -94,7 +94,7 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := e.Heads.Add(ctx, id, head, facts); err != nil {
 		if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
-			err = errors.Join(err, e.DropFiles(context.WithoutCancel(ctx), id, w))
+			err = errors.Join(err, e.ThreadFiles().Drop(context.WithoutCancel(ctx), id, w))
 		}
 		return "", fault.Of(err)
 	}

@@ -61,7 +61,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadKill, Thread: thread})
 	if facts, err := e.Heads.Facts(ctx, thread); err == nil {
-		e.leaveTree(ctx, thread, facts.Workspace, protocol.Start{}, nil)
+		e.Files().Leave(ctx, thread, facts.Workspace, protocol.Start{}, nil)
 	}
 	return nil
 }

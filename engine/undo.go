@@ -5,14 +5,11 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
 )
 
 // UndoOptions of [Engine.Undo] and [Engine.Redo]. The zero value works.
@@ -51,11 +48,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *status.Position
 		undone = append(undone, h.facts.Undone...)
 	}
 	if !keepFiles {
-		step, err := e.toPutBack(ctx, h, pos.Thread)
-		if err != nil {
-			return nil, err
-		}
-		if changed, err = e.moveFiles(ctx, h, pos, step, false); err != nil {
+		if changed, err = e.Files().Travel(ctx, h.id, pos.Dir(), h.workspace, pos.Thread, false); err != nil {
 			return nil, err
 		}
 	}
@@ -115,11 +108,7 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 			return nil, fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
 		}
 		if !o.KeepFiles {
-			step, err := e.toPutBack(ctx, h, next)
-			if err != nil {
-				return changed, err
-			}
-			if changed, err = e.moveFiles(ctx, h, pos, step, true); err != nil {
+			if changed, err = e.Files().Travel(ctx, h.id, pos.Dir(), h.workspace, next, true); err != nil {
 				return changed, err
 			}
 		}
@@ -195,46 +184,4 @@ func (e *Engine) shift(ctx context.Context, h *lockedThread, to protocol.Hash) e
 	}
 	h.head = to
 	return nil
-}
-
-// toPutBack are the files around the last step of a thread, if they are kept; nil: they
-// are not, and stay as they are.
-func (e *Engine) toPutBack(ctx context.Context, h *lockedThread, t *thread.Thread) (*workspace.StepFiles, error) {
-	switch {
-	case h.workspace == nil || h.workspace.Mode == workspace.AsItIs || t.Last == nil:
-		return nil, nil
-	case t.Last.Files == nil:
-		e.warn((&workspace.NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
-		return nil, nil
-	}
-	step, err := e.Files().FilesOf(ctx, t)
-	if err != nil {
-		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
-	}
-	return &step, nil
-}
-
-// moveFiles puts back the files before a step, or again those after it. It returns what
-// that changed.
-func (e *Engine) moveFiles(ctx context.Context, h *lockedThread, pos *status.Position, step *workspace.StepFiles, forward bool) (*protocol.FileChanges, error) {
-	if step == nil {
-		return nil, nil
-	}
-	k, err := e.Files().OpenFiles(ctx, h.id, pos.Dir(), h.workspace)
-	if err != nil {
-		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
-	}
-	defer k.Release()
-	from, to := step.After, step.Before
-	if forward {
-		from, to = to, from
-	}
-	if err := e.Files().Restore(ctx, k, h.id, from, to); err != nil {
-		return nil, err
-	}
-	list, err := files.Diff(ctx, e.Env, k.Spec.Git, from, to)
-	if err != nil || len(list) == 0 {
-		return nil, nil //nolint:nilerr // it is for people to look at
-	}
-	return workspace.FileChanges(list), nil
 }

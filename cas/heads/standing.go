@@ -13,6 +13,24 @@ type Standing struct {
 	End  *Ended // nil: it is active
 }
 
+// Find finds a thread, active or ended; the error is [ErrNoThread] if there is none. It looks
+// twice, because a thread may be reopened between the looks at the active and the ended ones.
+func Find(ctx context.Context, x Heads, thread string) (at Standing, err error) {
+	for range 2 {
+		if at.Head, err = x.Head(ctx, thread); !errors.Is(err, ErrNoThread) {
+			return at, err
+		}
+		ended, lost := x.Ended(ctx, thread)
+		if lost == nil {
+			return Standing{Head: ended.Head, End: &ended}, nil
+		}
+		if err = lost; !errors.Is(err, ErrNoThread) {
+			break
+		}
+	}
+	return Standing{}, err
+}
+
 // Standings returns every thread, active and ended. With an error for lines that
 // cannot be read it returns all the others.
 func Standings(ctx context.Context, x Heads) (map[string]Standing, error) {

@@ -146,35 +146,12 @@ func Look(ctx context.Context, x heads.Heads, ids []string, known map[string]hea
 		return stand, ctx.Err()
 	}
 	for id := range left {
-		at, err := look(ctx, x, id)
-		if err != nil {
-			return stand, err
-		}
-		if at.Head != "" {
+		switch at, err := heads.Find(ctx, x, id); {
+		case err == nil:
 			stand[id] = at
+		case !errors.Is(err, heads.ErrNoThread):
+			return stand, err
 		}
 	}
 	return stand, ctx.Err()
-}
-
-// look finds a thread, which may be made active again between the two looks; no head if
-// there is none.
-func look(ctx context.Context, x heads.Heads, id string) (heads.Standing, error) {
-	for range 2 {
-		e, err := x.Ended(ctx, id)
-		if err == nil {
-			return heads.Standing{Head: e.Head, End: &e}, nil
-		}
-		if !errors.Is(err, heads.ErrNoThread) {
-			return heads.Standing{}, err
-		}
-		head, err := x.Head(ctx, id)
-		if err == nil {
-			return heads.Standing{Head: head}, nil
-		}
-		if !errors.Is(err, heads.ErrNoThread) {
-			return heads.Standing{}, err
-		}
-	}
-	return heads.Standing{}, nil
 }

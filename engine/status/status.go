@@ -159,32 +159,16 @@ func (r *Reader) Secrets() *secret.Set {
 	return secret.NewSet(config.Secrets(r.Dirs.Config(), r.Dirs.DotEnv(), r.Env)...)
 }
 
-// Lookup finds a thread's head, and its line in the history if it has ended. It
-// looks twice, because a thread may be reopened between the looks at two files.
+// Lookup finds a thread's head, and its line in the history if it has ended.
 func (r *Reader) Lookup(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
 	if err := CheckID(id); err != nil {
 		return "", nil, err
 	}
-	head, ended, err := r.lookOnce(ctx, id)
-	if errors.Is(err, heads.ErrNoThread) {
-		head, ended, err = r.lookOnce(ctx, id)
-	}
+	at, err := heads.Find(ctx, r.Heads, id)
 	if errors.Is(err, heads.ErrNoThread) {
 		return "", nil, noThread(id, err)
 	}
-	return head, ended, err
-}
-
-func (r *Reader) lookOnce(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
-	head, err := r.Heads.Head(ctx, id)
-	if !errors.Is(err, heads.ErrNoThread) {
-		return head, nil, err
-	}
-	ended, err := r.Heads.Ended(ctx, id)
-	if err != nil {
-		return "", nil, err
-	}
-	return ended.Head, &ended, nil
+	return at.Head, at.End, err
 }
 
 // Head returns the head of a thread, active or ended.

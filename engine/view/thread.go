@@ -41,7 +41,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if w := facts.Workspace; w != nil && w.Mode != workspace.AsItIs {
 		show.Workspace = &protocol.ThreadWorkspace{Mode: w.Mode, Root: w.Root, Branch: w.Branch}
 	}
-	totals := e.FileTotals(ctx, state.Head, engine.MostTotals)
+	totals := e.Files().Totals(ctx, state.Head, workspace.MostTotals)
 	if all, ok := totals[""]; ok {
 		show.Changes = &all
 	}
@@ -81,7 +81,7 @@ func Next(s protocol.StepOutput) string {
 // History returns the start entry and the steps of a chain, oldest first: a
 // [protocol.StartEntry], then [protocol.StepEntry]s.
 func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, error) {
-	return history(ctx, e.Store, head, e.FileTotals(ctx, head, engine.MostTotals))
+	return history(ctx, e.Store, head, e.Files().Totals(ctx, head, workspace.MostTotals))
 }
 
 func history(ctx context.Context, s cas.Store, head protocol.Hash, totals map[protocol.Hash]protocol.FileTotals) ([]any, error) {

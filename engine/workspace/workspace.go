@@ -38,6 +38,10 @@ type Keeping struct {
 	Repo files.Repo
 	dir  string // where the agent works
 	Spec files.Spec
+	// Before is what the files were before the step.
+	Before protocol.Tree
+
+	by   Keeper
 	lock *durable.Held // of the work tree
 }
 
@@ -62,7 +66,7 @@ func (e Keeper) OpenFiles(ctx context.Context, id, dir string, w *heads.Workspac
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeping{Repo: repo, dir: dir, lock: lock}
+	k := &Keeping{Repo: repo, dir: dir, by: e, lock: lock}
 	if err := e.begin(ctx, id, k); err != nil {
 		k.Release()
 		return nil, err
@@ -105,15 +109,6 @@ func (e Keeper) begin(ctx context.Context, id string, k *Keeping) error {
 		e.Warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.Spec.Git)
 	}
 	return err
-}
-
-// PutBack makes the files those before a step, if they still are those after it; nil:
-// they stay as they are.
-func (e Keeper) PutBack(ctx context.Context, k *Keeping, id string, step *StepFiles) error {
-	if step == nil {
-		return nil
-	}
-	return e.Restore(ctx, k, id, step.After, step.Before)
 }
 
 // Restore makes the files those of a tree, if they are those of another now.

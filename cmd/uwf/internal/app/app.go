@@ -50,7 +50,7 @@ func (a *App) StoreCLI() *ocascli.CLI {
 				if err != nil {
 					return prune.Report{}, err
 				}
-				return e.Prune(ctx, o, force)
+				return e.ThreadFiles().Prune(ctx, o, force)
 			},
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -50,5 +51,5 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 	if err != nil {
 		return transcript.Reader{}, err
 	}
-	return transcript.Reader{Store: e.Store, Thread: t, ID: id, Workflow: wf, Changes: e.FileTotals(ctx, head, engine.MostTotals)}, nil
+	return transcript.Reader{Store: e.Store, Thread: t, ID: id, Workflow: wf, Changes: e.Files().Totals(ctx, head, workspace.MostTotals)}, nil
 }

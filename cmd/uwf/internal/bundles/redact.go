@@ -100,7 +100,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	if c.IsSet("reason") {
 		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
 	}
-	done, err := e.RedactFiles(ctx, id, c.String("files"), c.Bool("shared"))
+	done, err := e.ThreadFiles().Redact(ctx, id, c.String("files"), c.Bool("shared"))
 	if err != nil {
 		return err
 	}

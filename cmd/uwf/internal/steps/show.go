@@ -80,7 +80,7 @@ func (a Commands) stepShow(ctx context.Context, c *ucli.Context) error {
 		if err != nil {
 			return err
 		}
-		if sum, ok := e.FileTotals(ctx, h, 1)[h]; ok {
+		if sum, ok := e.Files().Totals(ctx, h, 1)[h]; ok {
 			shown.Changes = &sum
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/threadfiles"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -37,7 +37,7 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := e.Apply(ctx, id, engine.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
+	out, err := e.ThreadFiles().Apply(ctx, id, threadfiles.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
 	if err != nil {
 		return err
 	}

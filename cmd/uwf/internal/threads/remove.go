@@ -64,7 +64,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	report, err := e.Prune(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
+	report, err := e.ThreadFiles().Prune(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,12 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 		return err
 	}
 	for member := range heads.Family(facts, []string{id}) {
-		w := facts[member].Workspace
-		unsaved, err := e.Unsaved(ctx, member, w)
+		unsaved, err := e.ThreadFiles().Unsaved(ctx, member, facts[member])
 		if err != nil {
 			return err
 		}
 		if unsaved != "" {
-			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + member + ", " + plaintext.Line(w.Root) + ", has " + unsaved,
+			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + member + ", " + plaintext.Line(facts[member].Workspace.Root) + ", has " + unsaved,
 				Hints: []string{"uwf thread apply " + member + " brings them to your branch", "uwf thread rm " + id + " --force removes them, too"}}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -273,7 +274,7 @@ func (a Commands) Fork() *ucli.Command {
 			"here (where the other thread has them, as they were) or keep (there, as they are)"}},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		where := c.String("files")
-		if known := []string{engine.FilesWorktree, engine.FilesHere, engine.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
+		if known := []string{workspace.FilesWorktree, workspace.FilesHere, workspace.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
 			return cmdline.UsageError("--files "+where+" is not a place for files", cmdline.DidYouMean("--files ", where, known)...)
 		}
 		of, h, err := a.Place(ctx, c.Args().First())

@@ -29,9 +29,9 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	list := e.Worktrees
+	list := e.ThreadFiles().Worktrees
 	if c.Bool("clean") {
-		list = e.CleanWorktrees
+		list = e.ThreadFiles().Clean
 	}
 	all, err := list(ctx)
 	if err != nil {

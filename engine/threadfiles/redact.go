@@ -1,4 +1,4 @@
-package engine
+package threadfiles
 
 import (
 	"context"
@@ -19,35 +19,35 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// RedactFiles takes a path, of a file or a directory below the root of the work tree, out
+// Redact takes a path, of a file or a directory below the root of the work tree, out
 // of all that is kept of a thread's files. Other states stand for those of its steps from
 // now on. If other threads have it, too, that is an error unless shared is set. Errors
 // are *protocol.Error.
-func (e *Engine) RedactFiles(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
+func (f Files) Redact(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
 		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", place.Shown(name))
 	}
-	h, err := e.lock(ctx, id)
+	t, err := f.Lock(ctx, id)
 	if err != nil {
 		return out, fault.Of(err)
 	}
-	defer h.release()
-	all, err := e.keptTrees(ctx)
+	defer t.Release()
+	all, err := f.keptTrees(ctx)
 	if err != nil {
 		return out, fault.Of(err)
 	}
 	ended := false // one that was cut off
 	for store, byThread := range all {
 		if len(byThread[id]) > 0 {
-			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
+			if err := f.redactIn(ctx, store, byThread, shared, &out); err != nil {
 				return out, fault.Of(err)
 			}
 			if out.States > 0 {
 				continue
 			}
-			cut, remains, err := files.EndRedaction(ctx, e.Env, store.path, store.common)
+			cut, remains, err := files.EndRedaction(ctx, f.Env, store.path, store.common)
 			if err != nil {
 				return out, fault.Of(err)
 			}
@@ -64,10 +64,10 @@ func (e *Engine) RedactFiles(ctx context.Context, id, name string, shared bool) 
 
 // redactIn redacts in one git directory of ours. Two threads may keep a state by one
 // commit, so that the second is found when the first has let it go.
-func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool, out *protocol.FilesRedacted) error {
+func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool, out *protocol.FilesRedacted) error {
 	const rounds = 5
 	for round := range rounds {
-		r, err := e.holders(ctx, store, byThread, out, round == 0)
+		r, err := f.holders(ctx, store, byThread, out, round == 0)
 		if err != nil || len(r.Trees) == 0 {
 			return err
 		}
@@ -76,14 +76,14 @@ func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string
 				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
 		}
 		threads := append([]string{out.Thread}, out.Also...)
-		if r.Refs, err = files.RefsOf(ctx, e.Env, store.path, threads); err != nil {
+		if r.Refs, err = files.RefsOf(ctx, f.Env, store.path, threads); err != nil {
 			return err
 		}
-		done, err := files.Redact(ctx, e.Env, store.path, store.common, r)
+		done, err := files.Redact(ctx, f.Env, store.path, store.common, r)
 		out.States += len(done.Trees)
 		out.Remains = done.Remains
 		for _, thread := range threads { // git's indexes name the content
-			if gone := os.Remove(e.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			if gone := os.Remove(f.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
 		}
@@ -96,22 +96,22 @@ func (e *Engine) redactIn(ctx context.Context, store keptIn, byThread map[string
 
 // holders are the states of the files that hold the path, of the thread and of others,
 // which it notes. Where the thread has none, nobody's are meant, in the first round.
-func (e *Engine) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, out *protocol.FilesRedacted, first bool) (r files.Redaction, err error) {
+func (f Files) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, out *protocol.FilesRedacted, first bool) (r files.Redaction, err error) {
 	r.Path = out.Path
-	kept, err := files.StatesByThread(ctx, e.Env, store.path)
+	kept, err := files.StatesByThread(ctx, f.Env, store.path)
 	if err != nil {
 		return r, err
 	}
 	for thread, trees := range byThread {
 		for _, tree := range trees {
-			kept[thread] = append(kept[thread], files.Instead(ctx, e.Env, store.path, tree))
+			kept[thread] = append(kept[thread], files.Instead(ctx, f.Env, store.path, tree))
 		}
 	}
-	if own, err := files.Holding(ctx, e.Env, store.path, out.Path, kept[out.Thread]); err != nil || first && len(own) == 0 {
+	if own, err := files.Holding(ctx, f.Env, store.path, out.Path, kept[out.Thread]); err != nil || first && len(own) == 0 {
 		return r, err
 	}
 	for thread, trees := range kept {
-		has, err := files.Holding(ctx, e.Env, store.path, out.Path, trees)
+		has, err := files.Holding(ctx, f.Env, store.path, out.Path, trees)
 		if err != nil {
 			return r, err
 		}
@@ -131,16 +131,16 @@ type keptIn struct{ path, common string }
 
 // keptTrees are the states of the files of all threads of this home, by where they are
 // kept.
-func (e *Engine) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
-	standings, err := heads.Standings(ctx, e.Heads)
+func (f Files) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
+	standings, err := heads.Standings(ctx, f.Heads)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := e.Heads.AllFacts(ctx)
+	facts, err := f.Heads.AllFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, all := &workspace.Stores{Keeper: e.Files()}, map[keptIn]map[string][]protocol.Tree{}
+	s, all := &workspace.Stores{Keeper: f.Keeper}, map[keptIn]map[string][]protocol.Tree{}
 	if _, err := s.All(ctx); err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (e *Engine) keptTrees(ctx context.Context) (map[keptIn]map[string][]protoco
 		seen := map[protocol.Hash]bool{}
 		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
 			var failed error
-			err := e.Files().StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
+			err := f.StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
 				for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
 					if tree == "" || failed != nil {
 						continue
@@ -161,7 +161,7 @@ func (e *Engine) keptTrees(ctx context.Context) (map[keptIn]map[string][]protoco
 					if all[in] == nil {
 						all[in] = map[string][]protocol.Tree{}
 					}
-					if tree = files.Instead(ctx, e.Env, store, tree); !slices.Contains(all[in][id], tree) {
+					if tree = files.Instead(ctx, f.Env, store, tree); !slices.Contains(all[in][id], tree) {
 						all[in][id] = append(all[in][id], tree)
 					}
 				}

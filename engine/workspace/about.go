@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -28,20 +27,13 @@ type aboutFiles struct {
 	above string
 }
 
-// elsewhere are files that a thread is about and that are not where it works. The zero value:
-// they are, or it is about none.
-type elsewhere struct {
-	refused error // whoever would work in them
-	tree    protocol.Tree
-}
-
 // filesFor finds out which files a thread is about; nil: about none.
-func (e *Engine) filesFor(ctx context.Context, h *lockedThread) (*aboutFiles, error) {
-	t, err := thread.Open(ctx, e.Nodes(), h.head)
+func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
+	t, err := thread.Open(ctx, e.Read, of.Head)
 	if err != nil {
 		return nil, nil //nolint:nilerr // of a chain that is damaged the step says so
 	}
-	r, w := h.facts.Repository, t.Start.Workspace
+	r, w := of.Facts.Repository, t.Start.Workspace
 	f := &aboutFiles{Thread: t}
 	switch {
 	case w != nil && w.Tree != "":
@@ -49,14 +41,14 @@ func (e *Engine) filesFor(ctx context.Context, h *lockedThread) (*aboutFiles, er
 	case r != nil:
 		f.first = r.Tree
 	case t.Last != nil && t.Last.Files != nil:
-	case h.facts.Parent == nil:
+	case of.Facts.Parent == nil:
 		return nil, nil
 	default:
-		above, err := e.Heads.Facts(ctx, h.facts.Parent.Thread)
+		above, err := e.Heads.Facts(ctx, of.Facts.Parent.Thread)
 		if err != nil || above.Repository == nil {
 			return nil, err
 		}
-		f.above = h.facts.Parent.Thread
+		f.above = of.Facts.Parent.Thread
 		return f, nil
 	}
 	f.kept = t.Last != nil && t.Last.Files != nil && t.Last.Files.Tree != ""
@@ -74,23 +66,23 @@ func (e *Engine) filesFor(ctx context.Context, h *lockedThread) (*aboutFiles, er
 }
 
 // kept is what stands on this machine for a state of files, mostly itself. Error: a
-// [*workspace.NoFilesError].
-func (e *Engine) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
+// [*NoFilesError].
+func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
 	store, err := "", error(nil)
 	if tree != "" {
-		store, err = e.Files().WhereKept(ctx, "", tree)
+		store, err = e.WhereKept(ctx, "", tree)
 	}
 	if err == nil && store == "" {
-		err = &workspace.NoFilesError{Gone: true}
+		err = &NoFilesError{Gone: true}
 	}
 	return files.Instead(ctx, e.Env, store, tree), err
 }
 
 // hasThem refuses a directory whose files are not those that a thread is about; the code is
 // then [protocol.CodeNotFound].
-func (e *Engine) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
+func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
 	why := ""
-	k, err := e.Files().OpenFiles(ctx, id, dir, &heads.Workspace{Mode: workspace.InPlace, Root: dir})
+	k, err := e.OpenFiles(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
 	var coded *protocol.Error
 	switch {
 	case errors.As(err, &coded), err != nil && ctx.Err() != nil:
@@ -142,16 +134,16 @@ func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 
 // placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
 // a repository, else a worktree. refused is why the directory itself will not do.
-func (e *Engine) placeFor(ctx context.Context, h *lockedThread, dir string, t *aboutFiles, refused error) (*heads.Workspace, error) {
+func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
 	if e.isForNew(ctx, dir) {
-		return e.repositoryIn(ctx, h, dir, t, refused)
+		return e.repositoryIn(ctx, t, dir, about, refused)
 	}
-	return e.treeFor(ctx, h, dir, t, refused)
+	return e.treeFor(ctx, t, dir, about, refused)
 }
 
 // isForNew reports whether a directory is one in which a repository can be made: it is empty,
 // and in no work tree.
-func (e *Engine) isForNew(ctx context.Context, dir string) bool {
+func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
 		return false
@@ -162,22 +154,22 @@ func (e *Engine) isForNew(ctx context.Context, dir string) bool {
 
 // repositoryIn makes a repository in an empty directory with the files of a thread from
 // elsewhere. refused is what is said where they are not on this machine.
-func (e *Engine) repositoryIn(ctx context.Context, h *lockedThread, dir string, t *aboutFiles, refused error) (*heads.Workspace, error) {
-	tree, err := e.kept(ctx, t.tree)
+func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
+	tree, err := e.kept(ctx, about.tree)
 	if err != nil {
 		return nil, refused
 	}
-	first, err := e.kept(ctx, t.first)
+	first, err := e.kept(ctx, about.first)
 	if err != nil {
 		first = tree
 	}
 	below := ""
-	if r := h.facts.Repository; r != nil {
+	if r := t.Facts.Repository; r != nil {
 		below = filepath.FromSlash(r.Dir)
 	}
-	w, err := e.Files().NewRepository(ctx, h.id, dir, below, first, tree)
+	w, err := e.NewRepository(ctx, t.ID, dir, below, first, tree)
 	if err == nil {
-		e.warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", h.id, place.Shown(w.Root)))
+		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID, place.Shown(w.Root)))
 	}
 	return w, err
 }

@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 // MostTotals is of how many steps it is told at most what they did to the files.
 const MostTotals = 500
 
-// FileTotals is what the newest steps of a chain, at most so many, did to the files, and all of them
+// Totals is what the newest steps of a chain, at most so many, did to the files, and all of them
 // together, by the "" of all; nothing if the files are not kept, or not on this machine.
 // It is for people to look at: what goes wrong is not told.
-func (e *Engine) FileTotals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
-	t, err := thread.Open(ctx, e.Nodes(), head)
+func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
+	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil {
 		return nil
 	}
-	store, err := e.Files().WhereKept(ctx, t.Last.Root, t.Last.Files.Tree)
+	store, err := e.WhereKept(ctx, t.Last.Root, t.Last.Files.Tree)
 	if err != nil || store == "" {
 		return nil
 	}

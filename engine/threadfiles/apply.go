@@ -1,4 +1,4 @@
-package engine
+package threadfiles
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// ApplyOptions of [Engine.Apply].
+// ApplyOptions of [Files.Apply].
 type ApplyOptions struct {
 	Dir     string // in the work tree that the result is brought to
 	Branch  string // gets the result, and no work tree is touched; "": the branch that is checked out in Dir
@@ -44,8 +44,8 @@ const maxLanding = 64 << 10
 
 // application is one that is under way.
 type application struct {
-	*Engine
-	id   string
+	Files
+	Locked
 	w    *heads.Workspace
 	o    ApplyOptions
 	from files.Repo // the thread's worktree; Root "": it is gone
@@ -60,21 +60,17 @@ type application struct {
 // Apply brings what a thread has made in its worktree to a branch of the user's: by a
 // commit, or by a merge if the branch has gone on since. It is done whole or not at
 // all. Errors are *protocol.Error.
-func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
-	h, err := e.lock(ctx, id)
+func (f Files) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
+	t, err := f.Lock(ctx, id)
 	if err != nil {
 		return protocol.ThreadApplied{}, fault.Of(err)
 	}
-	defer h.release()
-	facts, err := e.Heads.Facts(ctx, id)
-	if err != nil {
-		return protocol.ThreadApplied{}, fault.Of(err)
-	}
-	a := &application{Engine: e, id: id, w: facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
-	if home, err := a.fromElsewhere(ctx, h, facts); home || err != nil {
+	defer t.Release()
+	a := &application{Files: f, Locked: t, w: t.Facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
+	if home, err := a.fromElsewhere(ctx); home || err != nil {
 		return a.out, err
 	}
-	if err := a.run(ctx, h); err != nil {
+	if err := a.run(ctx); err != nil {
 		return a.out, a.explain(err)
 	}
 	return a.out, nil
@@ -83,36 +79,36 @@ func (e *Engine) Apply(ctx context.Context, id string, o ApplyOptions) (protocol
 // fromElsewhere is for a thread that has gone on elsewhere: its work tree here gets the files
 // of its last step. home: that is all, since it is the user's own. One that has none here is
 // applied as one whose worktree is gone.
-func (a *application) fromElsewhere(ctx context.Context, h *lockedThread, facts heads.Facts) (home bool, err error) {
-	last := a.lastFiles(ctx, h.head)
-	if last == nil || !facts.Foreign() {
+func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) {
+	last := a.LastKept(ctx, a.Head)
+	if last == nil || !a.Facts.Foreign() {
 		return false, nil
 	}
 	if a.w == nil || a.w.Mode == workspace.AsItIs {
 		repo, err := files.Find(ctx, a.Env, a.o.Dir)
-		if err != nil || facts.Repository == nil {
+		if err != nil || a.Facts.Repository == nil {
 			return false, nil //nolint:nilerr // apply itself says what is wrong
 		}
-		if base, ok := repo.Commit(ctx, facts.Repository.Base); ok {
-			a.w = &heads.Workspace{Mode: workspace.InWorktree, Root: a.Dirs.Worktree(a.id), Repo: repo.Common, Base: base}
+		if base, ok := repo.Commit(ctx, a.Facts.Repository.Base); ok {
+			a.w = &heads.Workspace{Mode: workspace.InWorktree, Root: a.Dirs.Worktree(a.ID), Repo: repo.Common, Base: base}
 		}
 		return false, nil
 	}
 	if _, err := os.Lstat(a.w.Root); err != nil {
 		return false, nil //nolint:nilerr // likewise
 	}
-	changed, err := a.catchUp(ctx, a.id, a.w, last)
+	changed, err := a.CatchUp(ctx, a.ID, a.w, last)
 	if home = a.w.Mode == workspace.InPlace && changed != nil; home {
 		a.out.Files = changed
 	}
 	return home, err
 }
 
-func (a *application) run(ctx context.Context, h *lockedThread) error {
+func (a *application) run(ctx context.Context) error {
 	if err := a.find(ctx); err != nil {
 		return err
 	}
-	lock, err := a.Files().LockTree(ctx, a.id, a.to.Root)
+	lock, err := a.LockTree(ctx, a.ID, a.to.Root)
 	if err != nil {
 		return err
 	}
@@ -121,7 +117,7 @@ func (a *application) run(ctx context.Context, h *lockedThread) error {
 	if err != nil {
 		return err
 	}
-	result, err := a.result(ctx, h)
+	result, err := a.result(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,15 +131,15 @@ func (a *application) run(ctx context.Context, h *lockedThread) error {
 func (a *application) find(ctx context.Context) error {
 	switch {
 	case a.w == nil || a.w.Mode == workspace.AsItIs:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.id),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.ID),
 			"--workspace worktree of uwf run and uwf thread start gives a thread one")
 	case a.w.Mode == workspace.InPlace:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.id, place.Shown(a.w.Root)),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
 			"git -C "+plaintext.Word(a.w.Root)+" commit -a")
 	}
 	var err error
 	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.id),
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.ID),
 			"--cwd DIR names one")
 	}
 	a.from, err = files.Find(ctx, a.Env, a.w.Root)
@@ -154,9 +150,9 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.from.Root == a.to.Root {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root), a.id), "--cwd DIR names the work tree that is to have the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root), a.ID), "--cwd DIR names the work tree that is to have the result")
 	}
-	if a.spec, err = a.Files().SpecOf(a.to, a.id); err != nil {
+	if a.spec, err = a.SpecOf(a.to, a.ID); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
@@ -166,15 +162,15 @@ func (a *application) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.spec.Hide = a.Files().Unread(c, a.to.Root, a.o.Dir)
-	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.id)
+	a.spec.Hide = a.Unread(c, a.to.Root, a.o.Dir)
+	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
 	return nil
 }
 
 // file is one that an apply keeps, beside the snapshots: the thread's agents have
 // nothing to do there.
 func (a *application) file(suffix string) string {
-	return filepath.Join(a.spec.Git, "apply", a.id+suffix)
+	return filepath.Join(a.spec.Git, "apply", a.ID+suffix)
 }
 
 // begin finishes what was cut off in the target, and takes a snapshot of it.
@@ -218,8 +214,8 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 }
 
 // result is the commit that holds what the thread has made.
-func (a *application) result(ctx context.Context, h *lockedThread) (string, error) {
-	tree, err := a.made(ctx, h)
+func (a *application) result(ctx context.Context) (string, error) {
+	tree, err := a.made(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -230,13 +226,13 @@ func (a *application) result(ctx context.Context, h *lockedThread) (string, erro
 	if tree == before {
 		return a.head, nil
 	}
-	if made, ok := a.to.Made(ctx, a.spec, resultRef(a.id), tree, a.head); ok { // by one that was cut off
+	if made, ok := a.to.Made(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // by one that was cut off
 		a.again = true
 		return made, nil
 	}
 	message := a.o.Message
 	if message == "" {
-		if message, err = a.title(ctx, h); err != nil {
+		if message, err = a.title(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -245,9 +241,9 @@ func (a *application) result(ctx context.Context, h *lockedThread) (string, erro
 
 // made is the state of the thread's files: as they are in its worktree, or if that is
 // gone, after the last step.
-func (a *application) made(ctx context.Context, h *lockedThread) (protocol.Tree, error) {
+func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	if a.from.Root != "" {
-		k, err := a.Files().OpenFiles(ctx, a.id, a.w.Root, a.w)
+		k, err := a.OpenFiles(ctx, a.ID, a.w.Root, a.w)
 		if err != nil {
 			return "", err
 		}
@@ -259,31 +255,27 @@ func (a *application) made(ctx context.Context, h *lockedThread) (protocol.Tree,
 	if tip, ok := a.to.Commit(ctx, "refs/heads/"+a.w.Branch); ok && a.w.Branch != "" {
 		a.head = tip
 	}
-	last, err := a.Files().StepFiles(ctx, h.head)
+	last, err := a.StepFiles(ctx, a.Head)
 	if err == nil {
-		err = a.Files().Bring(ctx, a.spec.Git, last.After)
+		err = a.Bring(ctx, a.spec.Git, last.After)
 	}
 	return last.After, err
 }
 
 // title is the first line of a commit, and where it comes from.
-func (a *application) title(ctx context.Context, h *lockedThread) (string, error) {
-	facts, err := a.Heads.Facts(ctx, a.id)
-	if err != nil {
-		return "", err
-	}
+func (a *application) title(ctx context.Context) (string, error) {
 	title := ""
-	if facts.Title != nil {
-		title = *facts.Title
+	if a.Facts.Title != nil {
+		title = *a.Facts.Title
 	}
 	if title == "" {
-		t, err := thread.Open(ctx, a.Nodes(), h.head)
+		t, err := thread.Open(ctx, a.Read, a.Head)
 		if err != nil {
 			return "", err
 		}
 		title, _, _ = strings.Cut(strings.TrimSpace(t.Start.Prompt), "\n")
 	}
-	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.id, nil
+	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.ID, nil
 }
 
 // toBranch makes a branch that has the result, or moves one on.
@@ -360,7 +352,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 // Their git keeps it until then, and ours for another try if this one is cut off.
 func (a *application) bring(ctx context.Context, commit string, point func() error) (err error) {
 	defer func() { err = errors.Join(err, a.to.LetGo(a.why())) }()
-	if err := a.to.Remember(ctx, a.spec, resultRef(a.id), commit); err != nil {
+	if err := a.to.Remember(ctx, a.spec, resultRef(a.ID), commit); err != nil {
 		return err
 	}
 	if err := a.to.Bring(ctx, a.spec, commit, a.why()); err != nil {
@@ -370,7 +362,7 @@ func (a *application) bring(ctx context.Context, commit string, point func() err
 }
 
 // why is what the user's git says of what is done.
-func (a *application) why() string { return appliedBy(a.id) }
+func (a *application) why() string { return appliedBy(a.ID) }
 
 func appliedBy(id string) string { return "uwf thread apply " + id }
 
@@ -393,7 +385,7 @@ func (a *application) together(ctx context.Context, result string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return a.to.MakeCommit(ctx, a.spec, tree, "Merge the result of uwf thread "+a.id+"\n", a.to.Head, result)
+	return a.to.MakeCommit(ctx, a.spec, tree, "Merge the result of uwf thread "+a.ID+"\n", a.to.Head, result)
 }
 
 // land writes the files, and then moves the branch and the index.
@@ -410,7 +402,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Hinted(fault.Of(err), "the files are written; this finishes it: uwf thread apply "+a.id)
+		return fault.Hinted(fault.Of(err), "the files are written; this finishes it: uwf thread apply "+a.ID)
 	}
 	return os.Remove(path)
 }
@@ -418,7 +410,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 // follow notes that the user has the result, and lets the thread's worktree know it as
 // committed.
 func (a *application) follow(ctx context.Context, result string) error {
-	if err := a.to.Remember(ctx, a.spec, appliedRef(a.id), result); err != nil {
+	if err := a.to.Remember(ctx, a.spec, appliedRef(a.ID), result); err != nil {
 		return err
 	}
 	if a.from.Root == "" || a.head == result {
@@ -432,18 +424,18 @@ func (a *application) explain(err error) error {
 	var conflict *files.ConflictError
 	var blocked *files.InTheWayError
 	var unsaved *files.UnsavedError
-	byHand := "uwf thread apply " + a.id + " --branch NAME, and git merge NAME: git then has its own tools"
+	byHand := "uwf thread apply " + a.ID + " --branch NAME, and git merge NAME: git then has its own tools"
 	switch {
 	case errors.As(err, &conflict):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.id, place.Shown(a.out.Branch), workspace.Some(conflict.Paths))}, byHand)
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID, place.Shown(a.out.Branch), workspace.Some(conflict.Paths))}, byHand)
 	case errors.Is(err, files.ErrNobody):
 		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
 	case errors.Is(err, files.ErrTooOld):
 		return fault.Hinted(fault.Of(err), byHand)
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.id, place.Shown(a.to.Root), workspace.Some(blocked.Paths))},
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID, place.Shown(a.to.Root), workspace.Some(blocked.Paths))},
 			"commit it, or move it away", byHand)
 	case errors.As(err, &unsaved):
 		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")

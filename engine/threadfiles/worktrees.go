@@ -1,0 +1,319 @@
+package threadfiles
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// What becomes of the worktrees of threads. A thread that ends takes its own along if
+// nothing was made in it; others stay until somebody removes them. With the thread the
+// files of its steps are still there, so that one which has gone on can be made again.
+
+// uncommitted is what is unsaved in most worktrees.
+const uncommitted = "files that are not committed"
+
+// appliedRef says what of a thread's result the user has on a branch.
+func appliedRef(id string) string { return "refs/uwf-applied/" + id }
+
+// applyRef keeps the work tree of the user's as it was before the result came.
+func applyRef(id string) string { return "refs/uwf-apply/" + id }
+
+// resultRef keeps the commit that an apply is about to bring.
+func resultRef(id string) string { return "refs/uwf-result/" + id }
+
+// Unsaved says what a thread has made in its worktree that is nowhere but there and in
+// its snapshots; "": nothing, or it has no worktree. Errors are *protocol.Error.
+func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (string, error) {
+	w := facts.Workspace
+	if w == nil || w.Mode != workspace.InWorktree {
+		return "", nil
+	}
+	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
+		return f.unapplied(ctx, id, facts)
+	}
+	repo, err := files.Find(ctx, f.Env, w.Root)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	if w.Branch == "" && repo.Head != w.Base {
+		if kept, err := repo.OnBranch(ctx, repo.Head); err != nil || !kept {
+			return "commits that are on no branch", fault.OrNil(err)
+		}
+	}
+	k, err := f.OpenFiles(ctx, id, w.Root, w)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	defer k.Release()
+	base, err := repo.TreeOf(ctx, k.Spec, repo.Head)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	if k.Spec.Tree == base {
+		return "", nil
+	}
+	return uncommitted, nil
+}
+
+// unapplied is [Files.Unsaved] for a worktree that is gone.
+func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (string, error) {
+	at, err := heads.Find(ctx, f.Heads, id)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	last, err := f.StepFiles(ctx, at.Head)
+	if err != nil || facts.Parent != nil {
+		return "", nil // there is nothing that could be lost; what a child has made is its parent's
+	}
+	w := facts.Workspace
+	repo, _, err := f.TreeOf(ctx, w, id)
+	if err != nil {
+		return "", nil // its repository is gone, and the snapshots with it
+	}
+	spec, err := f.SpecOf(repo, id)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	for _, name := range []string{w.Base, "refs/heads/" + w.Branch} {
+		if commit, ok := repo.Commit(ctx, name); ok {
+			if tree, err := repo.TreeOf(ctx, spec, commit); err == nil && tree == last.After {
+				return "", nil
+			}
+		}
+	}
+	if tree, err := repo.TreeOf(ctx, spec, appliedRef(id)); err == nil && tree == last.After {
+		return "", nil
+	}
+	return "files that are committed nowhere", nil
+}
+
+// Drop removes a thread's worktree and what keeps its snapshots. What is unsaved
+// goes, too: see [Files.Unsaved]. Errors are *protocol.Error.
+func (f Files) Drop(ctx context.Context, id string, w *heads.Workspace) error {
+	if w == nil || w.Mode == workspace.AsItIs {
+		return nil
+	}
+	repo, _, err := f.TreeOf(ctx, w, id)
+	if err != nil { // the repository is gone, and what it kept with it
+		return nil
+	}
+	spec, err := f.SpecOf(repo, id)
+	if err != nil {
+		return fault.Of(err)
+	}
+	if err := files.Forget(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
+		return fault.Of(err)
+	}
+	if w.Mode != workspace.InWorktree {
+		return nil
+	}
+	if err := repo.LetGo(appliedBy(id)); err != nil {
+		return fault.Of(err)
+	}
+	return fault.OrNil(repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base))
+}
+
+// Worktrees lists the worktrees of threads, and those below the home that no thread has.
+// Errors are *protocol.Error.
+func (f Files) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
+	facts, err := f.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return nil, fault.Of(err)
+	}
+	list := []protocol.Worktree{}
+	for id, of := range facts {
+		if w := of.Workspace; w != nil && w.Mode == workspace.InWorktree {
+			if tree := f.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // gone with its end
+				list = append(list, tree)
+			}
+		}
+	}
+	dirs, err := os.ReadDir(filepath.Dir(f.Dirs.Worktree("x")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Of(err)
+	}
+	for _, d := range dirs {
+		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {
+			list = append(list, f.worktree(ctx, d.Name(), nil))
+		}
+	}
+	slices.SortFunc(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
+	return list, ctx.Err()
+}
+
+func hasEnded(s protocol.Status) bool {
+	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
+}
+
+// worktree says what there is to know of one; w is nil if no thread has it.
+func (f Files) worktree(ctx context.Context, id string, w *heads.Workspace) protocol.Worktree {
+	out := protocol.Worktree{Path: f.Dirs.Worktree(id)}
+	if w != nil {
+		out.Thread, out.Branch, out.Base, out.Repo = id, w.Branch, w.Base, w.Repo
+		switch at, err := heads.Find(ctx, f.Heads, id); {
+		case err != nil:
+		case at.End != nil:
+			out.Status = at.End.Status
+		default:
+			out.Status = protocol.StatusIdle
+			if now, err := f.Show(ctx, id); err == nil {
+				out.Status = now.Status
+			}
+		}
+	}
+	if at, err := threadid.Time(id); err == nil {
+		out.CreatedAt = at.UnixMilli()
+	}
+	if _, err := os.Lstat(out.Path); err != nil {
+		out.Gone = true
+		return out
+	}
+	_ = filepath.WalkDir(out.Path, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				out.Bytes += info.Size()
+			}
+		}
+		return ctx.Err()
+	})
+	return out
+}
+
+// Clean removes the worktrees of threads that have ended, and those that no
+// thread has, unless something in them is nowhere else. What a thread's steps keep is
+// not lost with its worktree. It returns those that it has looked at: what is removed is
+// gone, and the others say why they stay. Errors are *protocol.Error.
+func (f Files) Clean(ctx context.Context) ([]protocol.Worktree, error) {
+	done := []protocol.Worktree{}
+	swept, err := f.Sweep(ctx)
+	for _, path := range swept {
+		done = append(done, protocol.Worktree{Path: path, Gone: true})
+	}
+	if err != nil {
+		return done, err
+	}
+	list, err := f.Worktrees(ctx)
+	if err != nil {
+		return done, err
+	}
+	for _, w := range list {
+		if w.Gone || w.Thread != "" && !hasEnded(w.Status) {
+			continue
+		}
+		w.Stays, err = f.clean(ctx, w)
+		if err != nil {
+			w.Stays = fault.Of(err).Message
+		}
+		w.Gone = w.Stays == ""
+		done = append(done, w)
+	}
+	return done, fault.OrNil(ctx.Err())
+}
+
+// clean removes a worktree, or says what is in the way.
+func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
+	repo, err := files.Find(ctx, f.Env, w.Path)
+	if errors.Is(err, files.ErrNone) && w.Thread == "" {
+		return "", os.Remove(w.Path) // an empty directory, or it stays
+	}
+	if err != nil {
+		return "", err
+	}
+	id := filepath.Base(w.Path)
+	if w.Thread == "" {
+		lock, err := f.Making(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = lock.RemoveAndUnlock() }()
+		untouched, err := repo.Untouched(ctx, false)
+		kept := false
+		if err == nil {
+			kept, err = repo.OnBranch(ctx, repo.Head)
+		}
+		if err != nil || !untouched || !kept {
+			return "it has files or commits that are on no branch", err
+		}
+		return "", repo.RemoveWorktree(ctx, w.Path, "", "")
+	}
+	t, err := f.Lock(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer t.Release()
+	its := t.Facts.Workspace
+	if its == nil || !t.Ended {
+		return "the thread goes on", nil
+	}
+	if stays, err = f.Unsaved(ctx, id, t.Facts); err != nil {
+		return "", err
+	}
+	kept := false
+	if stays == uncommitted {
+		if kept, err = f.keptWithStep(ctx, t); err != nil {
+			return "", err
+		}
+	}
+	if stays != "" && !kept {
+		return "it has " + stays, nil
+	}
+	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
+}
+
+// keptWithStep reports whether the files of a thread's worktree are all those of its
+// last step.
+func (f Files) keptWithStep(ctx context.Context, t Locked) (bool, error) {
+	last, err := f.StepFiles(ctx, t.Head)
+	var none *workspace.NoFilesError
+	if errors.As(err, &none) || len(last.Left) > 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k, err := f.OpenFiles(ctx, t.ID, t.Facts.Workspace.Root, t.Facts.Workspace)
+	if err != nil {
+		return false, err
+	}
+	defer k.Release()
+	return k.Spec.Tree == last.After, nil
+}
+
+// Prune forgets threads with their worktrees and the states of their files. One whose
+// worktree has work that is nowhere else stays, unless it is forced.
+func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
+	facts, err := f.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return prune.Report{}, err
+	}
+	if !force {
+		o.Spare = func(ctx context.Context, thread string) (string, error) {
+			unsaved, err := f.Unsaved(ctx, thread, facts[thread])
+			if unsaved != "" {
+				unsaved = "its worktree has " + unsaved
+			}
+			return unsaved, err
+		}
+	}
+	report, err := prune.Run(ctx, o)
+	if o.DryRun {
+		return report, err
+	}
+	for _, gone := range report.Pruned {
+		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace))
+	}
+	return report, err
+}

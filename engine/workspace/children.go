@@ -1,0 +1,190 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Children may work in git worktrees of their own. Each begins with the files of its parent
+// as they are when it is started; the worktree itself is made when the child takes its first
+// step, and goes when the child has ended, since its steps keep what it has made. What
+// they have changed may be merged into the files of the parent when they are joined.
+
+// ChildTrees is what the worktrees of children begin with. nil: they work where their parent
+// does.
+type ChildTrees struct {
+	repo files.Repo
+	rel  string // of the parent's directory in its work tree
+	dir  string // in which worktrees are
+	tree protocol.Tree
+}
+
+// ChildTrees finds out what the worktrees of children begin with that are to work in a
+// directory of their parent's: the files of that, which works at a place of its own.
+func (e Keeper) ChildTrees(ctx context.Context, parent, role, at string, w *heads.Workspace, dir string) (*ChildTrees, error) {
+	if w == nil || w.Mode == AsItIs {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent),
+			"uwf run, and uwf thread start, keep them in a git work tree: --workspace here, or --workspace worktree")
+	}
+	k, err := e.OpenFiles(ctx, parent, at, w)
+	if err != nil {
+		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
+	}
+	defer k.Release()
+	if k.Repo.Head == "" {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role), "git commit --allow-empty -m start")
+	}
+	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
+}
+
+// treesBeside are worktrees of a repository for those who would work in a directory of it.
+func (e Keeper) treesBeside(repo files.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
+	rel, ok := place.Below(repo.Root, dir)
+	if !ok {
+		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s", place.Shown(dir), place.Shown(repo.Root))
+	}
+	trees := filepath.Dir(e.Dirs.Worktree("x"))
+	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
+		return nil, err
+	}
+	trees, err := place.Real(trees)
+	return &ChildTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
+}
+
+// OwnTree is the worktree on this machine of a child that had one where it comes from; nil: it
+// had none. above is where its parent works.
+func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspace) (*heads.Workspace, error) {
+	at, err := heads.Find(ctx, e.Heads, child)
+	if err != nil {
+		return nil, err
+	}
+	t, err := thread.Open(ctx, e.Read, at.Head)
+	if err != nil || t.Start.Workspace == nil || t.Start.Workspace.Mode != InWorktree {
+		return nil, err
+	}
+	repo, err := files.Find(ctx, e.Env, above.Root)
+	if err != nil {
+		return nil, NoWorkTree(above.Root, err)
+	}
+	trees, err := e.treesBeside(repo, above.Root, "")
+	if err != nil {
+		return nil, err
+	}
+	_, own := trees.Of(child)
+	return own, nil
+}
+
+// Of is the workspace of a child, for its chain and for this machine; nil: it has none.
+func (t *ChildTrees) Of(child string) (*protocol.Workspace, *heads.Workspace) {
+	if t == nil {
+		return nil, nil
+	}
+	return &protocol.Workspace{Mode: InWorktree, Tree: t.tree},
+		&heads.Workspace{Mode: InWorktree, Root: filepath.Join(t.dir, child, t.rel), Repo: t.repo.Common, Base: t.repo.Head}
+}
+
+// Joined are the children of a role whose results a step of a thread is about to join.
+type Joined struct {
+	Keeper
+	Thread string
+	Chain  *thread.Thread
+	Role   string
+	Kids   children.Kids
+
+	made []*StepFiles // in worktrees of their own, by the order of Kids; nil: nothing
+}
+
+// Find finds what the children have made in worktrees of their own, and adds to their results
+// which files they have changed; of those that were not completed, and those that had no
+// worktree, nothing.
+func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
+	j.made = make([]*StepFiles, len(j.Kids))
+	for i, k := range j.Kids {
+		if k.Ended.Status != protocol.StatusCompleted {
+			continue
+		}
+		m, ok, err := j.MadeBy(ctx, k.Ended.Head)
+		if err != nil {
+			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+j.Thread+"/"+k.Key+" plays it anew")
+		}
+		if !ok {
+			continue
+		}
+		if len(m.Left) > 0 {
+			j.Warn(fmt.Sprintf("child %s: the files that are not kept stay in its worktree, and are not merged: %s", k.Key, Some(m.Left)))
+		}
+		list, err := m.Changes(ctx)
+		if err != nil {
+			return fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		j.made[i], results[i].Files = &m, children.Paths(list)
+	}
+	return nil
+}
+
+// Merge is what the files of the thread are to be, with what its children have made;
+// conflicts are the paths where two of them have changed the same places.
+func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, conflicts []string, err error) {
+	if k == nil {
+		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the files of thread %s cannot be kept", j.Role, j.Thread)
+	}
+	merged, err := j.mergedBefore(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	var all []StepFiles
+	for i, m := range j.made {
+		if m != nil && !merged[j.Kids[i].Ended.Head] {
+			all = append(all, *m)
+		}
+	}
+	now := k.Spec.Tree
+	first := slices.IndexFunc(j.made, func(m *StepFiles) bool { return m != nil })
+	if first >= 0 && j.made[first].Before != now {
+		// Perhaps they were merged already, by somebody who was killed over it.
+		was := j.made[first].Before
+		to, conflicts, err := j.Keeper.Merge(ctx, k, was, all)
+		if err == nil && len(conflicts) == 0 && to == now {
+			k.Before, k.Spec.Before = was, was
+			return now, nil, nil
+		}
+	}
+	return j.Keeper.Merge(ctx, k, now, all)
+}
+
+// mergedBefore are the heads of children whose files were merged by an earlier step of the
+// role that was asked once more since: what a person has made of them is left as it is.
+func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
+	merged := map[protocol.Hash]bool{}
+	for s, err := range j.Chain.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Role != j.Role || len(s.Children) == 0 {
+			break
+		}
+		out, err := j.Chain.Output(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if fields, _ := out.Value.(map[string]any); fields[protocol.StatusKey] == moderator.JoinConflict {
+			continue
+		}
+		for _, c := range s.Children {
+			merged[c.Head] = true
+		}
+	}
+	return merged, nil
+}

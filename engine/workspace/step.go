@@ -1,0 +1,166 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// Step is one that is about to be made, in a work tree whose files are kept with it.
+type Step struct {
+	Thread    string
+	Workspace *heads.Workspace
+	Dir       string // where the thread works
+	Head      protocol.Hash
+	Last      *thread.Step // that it follows; nil: it is the first one
+	PutBack   *StepFiles   // files that it begins with, in the place of those that are there; nil: none
+	Joins     bool         // the results of children that have worked in the same directory
+	Again     string       // the command that tries it again
+}
+
+// Before finds out what the files are before a step, and puts them back where the
+// step is made once more; nil: they are not kept. What is in the way of the agent is an
+// error, while nobody is paid; that they cannot be kept is told, and costs the step no
+// more than its files.
+func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
+	w := s.Workspace
+	if w == nil || w.Mode == AsItIs {
+		return nil, nil
+	}
+	k, err := e.OpenFiles(ctx, s.Thread, s.Dir, w)
+	if err != nil {
+		return nil, e.notKept(s, err)
+	}
+	if s.PutBack != nil {
+		if err := e.Restore(ctx, k, s.Thread, s.PutBack.After, s.PutBack.Before); err != nil {
+			k.Release()
+			return nil, err
+		}
+	}
+	k.Before = k.Spec.Tree
+	switch kept := s.Last != nil && s.Last.Files != nil; {
+	case kept && s.Last.Files.Tree == k.Spec.Tree:
+	case kept && s.Joins: // the children have been at work here; who else has is not known
+		k.Before = s.Last.Files.Tree
+	default:
+		k.Spec.Before = k.Spec.Tree
+	}
+	return k, nil
+}
+
+// notKept tells that the files are not kept. Where there is no room for them it is an
+// error, since nobody is paid yet; of a worktree of the thread's own, too: there is nothing
+// else in it.
+func (e Keeper) notKept(s Step, err error) error {
+	var locked *protocol.Error
+	var blocked *files.InTheWayError
+	var full *files.NoRoomError
+	switch {
+	case errors.As(err, &locked), errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &full):
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+s.Again)
+	case errors.As(err, &blocked):
+		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+s.Again)
+	case s.Workspace.Mode == InWorktree:
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread, err), "uwf thread fork "+string(s.Head)+" makes another one")
+	}
+	e.Warn("the files are not kept with this step: " + err.Error())
+	return nil
+}
+
+// Told is what an agent is told of where the files are kept; "": nowhere.
+func (k *Keeping) Told() string {
+	if k == nil {
+		return ""
+	}
+	return k.Spec.String()
+}
+
+// Check warns if the state of the files that a step names is not there. The step
+// counts all the same.
+func (k *Keeping) Check(ctx context.Context, s protocol.Step) {
+	switch {
+	case k == nil:
+	case s.Files == nil && s.Root == "": // who could not keep them has said so
+		k.by.Warn("agent " + place.Shown(s.Agent) + " does not keep the files: its steps have none")
+	case s.Files == nil:
+	case s.Root != k.Spec.Root || !files.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
+		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
+	}
+}
+
+// Changed is what a step that was just made did to the files; nil: nothing, or it is
+// not known.
+func (k *Keeping) Changed(ctx context.Context, s protocol.Step) *protocol.FileChanges {
+	if k == nil || s.Files == nil {
+		return nil
+	}
+	return k.by.changed(ctx, k.Spec.Git, k.Before, s.Files.Tree)
+}
+
+// changed is what differs between two states, for people to look at; nil: nothing, or it is
+// not known.
+func (e Keeper) changed(ctx context.Context, store string, from, to protocol.Tree) *protocol.FileChanges {
+	list, err := files.Diff(ctx, e.Env, store, from, to)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	return FileChanges(list)
+}
+
+// Tidy packs what many snapshots have left, after a step. It costs nobody a step.
+func (k *Keeping) Tidy(ctx context.Context) {
+	if k == nil {
+		return
+	}
+	if err := files.Tidy(ctx, k.by.Env, k.Spec.Git, k.Repo.Common); err != nil && ctx.Err() == nil {
+		k.by.Warn("what keeps the files could not be packed: " + err.Error())
+	}
+}
+
+// ToPutBack are the files around the last step of a thread, if they are kept; nil: they
+// are not, and stay as they are.
+func (e Keeper) ToPutBack(ctx context.Context, w *heads.Workspace, t *thread.Thread) (*StepFiles, error) {
+	switch {
+	case w == nil || w.Mode == AsItIs || t.Last == nil:
+		return nil, nil
+	case t.Last.Files == nil:
+		e.Warn((&NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
+		return nil, nil
+	}
+	step, err := e.FilesOf(ctx, t)
+	if err != nil {
+		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
+	}
+	return &step, nil
+}
+
+// Travel puts back the files before the last step of a chain, or forward, again those after
+// it, where a thread works. It returns what that changed. Files that are not kept stay.
+func (e Keeper) Travel(ctx context.Context, thread, dir string, w *heads.Workspace, t *thread.Thread, forward bool) (*protocol.FileChanges, error) {
+	step, err := e.ToPutBack(ctx, w, t)
+	if step == nil || err != nil {
+		return nil, err
+	}
+	k, err := e.OpenFiles(ctx, thread, dir, w)
+	if err != nil {
+		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
+	}
+	defer k.Release()
+	from, to := step.After, step.Before
+	if forward {
+		from, to = to, from
+	}
+	if err := e.Restore(ctx, k, thread, from, to); err != nil {
+		return nil, err
+	}
+	return e.changed(ctx, k.Spec.Git, from, to), nil
+}
