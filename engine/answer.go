@@ -128,7 +128,7 @@ func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *statu
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
 	b := a.batch()
 	set := a.Secrets()
-	output, text, err := a.fitting(ctx, b, hideValue(set, given.Value))
+	output, text, err := a.fitting(ctx, b, set.HideValue(given.Value))
 	if err != nil {
 		return out, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -131,9 +132,11 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 	ran, err := a.invoke(ctx, lock)
 	if a.cmd.Plain != nil {
 		a.endLeft()
-		if hidden := a.hideSaid(&ran); hidden != nil {
+		set := a.Secrets()
+		if hidden := oscommand.Hide(a.FS, set, runfiles.Dir(a.dir.Path)); hidden != nil {
 			err = errors.Join(err, hidden)
 		}
+		ran.Stderr = set.Hide(ran.Stderr)
 	}
 	for _, text := range ran.Warnings() {
 		a.warn(text)

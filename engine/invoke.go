@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/locker"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -72,7 +73,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 	}
 	if a.Progress != nil && inv.Plain {
 		secrets := a.Secrets()
-		inv.Printed = func(line string) { a.Progress.Writing(a.info, PrintedTurn(secrets.Hide(line))) }
+		inv.Printed = func(line string) { a.Progress.Writing(a.info, oscommand.Turn(secrets.Hide(line))) }
 	} else if a.Progress != nil {
 		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is missed here and found in the detail.

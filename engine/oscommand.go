@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -45,10 +40,10 @@ func (a *attempt) endLeft() {
 }
 
 // ofCommand makes the step of a command that has ended.
-func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protocol.Result, error) {
-	switch {
-	case a.dir.StopRequested(a.record), ran.Signal != "", ran.ExitCode == oscommand.NotExecutable, ran.ExitCode == oscommand.NotFound:
-		return protocol.Result{}, &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Said: a.said()}
+func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (protocol.Result, error) {
+	ran := oscommand.Ran{Outcome: outcome, Argv: a.cmd.Argv, Dir: runfiles.Dir(a.dir.Path)}
+	if err := ran.NotRun(a.dir.StopRequested(a.record)); err != nil {
+		return protocol.Result{}, err
 	}
 	release, err := a.holdStore(ctx)
 	if err != nil {
@@ -56,98 +51,29 @@ func (a *attempt) ofCommand(ctx context.Context, ran agentproc.Outcome) (protoco
 	}
 	defer release()
 	b := a.batch()
-	output, by, err := a.answered(ctx, b, ran)
+	made := own{agent: protocol.CommandAgent, by: protocol.ByValue}
+	if parse := a.cmd.Plain.Parse; parse == "" {
+		made.output, err = ran.Status()
+	} else {
+		if parse != protocol.ParseJSON {
+			made.by = protocol.ByFrontmatter
+		}
+		var role extract.Role
+		if role, err = a.judge(ctx, b); err == nil {
+			made.output, err = ran.Data(ctx, parse == protocol.ParseJSON, role)
+		}
+	}
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	detail, err := a.commandDetail(ctx, b, ran)
-	if err != nil {
+	if made.detail, err = ran.Detail(ctx, b, a.nowMs()); err != nil {
 		return protocol.Result{}, err
 	}
-	result, err := a.submit(ctx, b, own{agent: protocol.CommandAgent, output: output, by: by, detail: detail})
+	result, err := a.submit(ctx, b, made)
 	if err == nil { // all of it is in the detail now
 		_ = a.FS.Remove(a.dir.File(runfiles.OutputFile))
 	}
 	return result, err
-}
-
-// answered is what the command answers: how it ended and the end of what it printed,
-// or the data that it printed.
-func (a *attempt) answered(ctx context.Context, b *cas.Batch, ran agentproc.Outcome) (extract.Output, protocol.ExtractedBy, error) {
-	if a.cmd.Plain.Parse == "" {
-		text, cut, err := oscommand.Tail(a.dir.File(runfiles.OutputFile), moderator.CommandOutput)
-		status := moderator.CommandPassed
-		if ran.ExitCode != 0 {
-			status = moderator.CommandFailed
-		}
-		return extract.Output{Value: map[string]any{
-			protocol.StatusKey: status, "exitCode": int64(ran.ExitCode), "output": text, "truncated": cut,
-		}}, protocol.ByValue, err
-	}
-	role, err := a.judge(ctx, b)
-	if err != nil {
-		return extract.Output{}, "", err
-	}
-	data, err := careful.ReadFile(a.dir.File(runfiles.OutputFile), oscommand.DataKept, careful.NoFollow)
-	var big *careful.TooBigError
-	if errors.As(err, &big) {
-		return extract.Output{}, "", &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", oscommand.DataKept)}
-	}
-	if err != nil {
-		return extract.Output{}, "", err
-	}
-	output, by := extract.Output{}, protocol.ByFrontmatter
-	if a.cmd.Plain.Parse == protocol.ParseJSON {
-		by = protocol.ByValue
-		output, err = oscommand.OfJSON(ctx, data, role)
-	} else {
-		output, err = extract.Text(ctx, strings.ToValidUTF8(string(data), "\uFFFD"), role)
-	}
-	var invalid *extract.InvalidError
-	if errors.As(err, &invalid) {
-		err = &oscommand.NoAnswerError{Argv: a.cmd.Argv, Ran: ran, Why: "what it printed is not the role's data: " + invalid.Error(), Said: ran.Stderr}
-	}
-	return output, by, err
-}
-
-// commandDetail is what was run, all that it printed, and how it ended.
-func (a *attempt) commandDetail(ctx context.Context, b *cas.Batch, ran agentproc.Outcome) (protocol.Detail, error) {
-	w := oscommand.Turns{Batch: b, AtMs: a.nowMs()}
-	argv := make([]any, len(a.cmd.Argv))
-	for i, word := range a.cmd.Argv {
-		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
-	}
-	w.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: oscommand.CallID, Name: "run", Args: map[string]any{"argv": argv}}}})
-	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
-		w.AddFile(ctx, a.dir.File(name))
-	}
-	end, _, err := oscommand.Tail(a.dir.File(runfiles.OutputFile), moderator.CommandOutput)
-	outcome := fmt.Sprintf("exit status %d", ran.ExitCode)
-	if end != "" && !strings.HasSuffix(end, "\n") {
-		end += "\n"
-	}
-	w.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: end + "[" + outcome + "]"})
-	return protocol.Detail{Capture: protocol.CaptureTurns, Turns: w.Turns, Outcome: outcome}, errors.Join(w.Err, err)
-}
-
-// ranBefore are the words of the command that a step of the thread has run: who
-// answers its suspension, or pokes it, wants the same once more.
-func (e *Engine) ranBefore(ctx context.Context, s thread.Step) ([]string, error) {
-	d, err := cas.Read[protocol.Detail](ctx, e.Nodes(), s.Detail)
-	if err != nil || len(d.Turns) == 0 {
-		return nil, err
-	}
-	turn, err := cas.Read[protocol.Turn](ctx, e.Nodes(), d.Turns[0])
-	if err != nil || len(turn.ToolCalls) != 1 {
-		return nil, err
-	}
-	args, _ := turn.ToolCalls[0].Args.(map[string]any)
-	words, _ := args["argv"].([]any)
-	argv := make([]string, len(words))
-	for i, word := range words {
-		argv[i], _ = word.(string)
-	}
-	return argv, nil
 }
 
 // onceMore gives a task of a role that is a command the words of the thread's last
@@ -156,25 +82,12 @@ func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (ta
 	if t.command != nil || pos.Workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.Thread.Last == nil {
 		return t, nil
 	}
-	argv, err := e.ranBefore(ctx, *pos.Thread.Last)
+	argv, err := oscommand.Argv(ctx, e.Nodes(), pos.Thread.Last.Detail)
 	if err == nil && len(argv) == 0 {
 		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.Thread.Last.Hash)
 	}
 	t.command = argv
 	return t, err
-}
-
-// PrintedTurn is what a command at work has printed, as it is shown.
-func PrintedTurn(text string) protocol.Turn {
-	return protocol.Turn{Role: protocol.TurnTool, ToolCallID: oscommand.CallID, Content: text}
-}
-
-// said is the end of what the command has printed, fit to be shown.
-func (a *attempt) said() string {
-	if text := agentproc.Tail(a.dir.File(runfiles.StderrFile)); text != "" {
-		return text
-	}
-	return agentproc.Tail(a.dir.File(runfiles.OutputFile))
 }
 
 // explainCommand adds to the failure of a command what to do about it.

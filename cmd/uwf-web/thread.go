@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
@@ -153,7 +153,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 		out.Turns = append(out.Turns, shown)
 	}
 	if f.Printed != "" && f.Failed == "" {
-		shown := htmlpage.ShowTurn(engine.PrintedTurn(f.Printed), most)
+		shown := htmlpage.ShowTurn(oscommand.Turn(f.Printed), most)
 		out.Writing = &shown
 	}
 	if f.Writing != "" && f.Failed == "" {

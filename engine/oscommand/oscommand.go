@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// OfJSON takes the one JSON value that a command has printed.
-func OfJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, error) {
+// ofJSON takes the one JSON value that a command has printed.
+func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, error) {
 	data = bytes.TrimSpace(data)
 	value, err := exactjson.Parse(data)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const (
 	OutputPiece = 1 << 20   // of a turn
 	outputKept  = 128 << 20 // of more, the beginning and the end
-	DataKept    = 8 << 20   // that is the role's data
+	dataKept    = 8 << 20   // that is the role's data
 )
 
 // What a shell says of a command that it could not start, and what stands for that in
@@ -31,39 +31,39 @@ const (
 	NotFound      = 127
 )
 
-// CallID is the id of the one call in the detail of a command's step.
-const CallID = "1"
+// callID is the id of the one call in the detail of a command's step.
+const callID = "1"
 
-// Turns adds turns, and puts them into the store as soon as they are many.
-type Turns struct {
-	Batch *cas.Batch
-	Turns []protocol.Hash
-	AtMs  int64
+// turns adds turns, and puts them into the store as soon as they are many.
+type turns struct {
+	batch *cas.Batch
+	turns []protocol.Hash
+	atMs  int64
 	since int
-	Err   error
+	err   error
 }
 
-// Add adds a turn.
-func (w *Turns) Add(ctx context.Context, t protocol.Turn) {
-	if w.Err != nil {
+// add adds a turn.
+func (w *turns) add(ctx context.Context, t protocol.Turn) {
+	if w.err != nil {
 		return
 	}
-	t.Index, t.AtMs = len(w.Turns), w.AtMs
+	t.Index, t.AtMs = len(w.turns), w.atMs
 	var h protocol.Hash
-	if h, w.Err = step.AddTurn(ctx, w.Batch, t); w.Err != nil {
+	if h, w.err = step.AddTurn(ctx, w.batch, t); w.err != nil {
 		return
 	}
-	w.Turns = append(w.Turns, h)
+	w.turns = append(w.turns, h)
 	if w.since += len(t.Content); w.since >= 4*OutputPiece {
-		w.since, w.Err = 0, w.Batch.Put(ctx)
+		w.since, w.err = 0, w.batch.Put(ctx)
 	}
 }
 
-// AddFile adds what a command has printed to a file, in pieces.
-func (w *Turns) AddFile(ctx context.Context, path string) {
-	f, size, err := Printed(path)
-	if f == nil || err != nil || w.Err != nil {
-		w.Err = errors.Join(w.Err, err)
+// addFile adds what a command has printed to a file, in pieces.
+func (w *turns) addFile(ctx context.Context, path string) {
+	f, size, err := printed(path)
+	if f == nil || err != nil || w.err != nil {
+		w.err = errors.Join(w.err, err)
 		return
 	}
 	defer f.Close()
@@ -72,23 +72,23 @@ func (w *Turns) AddFile(ctx context.Context, path string) {
 		return
 	}
 	w.addPart(ctx, f, 0, outputKept/2)
-	w.Add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: CallID, Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-outputKept)})
+	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-outputKept)})
 	w.addPart(ctx, f, size-outputKept/2, size)
 }
 
 // addPart adds bytes of a file. No turn ends within a character.
-func (w *Turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
+func (w *turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
 	buf := make([]byte, OutputPiece)
-	for from < to && w.Err == nil {
+	for from < to && w.err == nil {
 		n, err := f.ReadAt(buf[:min(OutputPiece, to-from)], from)
 		if n == 0 {
-			w.Err = err
+			w.err = err
 			return
 		}
 		if from+int64(n) < to {
 			n = WholeRunes(buf[:n])
 		}
-		w.Add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: CallID, Content: string(buf[:n])})
+		w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: string(buf[:n])})
 		from += int64(n)
 	}
 }
@@ -107,8 +107,8 @@ func WholeRunes(b []byte) int {
 	return len(b)
 }
 
-// Printed opens what a command has printed; nil: there is no such file.
-func Printed(path string) (*os.File, int64, error) {
+// printed opens what a command has printed; nil: there is no such file.
+func printed(path string) (*os.File, int64, error) {
 	f, err := careful.Open(path, careful.NoFollow)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
@@ -123,9 +123,9 @@ func Printed(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Tail is the end of a file, and whether there is more.
-func Tail(path string, most int64) (string, bool, error) {
-	f, size, err := Printed(path)
+// tail is the end of a file, and whether there is more.
+func tail(path string, most int64) (string, bool, error) {
+	f, size, err := printed(path)
 	if f == nil || err != nil {
 		return "", false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -244,7 +245,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	}
 	if f.Printed != w.printed {
 		w.printed = f.Printed
-		w.to.Writing(w.info, engine.PrintedTurn(f.Printed))
+		w.to.Writing(w.info, oscommand.Turn(f.Printed))
 	}
 	if f.Writing == "" || f.Writing == w.flight.Writing {
 		return nil

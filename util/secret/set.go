@@ -52,6 +52,27 @@ func (s *Set) Hide(text string) string {
 	return replace(text, m.find(text))
 }
 
+// HideValue hides what is secret in a value of JSON.
+func (s *Set) HideValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return s.Hide(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = s.HideValue(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[s.Hide(key)] = s.HideValue(item)
+		}
+		return out
+	}
+	return v
+}
+
 // Holds reports whether a text holds a secret.
 func (s *Set) Holds(text string) bool {
 	m := s.ready()

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
-	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -61,7 +61,7 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 		return true
 	}
 	if f.Printed != "" {
-		take(engine.PrintedTurn(f.Printed))
+		take(oscommand.Turn(f.Printed))
 	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)
