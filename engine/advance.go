@@ -161,6 +161,6 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		e.tell(bye)
 	}
 	out.Done = true
-	e.Files().Leave(ctx, h.id, h.workspace, pos.Thread.Start, pos.Thread.Last)
+	e.Files().Leave(ctx, h.id, h.facts.Workspace, pos.Thread.Start, pos.Thread.Last)
 	return out, nil
 }

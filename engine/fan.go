@@ -57,7 +57,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 	}
 	var trees *workspace.ChildTrees
 	if role := pos.Next.Role; pos.Workflow.Roles[role].Workspace == workspace.InWorktree {
-		if trees, err = e.Files().ChildTrees(ctx, pos.ID, role, pos.Dir(), h.workspace, dir); err != nil {
+		if trees, err = e.Files().ChildTrees(ctx, h.files(), role, pos.Dir(), dir); err != nil {
 			return err
 		}
 	}

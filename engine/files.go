@@ -41,7 +41,7 @@ func (h *lockedThread) files() workspace.Thread {
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.Files().Before(ctx, workspace.Step{
-		Thread: a.locked.id, Workspace: a.locked.workspace, Dir: a.pos.Dir(), Head: a.locked.head, Last: a.pos.Thread.Last, PutBack: a.task.files,
+		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.files,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})

@@ -32,9 +32,6 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		if facts.Foreign() {
 			return e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
 		}
-		if facts.Workspace != nil {
-			h.root, h.workspace = facts.Workspace.Root, facts.Workspace
-		}
 		if err := e.Files().ComeBack(ctx, h.files()); err != nil {
 			return err
 		}
@@ -56,7 +53,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if change.Workspace, h.elsewhere, err = e.Files().In(ctx, h.files(), change.Workspace, w.KeepFiles); err != nil {
 		return err
 	}
-	h.root, h.workspace = change.Workspace.Root, change.Workspace
+	h.facts.Workspace = change.Workspace
 	if h.elsewhere.Refused == nil {
 		if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
 			return err
@@ -150,7 +147,9 @@ func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash
 	if err != nil {
 		return p, err
 	}
-	p.Root = h.root
+	if w := h.facts.Workspace; w != nil {
+		p.Root = w.Root
+	}
 	if p.State.Last != nil {
 		p.State.Last.Location = p.Here(p.State.Last.Location)
 	}

@@ -23,12 +23,9 @@ type lockedThread struct {
 	head  protocol.Hash
 	ended *heads.Ended // nil: the thread is active
 	lock  locker.Lock
-	// root is where the thread works, "" if that is where its start says.
-	root string
-	// workspace is how its files are kept; nil: they are not.
-	workspace *heads.Workspace
-	facts     heads.Facts         // besides its chain
-	elsewhere workspace.Elsewhere // the files that it is about, if they are not where it works
+	facts heads.Facts // besides its chain
+	// elsewhere are the files that it is about, if they are not where it works.
+	elsewhere workspace.Elsewhere
 	since     time.Time
 	// orphan is an agent that lives although whoever held the lock before is gone.
 	// The run's record says so, too, unless the agent has damaged it.

@@ -59,7 +59,7 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 		return none, err
 	}
 	if !o.KeepFiles {
-		if t.files, err = e.Files().ToPutBack(ctx, h.workspace, pos.Thread); err != nil {
+		if t.files, err = e.Files().ToPutBack(ctx, h.files(), pos.Thread); err != nil {
 			return none, err
 		}
 	}

@@ -48,7 +48,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *status.Position
 		undone = append(undone, h.facts.Undone...)
 	}
 	if !keepFiles {
-		if changed, err = e.Files().Travel(ctx, h.id, pos.Dir(), h.workspace, pos.Thread, false); err != nil {
+		if changed, err = e.Files().Travel(ctx, h.files(), pos.Dir(), pos.Thread, false); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.S
 			return nil, fault.New(protocol.CodeFailed, "thread %s has no undone step to go forward to", h.id)
 		}
 		if !o.KeepFiles {
-			if changed, err = e.Files().Travel(ctx, h.id, pos.Dir(), h.workspace, next, true); err != nil {
+			if changed, err = e.Files().Travel(ctx, h.files(), pos.Dir(), next, true); err != nil {
 				return changed, err
 			}
 		}

@@ -115,15 +115,14 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	if e.load == nil {
 		return e, nil
 	}
-	dir := h.root
-	if dir == "" {
-		t, err := thread.Open(ctx, e.Nodes(), h.head)
-		if err != nil {
-			return e, nil //nolint:nilerr // the step will say what is wrong with the thread
-		}
-		dir = t.Start.Cwd
+	if w := h.facts.Workspace; w != nil {
+		return e.InProject(w.Root)
 	}
-	return e.InProject(dir)
+	t, err := thread.Open(ctx, e.Nodes(), h.head)
+	if err != nil {
+		return e, nil //nolint:nilerr // the step will say what is wrong with the thread
+	}
+	return e.InProject(t.Start.Cwd)
 }
 
 // appendOutput keeps the data of the last step only of a run of any length.

@@ -34,7 +34,7 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 		return dir, err
 	}
 	if _, gone := place.Real(a.pos.Dir()); gone != nil {
-		if w := a.locked.workspace; w != nil && w.Mode == workspace.InWorktree {
+		if w := a.locked.facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
 			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
 		}
 		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")

@@ -121,7 +121,7 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	slices.Reverse(b.trees)
 	for _, i := range []int{0, len(b.trees) - 1} {
 		if b.trees[i] == "" {
-			return NoFiles(&NoFilesError{Step: b.steps[i].Step})
+			return noFiles(b.steps[i].Step, false)
 		}
 	}
 	if b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees); err != nil {
@@ -170,7 +170,7 @@ func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.
 	if first != nil && !lacks(b.Imported(trees[0].Function())) {
 		return *first, nil // they came from elsewhere, and are tried where the person is
 	}
-	return files.Repo{}, NoFiles(&NoFilesError{Step: b.steps[len(b.steps)-1].Step, Gone: true})
+	return files.Repo{}, noFiles(b.steps[len(b.steps)-1].Step, true)
 }
 
 // make makes the worktree. It has no thread: whoever finds it later may remove it,

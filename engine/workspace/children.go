@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Children may work in git worktrees of their own. Each begins with the files of its parent
@@ -33,12 +35,13 @@ type ChildTrees struct {
 
 // ChildTrees finds out what the worktrees of children begin with that are to work in a
 // directory of their parent's: the files of that, which works at a place of its own.
-func (e Keeper) ChildTrees(ctx context.Context, parent, role, at string, w *heads.Workspace, dir string) (*ChildTrees, error) {
+func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
+	w := parent.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent),
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
 			"uwf run, and uwf thread start, keep them in a git work tree: --workspace here, or --workspace worktree")
 	}
-	k, err := e.OpenFiles(ctx, parent, at, w)
+	k, err := e.OpenFiles(ctx, parent.ID, at, w)
 	if err != nil {
 		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
 	}
@@ -115,7 +118,7 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 		if k.Ended.Status != protocol.StatusCompleted {
 			continue
 		}
-		m, ok, err := j.MadeBy(ctx, k.Ended.Head)
+		m, ok, err := j.madeBy(ctx, k.Ended.Head)
 		if err != nil {
 			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+j.Thread+"/"+k.Key+" plays it anew")
 		}
@@ -155,13 +158,13 @@ func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, confl
 	if first >= 0 && j.made[first].Before != now {
 		// Perhaps they were merged already, by somebody who was killed over it.
 		was := j.made[first].Before
-		to, conflicts, err := j.Keeper.Merge(ctx, k, was, all)
+		to, conflicts, err := j.merge(ctx, k, was, all)
 		if err == nil && len(conflicts) == 0 && to == now {
 			k.Before, k.Spec.Before = was, was
 			return now, nil, nil
 		}
 	}
-	return j.Keeper.Merge(ctx, k, now, all)
+	return j.merge(ctx, k, now, all)
 }
 
 // mergedBefore are the heads of children whose files were merged by an earlier step of the
@@ -187,4 +190,72 @@ func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, erro
 		}
 	}
 	return merged, nil
+}
+
+// madeBy is what a thread with a head has made, in a worktree of its own, of the files that
+// it began with; ok is false if it had no worktree. Errors are those of [Keeper.StepFiles].
+func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles, ok bool, err error) {
+	t, err := thread.Open(ctx, e.Read, head)
+	if err != nil {
+		return made, false, fault.Of(err)
+	}
+	if w := t.Start.Workspace; w == nil || w.Mode != InWorktree || w.Tree == "" {
+		return made, false, nil
+	}
+	if made, err = e.FilesOf(ctx, t); err != nil {
+		return made, true, err
+	}
+	made.Before = files.Instead(ctx, e.Env, made.store, t.Start.Workspace.Tree)
+	return made, true, nil
+}
+
+// merge is what a tree is with what others have made of theirs, in their order. Where two
+// have changed the same places the paths are returned, and no tree. Nothing is written but
+// objects.
+func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
+	for _, m := range made {
+		for _, part := range []protocol.Tree{m.Before, m.After} {
+			if err := e.Bring(ctx, k.Spec.Git, part); err != nil {
+				return "", nil, err
+			}
+		}
+		next, err := files.MergeTrees(ctx, e.Env, k.Spec.Git, m.Before, tree, m.After)
+		var conflict *files.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			conflicts = append(conflicts, conflict.Paths...)
+		case errors.Is(err, files.ErrTooOld):
+			return "", nil, fault.Of(err)
+		case err != nil:
+			return "", nil, err
+		default:
+			tree = next
+		}
+	}
+	if len(conflicts) == 0 {
+		return tree, nil, nil
+	}
+	slices.Sort(conflicts)
+	conflicts = slices.Compact(conflicts)
+	return "", conflicts[:min(len(conflicts), maxListed)], nil
+}
+
+// Lay makes the files of a thread those of a tree that others have made. If that is cut off,
+// the next step of the thread ends it.
+func (e Keeper) Lay(ctx context.Context, k *Keeping, id string, to protocol.Tree) error {
+	_, err := files.Restore(ctx, e.Env, k.Spec, k.Spec.Tree, to, e.RunDir(id).File(runfiles.RestoreFile))
+	var unsaved *files.UnsavedError
+	var blocked *files.InTheWayError
+	switch {
+	case errors.As(err, &unsaved):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths), Err: err},
+			"uwf thread step "+id+" tries again")
+	case errors.As(err, &blocked):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: " + place.Shown(blocked.Error()), Err: err},
+			"move them away", "uwf thread step "+id+" tries again")
+	case err != nil:
+		return err
+	}
+	k.Spec.Tree = to
+	return nil
 }

@@ -121,11 +121,7 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *t
 			if err := e.Restore(ctx, k, id, from, last.After); err != nil {
 				return nil, err
 			}
-			list, err := files.Diff(ctx, e.Env, k.Spec.Git, from, last.After)
-			if err != nil {
-				return &protocol.FileChanges{}, nil //nolint:nilerr // it is for people to look at
-			}
-			return FileChanges(list), nil
+			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil
 		}
 	}
 	return nil, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id, place.Shown(w.Root)),

@@ -44,7 +44,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	kept := w != nil && w.Mode != AsItIs || of.Imported != nil && t.Last != nil && t.Last.Files != nil
 	switch {
 	case f.Files != "" && !kept:
-		return nil, NoFiles(&NoFilesError{Step: t.Head})
+		return nil, noFiles(t.Head, false)
 	case facts.Foreign() || !kept:
 		return facts.Workspace, nil
 	case f.Moved && f.Files == FilesWorktree:
@@ -118,7 +118,7 @@ func (e Keeper) treeAt(ctx context.Context, t *thread.Thread, before protocol.Ha
 			before = s.Hash
 		}
 		if before == "" {
-			return "", NoFiles(&NoFilesError{Step: t.Head})
+			return "", noFiles(t.Head, false)
 		}
 	}
 	first, err := thread.Open(ctx, e.Read, before)

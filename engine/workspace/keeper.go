@@ -30,3 +30,11 @@ type Keeper struct {
 	RunDir func(thread string) rundir.Dir
 	Grace  time.Duration
 }
+
+// Thread is one whose files are at stake, under its lock.
+type Thread struct {
+	ID    string
+	Head  protocol.Hash
+	Ended bool
+	Facts heads.Facts
+}

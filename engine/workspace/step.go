@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
@@ -15,14 +14,12 @@ import (
 
 // Step is one that is about to be made, in a work tree whose files are kept with it.
 type Step struct {
-	Thread    string
-	Workspace *heads.Workspace
-	Dir       string // where the thread works
-	Head      protocol.Hash
-	Last      *thread.Step // that it follows; nil: it is the first one
-	PutBack   *StepFiles   // files that it begins with, in the place of those that are there; nil: none
-	Joins     bool         // the results of children that have worked in the same directory
-	Again     string       // the command that tries it again
+	Thread  Thread
+	Dir     string       // where the thread works
+	Last    *thread.Step // that it follows; nil: it is the first one
+	PutBack *StepFiles   // files that it begins with, in the place of those that are there; nil: none
+	Joins   bool         // the results of children that have worked in the same directory
+	Again   string       // the command that tries it again
 }
 
 // Before finds out what the files are before a step, and puts them back where the
@@ -30,16 +27,16 @@ type Step struct {
 // error, while nobody is paid; that they cannot be kept is told, and costs the step no
 // more than its files.
 func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
-	w := s.Workspace
+	w := s.Thread.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
 		return nil, nil
 	}
-	k, err := e.OpenFiles(ctx, s.Thread, s.Dir, w)
+	k, err := e.OpenFiles(ctx, s.Thread.ID, s.Dir, w)
 	if err != nil {
 		return nil, e.notKept(s, err)
 	}
 	if s.PutBack != nil {
-		if err := e.Restore(ctx, k, s.Thread, s.PutBack.After, s.PutBack.Before); err != nil {
+		if err := e.Restore(ctx, k, s.Thread.ID, s.PutBack.After, s.PutBack.Before); err != nil {
 			k.Release()
 			return nil, err
 		}
@@ -69,8 +66,8 @@ func (e Keeper) notKept(s Step, err error) error {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+s.Again)
 	case errors.As(err, &blocked):
 		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+s.Again)
-	case s.Workspace.Mode == InWorktree:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread, err), "uwf thread fork "+string(s.Head)+" makes another one")
+	case s.Thread.Facts.Workspace.Mode == InWorktree:
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID, err), "uwf thread fork "+string(s.Thread.Head)+" makes another one")
 	}
 	e.Warn("the files are not kept with this step: " + err.Error())
 	return nil
@@ -128,15 +125,15 @@ func (k *Keeping) Tidy(ctx context.Context) {
 
 // ToPutBack are the files around the last step of a thread, if they are kept; nil: they
 // are not, and stay as they are.
-func (e Keeper) ToPutBack(ctx context.Context, w *heads.Workspace, t *thread.Thread) (*StepFiles, error) {
-	switch {
-	case w == nil || w.Mode == AsItIs || t.Last == nil:
+func (e Keeper) ToPutBack(ctx context.Context, t Thread, chain *thread.Thread) (*StepFiles, error) {
+	switch w := t.Facts.Workspace; {
+	case w == nil || w.Mode == AsItIs || chain.Last == nil:
 		return nil, nil
-	case t.Last.Files == nil:
-		e.Warn((&NoFilesError{Step: t.Head}).Error() + ": they stay as they are")
+	case chain.Last.Files == nil:
+		e.Warn((&NoFilesError{Step: chain.Head}).Error() + ": they stay as they are")
 		return nil, nil
 	}
-	step, err := e.FilesOf(ctx, t)
+	step, err := e.FilesOf(ctx, chain)
 	if err != nil {
 		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
 	}
@@ -145,12 +142,12 @@ func (e Keeper) ToPutBack(ctx context.Context, w *heads.Workspace, t *thread.Thr
 
 // Travel puts back the files before the last step of a chain, or forward, again those after
 // it, where a thread works. It returns what that changed. Files that are not kept stay.
-func (e Keeper) Travel(ctx context.Context, thread, dir string, w *heads.Workspace, t *thread.Thread, forward bool) (*protocol.FileChanges, error) {
-	step, err := e.ToPutBack(ctx, w, t)
+func (e Keeper) Travel(ctx context.Context, t Thread, dir string, chain *thread.Thread, forward bool) (*protocol.FileChanges, error) {
+	step, err := e.ToPutBack(ctx, t, chain)
 	if step == nil || err != nil {
 		return nil, err
 	}
-	k, err := e.OpenFiles(ctx, thread, dir, w)
+	k, err := e.OpenFiles(ctx, t.ID, dir, t.Facts.Workspace)
 	if err != nil {
 		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
 	}
@@ -159,7 +156,7 @@ func (e Keeper) Travel(ctx context.Context, thread, dir string, w *heads.Workspa
 	if forward {
 		from, to = to, from
 	}
-	if err := e.Restore(ctx, k, thread, from, to); err != nil {
+	if err := e.Restore(ctx, k, t.ID, from, to); err != nil {
 		return nil, err
 	}
 	return e.changed(ctx, k.Spec.Git, from, to), nil

@@ -54,7 +54,7 @@ func (e Keeper) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, e
 // FilesOf is [Keeper.StepFiles] of the head of a thread.
 func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error) {
 	if t.Last == nil || t.Last.Files == nil {
-		return StepFiles{}, NoFiles(&NoFilesError{Step: t.Head})
+		return StepFiles{}, noFiles(t.Head, false)
 	}
 	f := t.Last.Files
 	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, env: e.Env, root: t.Last.Root}
@@ -71,7 +71,7 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 	kept.store, err = e.WhereKept(ctx, t.Last.Root, f.Tree)
 	kept.Before, kept.After = files.Instead(ctx, e.Env, kept.store, kept.Before), files.Instead(ctx, e.Env, kept.store, kept.After)
 	if kept.store == "" && err == nil {
-		err = NoFiles(&NoFilesError{Step: t.Head, Gone: true})
+		err = noFiles(t.Head, true)
 	}
 	return kept, err
 }
@@ -212,15 +212,57 @@ func FileChanges(list []files.Change) *protocol.FileChanges {
 	return c
 }
 
-// NoFiles is a [*NoFilesError] with its code and a way out.
-func NoFiles(err error) error {
-	var none *NoFilesError
-	if !errors.As(err, &none) {
-		return err
-	}
-	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: err}
-	if none.Gone {
+// noFiles is a [*NoFilesError] with its code and a way out.
+func noFiles(step protocol.Hash, gone bool) error {
+	none := &NoFilesError{Step: step, Gone: gone}
+	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: none}
+	if gone {
 		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes them along")
 	}
 	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
+}
+
+// MostTotals is of how many steps it is told at most what they did to the files.
+const MostTotals = 500
+
+// Totals is what the newest steps of a chain, at most so many, did to the files, and all of them
+// together, by the "" of all; nothing if the files are not kept, or not on this machine.
+// It is for people to look at: what goes wrong is not told.
+func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
+	t, err := thread.Open(ctx, e.Read, head)
+	if err != nil || t.Last == nil || t.Last.Files == nil {
+		return nil
+	}
+	store, err := e.WhereKept(ctx, t.Last.Root, t.Last.Files.Tree)
+	if err != nil || store == "" {
+		return nil
+	}
+	var of []protocol.Hash
+	var pairs [][2]protocol.Tree
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			break
+		}
+		if n := len(pairs); n > 0 && pairs[n-1][0] == "" && s.Files != nil {
+			pairs[n-1][0] = s.Files.Tree
+		}
+		if len(of) == most {
+			break
+		}
+		if s.Files != nil {
+			of, pairs = append(of, s.Hash), append(pairs, [2]protocol.Tree{s.Files.Before, s.Files.Tree})
+		}
+	}
+	of, pairs = append(of, ""), append(pairs, [2]protocol.Tree{pairs[len(pairs)-1][0], t.Last.Files.Tree})
+	sums, err := files.Totals(ctx, e.Env, store, pairs)
+	if err != nil {
+		return nil
+	}
+	totals := map[protocol.Hash]protocol.FileTotals{}
+	for i, sum := range sums {
+		if sum != nil {
+			totals[of[i]] = *sum
+		}
+	}
+	return totals
 }
