@@ -3,6 +3,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,8 +47,18 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	from, to, err := pgstore.Migrate(t.Context(), address, cas.XXH64)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, pgstore.Version}, []int{from, to})
-	require.Equal(t, cas.XXH64, open(t, query, pgstore.Options{}).Algorithm(), "who made it has chosen")
+	db := open(t, query, pgstore.Options{})
+	require.Equal(t, cas.XXH64, db.Algorithm(), "who made it has chosen")
+	working, leave := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	others.Go(func() { // one that does nothing for a while leaves its connection, and is in nobody's way
+		for working.Err() == nil {
+			_, _ = db.Has(working, cas.Hash("0123456789ABC"))
+		}
+	})
 	_, _, err = pgstore.Migrate(t.Context(), address, cas.XXH3)
+	leave()
+	others.Wait()
 	require.ErrorContains(t, err, "others work on the schema")
 
 	query = fresh()
