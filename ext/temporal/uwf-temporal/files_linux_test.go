@@ -26,7 +26,7 @@ func TestFilesAtWorkers(t *testing.T) {
 		"home/config.yaml": "commands: { confine: \"off\" }\nagents: { nobody: { command: there-is-no-such-program } }\ndefaultAgent: nobody\n",
 		"go-on":            "",
 	}
-	w := newTeam(t, "", files)
+	w := newTeam(t, nil, files)
 	w.environ = append(w.environ, "GIT_CONFIG_GLOBAL="+w.path("gitconfig"))
 	w.write(t, map[string]string{"gitconfig": "[user]\n\tname = Ann\n\temail = ann@example.com\n"})
 	w.git(t, "init", "-q")
