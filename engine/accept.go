@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// accept checks what an agent returned. The error is a *[rejection], unless the store
-// could not be asked.
+// accept checks what an agent returned. The error is a *[rejection], unless the store could
+// not be read.
 func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Accepted, error) {
 	got, err := verify.Asked{
 		Nodes: a.Nodes(), Store: a.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
@@ -26,9 +26,8 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Ac
 	return a.withTries(ctx, got)
 }
 
-// reject records that a result was not taken and why, so that it never is. An
-// error that is no rejection leaves the record unfinished: the result may be
-// good, and the next step looks at it again.
+// reject records why a result was rejected, so that no later step adopts it. Any other error
+// leaves the record unfinished: the result may be good, and the next step checks it again.
 func (a *attempt) reject(err error) error {
 	var no *verify.Rejection
 	if !errors.As(err, &no) {

@@ -16,18 +16,18 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// takeOver adopts what a run that has ended unseen has left, if that is the step
-// that is asked for now: finished work is never paid for twice, whoever was asked
-// to do it, and however he is called. It reports false if there is nothing; then
-// the step is run. If there is something that cannot be taken over, that is an
-// error, and nothing is run: a person decides.
+// takeOver adopts what a run left when it ended unseen, if it is the step that is asked for
+// now: finished work is never paid for twice, whichever agent did it and however that agent is
+// named. It reports false if there is nothing to adopt; the caller then runs the step. If
+// there is something that cannot be adopted, it returns an error and nothing runs: a person
+// decides.
 //
-// Without a record, or with one that cannot be read, the step itself must prove
-// that it is what is asked for.
+// If the record is missing or unreadable, the step itself must prove that it is the one asked
+// for.
 func (a *attempt) takeOver(ctx context.Context, last rundir.Record) (out protocol.StepOutput, adopted bool, err error) {
 	known := !last.Damaged && !last.Missing
 	if known && !last.Unfinished(a.locked.head) {
-		return out, false, nil // it has been judged
+		return out, false, nil // already judged
 	}
 	result, err := a.dir.Left()
 	var none *agentproc.ResultError
@@ -44,8 +44,8 @@ func (a *attempt) takeOver(ctx context.Context, last rundir.Record) (out protoco
 	return a.adopt(ctx, last, result)
 }
 
-// inThread reports whether a step is one that the thread has made before: after a
-// power cut an older output may stand beside a newer record.
+// inThread reports whether the thread already has a step: after a power cut, an older output
+// may lie next to a newer record.
 func (a *attempt) inThread(ctx context.Context, h protocol.Hash) bool {
 	if h == a.locked.head {
 		return true
@@ -70,7 +70,7 @@ func (a *attempt) adopt(ctx context.Context, last rundir.Record, result protocol
 		if errors.As(err, &no) {
 			no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", a.dir.File(runfiles.StdoutFile), no.Why.Message)
 		}
-		return out, false, a.reject(err) // once: the next step runs it anew
+		return out, false, a.reject(err) // once: the next step runs the agent again
 	}
 	agent := last.Agent
 	if agent == "" {
@@ -84,7 +84,7 @@ func (a *attempt) adopt(ctx context.Context, last rundir.Record, result protocol
 	return out, true, err
 }
 
-// answers reports whether a step says that it was asked what is asked now.
+// answers reports whether a step records the same question as the one asked now.
 func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
 	h, err := a.batch().Add(ctx, protocol.Text(s.EdgePrompt))
 	return err == nil && h == a.task.promptHash
@@ -112,7 +112,7 @@ func (a *attempt) takeSpoiled(ctx context.Context, last rundir.Record, wrong *ag
 	})
 }
 
-// nothingLeft says that the step is made again, if it was begun.
+// nothingLeft says that the step is made again, if it had begun.
 func (a *attempt) nothingLeft(last rundir.Record) error {
 	switch {
 	case last.Damaged:
@@ -124,24 +124,24 @@ func (a *attempt) nothingLeft(last rundir.Record) error {
 	return nil
 }
 
-// answeredOtherwise refuses to throw away a finished step that is the answer to
-// something else than what is asked now.
+// answeredOtherwise refuses to discard a finished step that answers a different question from
+// the one asked now.
 func (a *attempt) answeredOtherwise(ctx context.Context, last rundir.Record, h protocol.Hash) error {
 	if _, err := a.Nodes().Get(ctx, h); errors.Is(err, cas.ErrNotFound) {
-		return nil // there is no such step: nothing is thrown away
+		return nil // no such step, so nothing to discard
 	}
 	return a.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", last.Role, h),
 		a.further()+" takes it over"))
 }
 
-// anew adds the way out for who does not want what is there.
+// anew adds a hint for users who do not want the result that is there.
 func (a *attempt) anew(err *protocol.Error) error {
 	return fault.Hinted(err, a.again()+" --fresh discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.Path))
 }
 
-// adoptAsked adopts the result of an interrupted resume or poke. The moderator
-// cannot ask for that step again, because it does not know the person's words,
-// so what the record says was asked for counts.
+// adoptAsked adopts the result of an interrupted resume or poke. The moderator cannot ask for
+// that step again, because it does not know the person's words, so the task in the record
+// counts.
 func (e *Engine) adoptAsked(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
 	var none protocol.StepOutput
 	if last.Damaged {

@@ -18,9 +18,9 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// advance makes a step that was accepted durable, moves the head to it, and
-// looks at what is next. If it fails before the head has moved, the record stays
-// unfinished and the next step adopts the result.
+// advance makes an accepted step durable, moves the head to it, and finds out what comes next.
+// If it fails before the head has moved, the record stays unfinished and the next step adopts
+// the result.
 func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.StepOutput, error) {
 	ctx, cancel := a.finishing(ctx)
 	defer cancel(nil)
@@ -44,10 +44,10 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	}
 	a.locked.head = got.Hash
 	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
-	// A record that stays behind is about an older head, and is not asked again.
+	// If this fails, the record is about an older head, and nobody reads it again.
 	_ = a.dir.Write(a.record)
 	if len(got.Step.Tries) > 0 {
-		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // what stays is in the step already
+		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
 	}
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
 	if a.locked.facts.ParkedUntil > status.NotParked {
@@ -75,8 +75,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	return out, err
 }
 
-// isUnpublished tells a head that has moved here, but not where others see it, from one
-// that has not moved.
+// isUnpublished distinguishes a head that moved here, but not where others see it, from one
+// that did not move.
 func isUnpublished(moved error) (unpublished, err error) {
 	if errors.As(moved, new(*heads.UnpublishedError)) {
 		return moved, nil
@@ -84,13 +84,13 @@ func isUnpublished(moved error) (unpublished, err error) {
 	return nil, moved
 }
 
-// patience is how long a step whose agent has finished may take beyond a signal or
-// its time.
+// patience is how long a step may still take after a signal or its timeout, once its agent has
+// finished.
 const patience = 2 * time.Second
 
-// finishing is the context for what is left once an agent has finished. That takes
-// milliseconds, so a signal does not stop it at once, nor the end of the step's time;
-// but somebody may hold a lock.
+// finishing is the context for the work that remains once an agent has finished. That takes
+// milliseconds, so neither a signal nor the step's timeout stops it at once; but it has a
+// bound, since another process may hold a lock.
 func (a *attempt) finishing(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	finishing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
@@ -104,13 +104,13 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	return finishing, cancel
 }
 
-// after does something later, unless ctx has ended by then.
+// after calls do once wait has passed, unless ctx has ended by then.
 func after(ctx context.Context, wait time.Duration, do func()) {
 	timer := time.AfterFunc(wait, do)
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// unmoved says that a step is there although the head could not be moved to it.
+// unmoved says that a step exists although the head could not be moved to it.
 func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
@@ -119,10 +119,10 @@ func (a *attempt) unmoved(err error) error {
 		a.further()+" takes its step over")
 }
 
-// flush makes a step durable before anything durable names it. An agent that
-// commits its nodes says so in its result, as all that use our packages and `uwf
-// step put` do; flushing twice costs 1 to 2 ms for a small step and 17 ms for one
-// with 50 turns. Whoever writes nodes in another way is not relied on.
+// flush makes a step durable before anything durable names it. An agent that commits its nodes
+// says so in its result, as all that use our packages and `uwf step put` do; flushing twice
+// costs 1 to 2 ms for a small step and 17 ms for one with 50 turns. Agents that write nodes in
+// any other way are not trusted to have flushed them.
 func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 	if got.Durable {
 		return nil
@@ -130,9 +130,9 @@ func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 	return a.Store.Commit(ctx, got.Nodes...)
 }
 
-// arrive says where a thread stands at its head, and archives it if that is the
-// end. A head without a way on is no error of the step that led there: the
-// output says what is wrong.
+// arrive says where a thread stands at its head, and archives it if it has ended. If no edge
+// leads on from the head, that is not an error of the step that led there: the output says
+// what is wrong.
 func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
 	pos, err := e.Position(ctx, h.id, h.head)
 	if err != nil {

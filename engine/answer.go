@@ -40,9 +40,9 @@ func (e *UnfitError) Error() string {
 // maxBy is the longest name of somebody who answers, in bytes.
 const maxBy = 200
 
-// answer makes the step of a role that a person plays. What does not fit leaves the
-// thread as it is, and so does an answer to what is not asked any more: all is looked
-// at under the thread's lock, so of two answers the first one counts.
+// answer makes the step of a role that a person plays. An answer that does not fit, or whose
+// question is no longer asked, leaves the thread as it is. Everything is checked under the
+// thread's lock, so the first of two answers counts.
 func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if given == nil {
@@ -78,7 +78,7 @@ func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o S
 	return a.takeAnswer(ctx, *given)
 }
 
-// asksNoForm says what a thread waits for instead.
+// asksNoForm says what a thread waits for instead of a form.
 func asksNoForm(p *status.Position) error {
 	switch p.Next.Kind {
 	case moderator.Suspend:
@@ -107,8 +107,8 @@ func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *status
 	return a, nil
 }
 
-// answeredBefore takes over an answer whose step was made, but whose engine was killed
-// before the head had moved. If there is none, it says where the thread stands.
+// answeredBefore adopts an answer whose step was made by an engine that was killed before it
+// moved the head. If there is none, it says where the thread stands.
 func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
 	if _, finished := e.RunDir(h.id).Finished(); o.Fresh || !finished || !last.Unfinished(h.head) {
 		return pos.Output(), false, nil

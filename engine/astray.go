@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// astray refuses to run a step that a thread with nearly the same id, which is
-// nowhere, has waiting: a damaged id in threads.yaml is an id all the same, and
+// astray refuses to run a step if its finished result may be waiting under a nearly identical
+// id that no thread has: an id that was damaged in threads.yaml still looks valid, and
 // finished work is not paid for twice.
 func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Run(h.id)))

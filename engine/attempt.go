@@ -75,7 +75,7 @@ func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *atte
 	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id)}
 }
 
-// run lets the agent work at the place of the step, with its files kept.
+// run runs the agent in the step's directory and keeps the files.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
 	if a.locked.elsewhere.Refused != nil {
 		return out, a.locked.elsewhere.Refused
@@ -93,7 +93,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })
 }
 
-// inRun opens a run, in which the step is made, and tells of its end.
+// inRun opens a run, makes the step in it, and reports its end.
 func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (protocol.StepOutput, error)) (out protocol.StepOutput, err error) {
 	a.record = a.newRecord()
 	lock, err := a.prepare(ctx)
@@ -127,7 +127,7 @@ func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Re
 	})
 }
 
-// byProcess starts who plays the role, and takes the step.
+// byProcess starts the program that plays the role, and takes its step.
 func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protocol.StepOutput, err error) {
 	ran, err := a.invoke(ctx, lock)
 	if a.cmd.Plain != nil {
@@ -150,7 +150,8 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		a.tidy()
 	}
 	if err != nil {
-		// A result that counts later is not a try that failed. Who failed after it has none.
+		// A result that may count later is not a failed try. That of an agent that crashed does not
+		// count.
 		_, finished := a.dir.Finished()
 		crashed := retry.KindOf(ran, err) == protocol.FailedCrash && !a.dir.StopRequested(a.record)
 		if !finished || crashed {
@@ -170,8 +171,8 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 	return a.advance(ctx, step)
 }
 
-// tidy ends what an agent has left running that failed, or was killed, and undoes what
-// its commands have changed: a person who reads of the failure looks at the workspace next.
+// tidy ends the processes that a failed or killed agent left running, and undoes what its
+// commands changed: a person who reads about the failure looks at the workspace next.
 func (a *attempt) tidy() {
 	if a.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // else it would end us
 		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
@@ -203,8 +204,8 @@ func (a *attempt) newRecord() rundir.Record {
 	}
 }
 
-// giveUp records why a run led to no step. An agent that was made to stop but
-// had finished its work keeps its record: the next step adopts it.
+// giveUp records why a run led to no step. If an agent was stopped after it had finished its
+// work, its record stays unfinished and the next step adopts the result.
 func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var timeout *agentproc.TimeoutError
 	status := rundir.Failed
@@ -229,8 +230,8 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	return a.failed(status, err)
 }
 
-// again is the command that asks for the same once more. What a person has said
-// is not kept when the step fails, so it must be said again.
+// again is the command that repeats the request. A person's words are not kept when the step
+// fails, so they must be given again.
 func (a *attempt) again() string {
 	switch {
 	case a.task.resumes:
@@ -241,7 +242,7 @@ func (a *attempt) again() string {
 	return a.further()
 }
 
-// further is the command that goes on as far as this one was asked to.
+// further is the command that continues as far as this one was meant to go.
 func (a *attempt) further() string {
 	if a.toEnd {
 		return "uwf thread resume " + a.locked.id
@@ -249,7 +250,7 @@ func (a *attempt) further() string {
 	return "uwf thread step " + a.locked.id
 }
 
-// on is the command that goes on with a step that was stopped, and with what follows.
+// on is the command that continues with a stopped step and what follows it.
 func (a *attempt) on() string {
 	if a.task.resumes || a.task.replaces {
 		return a.again()
@@ -257,8 +258,8 @@ func (a *attempt) on() string {
 	return "uwf thread resume " + a.locked.id
 }
 
-// unable records that no agent could even be started, so that who asks later is
-// told why: a background worker says it to nobody.
+// unable records that no agent could even be started, so that the reason can be shown later: a
+// background worker has nobody to tell.
 func (a *attempt) unable(err error) error {
 	if a.dir.Clear() != nil {
 		return err
@@ -267,9 +268,8 @@ func (a *attempt) unable(err error) error {
 	return a.failed(rundir.Failed, err)
 }
 
-// failed writes the final record of a run. Should that fail as well, the first
-// error matters more: the record stays unfinished, and the next step judges anew
-// what the agent left.
+// failed writes the final record of a run. Should that fail as well, the first error matters
+// more: the record stays unfinished, and the next step judges again what the agent left.
 func (a *attempt) failed(status rundir.Status, err error) error {
 	c := a.hidden(fault.Of(err))
 	a.record.Status = status
@@ -310,7 +310,7 @@ func (a *attempt) ended(out protocol.StepOutput, err error) {
 	}
 }
 
-// hidden is an error in whose message nothing is secret: it quotes what programs print.
+// hidden removes secrets from an error's message, which quotes what programs print.
 func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 	text := e.Secrets().Hide(err.Message)
 	if text == err.Message {

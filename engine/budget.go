@@ -16,9 +16,9 @@ import (
 // More is what a person grants a run beyond its limits.
 type More = budget.More
 
-// Grant sets limits of what a thread may cost, those that are not zero, and grants more
-// than the limits. It returns what holds now, a line each. What a run has cost beyond a
-// limit is not taken out of what is granted. Errors are *protocol.Error.
+// Grant sets those limits of a thread's cost that are not zero, and grants more on top of
+// them. It returns what holds now, one line each. What a run has already cost beyond a limit
+// is not deducted from the grant. Errors are *protocol.Error.
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) ([]string, error) {
 	h, err := e.lock(ctx, thread)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	return lines, nil
 }
 
-// ownLimits are what people have said of the thread's limits.
+// ownLimits are the limits that people have set for this thread.
 func (h *lockedThread) ownLimits() heads.Limits {
 	if h.facts.Limits == nil {
 		return heads.Limits{}
@@ -61,8 +61,8 @@ func (h *lockedThread) ownLimits() heads.Limits {
 	return *h.facts.Limits
 }
 
-// keepReplaced keeps what the head has cost, that the step of this attempt is about to
-// take the place of. It is counted once, however often that is tried.
+// keepReplaced keeps the cost of the head that this attempt's step is about to replace. It is
+// counted once, however often the step is tried.
 func (a *attempt) keepReplaced(ctx context.Context) error {
 	own := a.locked.ownLimits()
 	r := own.Replaced
@@ -83,7 +83,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	return nil
 }
 
-// unknownCost says, once a step is made, that a limit cannot count it.
+// unknownCost warns, once a step is made, that its cost is unknown and no limit can count it.
 func (a *attempt) unknownCost(s protocol.Step) {
 	l := a.pos.State.Limits
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
@@ -96,8 +96,8 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	a.warn(strings.Join(words, ": "))
 }
 
-// CheckBudget returns why a run of a workflow could not be held to its limits, if it
-// could not: l are those that are said for this run alone. Errors are *protocol.Error.
+// CheckBudget returns why a run of a workflow could not be held to its limits, or nil. l holds
+// the limits of this run alone. Errors are *protocol.Error.
 func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protocol.Limits, o StepOptions) error {
 	e = e.reading(e.ConfigOnce())
 	inForce, err := e.Limits(ctx, w, l)

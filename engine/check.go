@@ -10,10 +10,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// CheckFirst returns why the first role of a thread could not be played, if it
-// could not: who is about to run it need not begin. The thread's directory has no
-// symbolic links. What only the agent can judge,
-// such as its model, is left to it. Errors are *protocol.Error.
+// CheckFirst returns why the first role of a thread could not be played, or nil, so that a
+// caller can find out before the run begins. The thread's directory must have no symbolic
+// links. What only the agent can judge, such as its model, is left to the agent. Errors are
+// *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
 	e = e.reading(e.ConfigOnce())
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
@@ -42,7 +42,7 @@ func (e *Engine) Casting() casting.Caster {
 	return casting.Caster{Env: e.Env, Dirs: e.Dirs, Config: e.Config}
 }
 
-// Wish is what the options say of who plays.
+// Wish is what the options say about which agent plays which role.
 func (o StepOptions) Wish() casting.Wish {
 	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Scenario: o.Scenario, Timeout: o.Timeout}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Whoever runs a thread to its end runs its children, too, as many at once as there are
-// places. Nothing that matters is kept here: a driver that is killed is followed by
-// another one, and two of them meet at the locks of the threads.
+// A driver runs a thread to its end, and its children with it, as many at once as there are
+// places. It keeps no state that matters: another driver can follow one that was killed, and
+// the threads' locks keep two drivers apart.
 
 // driven is what the threads of one run share.
 type driven struct {
-	places chan struct{} // one for each thread that is at work; who waits for children has none
-	mu     sync.Mutex    // of what is told
+	places chan struct{} // one for each thread at work; a thread that waits for its children has none
+	mu     sync.Mutex    // guards the progress
 }
 
 // driving returns an engine for a run of a thread with all its children.
@@ -38,8 +38,8 @@ func (e *Engine) driving(w Work) *Engine {
 	return with.speakingInTurn()
 }
 
-// drive works on a thread, and then on its children until it can go on itself. h is
-// the thread, locked, if it is so already.
+// drive works on a thread, and then on its children until the thread itself can go on. h is
+// the thread if it is already locked, else nil.
 func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	outs, forKid, err := e.forKid(ctx, thread, h, w)
 	if forKid {
@@ -66,8 +66,8 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 	}
 }
 
-// forKid hands what a person says to the child that asks for it. It reports false if
-// the thread itself is meant.
+// forKid hands a person's words to the child that asks for them. It reports false if they are
+// meant for the thread itself.
 func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput, handed bool, err error) {
 	if w.Do != DoResume && w.Do != DoAnswer {
 		return nil, false, nil
@@ -101,14 +101,14 @@ func (e *Engine) below(k children.Kid) *Engine {
 	return &with
 }
 
-// due reports whether there is something to do for the children of a thread. Those that
-// have failed are tried once more by each run.
+// due reports whether a thread's children have work to do. Each run tries failed children once
+// more.
 func due(out protocol.StepOutput) bool {
 	return len(out.Children) > 0 && (out.Status == protocol.StatusWaiting || out.Status == protocol.StatusFailed)
 }
 
-// steps are the outputs of steps that were made, without the one that says that there
-// is none to be made.
+// steps are the outputs of the steps that were made, without the output that says there is
+// none to make.
 func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 	var made []protocol.StepOutput
 	for _, out := range outs {
@@ -119,8 +119,8 @@ func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 	return made
 }
 
-// turn works on a thread in a place, under the thread's lock. Only the first time is it
-// an error that somebody else does.
+// turn works on a thread, in a place and under the thread's lock. If another process is
+// already working on it, that is an error only the first time.
 func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Work, first bool) ([]protocol.StepOutput, error) {
 	for {
 		if h == nil {
@@ -155,8 +155,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		if e.path == "" || !isBusy(err) || len(outs) > 0 {
 			return outs, err
 		}
-		// The agent of a driver that was killed is still at work: what it does is taken
-		// over.
+		// The agent of a killed driver is still at work: wait for it and adopt its result.
 		if _, err := e.WaitItself(ctx, thread); err != nil {
 			return nil, err
 		}
@@ -176,8 +175,8 @@ func (e *Engine) takePlace(ctx context.Context) error {
 
 func (e *Engine) leavePlace() { <-e.driven.places }
 
-// driveKids works on all children of a thread that are not at their end, each until it
-// is, or until a person is needed, or it fails. Those that fail do not keep the others.
+// driveKids works on all children of a thread that have not ended, each until it ends, needs a
+// person, or fails. A child that fails does not stop the others.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	dir := e.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
@@ -244,7 +243,7 @@ func (e *Engine) tellKids(pos *status.Position) StepInfo {
 	return of
 }
 
-// tellRest says where a child stands that has been worked on: err is why no further.
+// tellRest reports where a child has come to rest; err is why it went no further.
 func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err error) {
 	if e.Progress == nil || ctx.Err() != nil {
 		return
@@ -265,7 +264,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
 	pos, err := e.Stands(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
-		pos.Kids = nil // somebody else has joined them meanwhile
+		pos.Kids = nil // another process has joined them meanwhile
 	}
 	return pos, err
 }
@@ -278,7 +277,7 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	if err == nil {
 		return nil
 	}
-	// Somebody may have brought it to its end meanwhile, or be about to.
+	// Another process may have finished it meanwhile, or be about to.
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
 		_, _ = e.WaitItself(ctx, k.ID)
 	}
@@ -292,7 +291,7 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	}
 }
 
-// inTurn is a progress that several threads tell, one at a time.
+// inTurn is a progress that several threads report to, one at a time.
 type inTurn struct {
 	mu *sync.Mutex
 	to Progress
@@ -333,7 +332,7 @@ func (p inTurn) StepEnded(s StepInfo, out protocol.StepOutput, err error) {
 	p.to.StepEnded(s, out, err)
 }
 
-// speakingInTurn makes what the engine tells fit for several threads at once.
+// speakingInTurn makes the engine's progress safe for several threads at once.
 func (e *Engine) speakingInTurn() *Engine {
 	with := *e
 	mu := &with.driven.mu

@@ -40,34 +40,34 @@ import (
 
 // Engine steps threads. Build it as a literal; Progress and Grace may be left out.
 type Engine struct {
-	// Reader tells where threads stand. If it is ReadOnly, nothing is written and no lock
-	// is taken: what would change something fails.
+	// Reader tells where threads stand. If it is ReadOnly, the engine writes nothing and takes no
+	// locks, and operations that would change something fail.
 	status.Reader
 	Given []string // the environment without .env; nil: the same
 	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
 	Run Runner
 	// Project is the path of the project's config that Config puts beneath the user's; "": none.
 	Project string
-	// Loaded is told of each time that the config was read, with the path of the project's.
+	// Loaded is called each time the config has been read, with the path of the project's config.
 	Loaded   func(project string, err error)
 	Progress Progress    // nil: silent
-	Events   func(Event) // told what is done to threads; nil: nobody keeps a diary
-	// Rested is told when a thread has come to rest by work of this engine: with what of
-	// protocol.NoticeWaiting and its like, and where it stands; nil: nobody is.
+	Events   func(Event) // told what is done to threads; nil: no diary is kept
+	// Rested is called when this engine's work has brought a thread to rest, with the event
+	// (protocol.NoticeWaiting and the like) and where the thread stands; nil: not called.
 	Rested func(event string, at protocol.StepOutput)
-	// PutBack undoes what commands have changed whose agent has ended without doing so,
-	// and says what; nil: the next agent does.
+	// PutBack undoes the changes of commands whose agent ended without undoing them, and says
+	// which; nil: the next agent does it.
 	PutBack func() (said string, err error)
-	// Hidden are the places that agents in a directory may not read, absolute: of the files
-	// there that git does not track no state is kept; nil: there are none.
+	// Hidden returns the absolute paths that agents in a directory may not read. Snapshots leave
+	// out files there that git does not track; nil: there are none.
 	Hidden func(c protocol.Config, dir string) []string
-	Grace  time.Duration // that an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+	Grace  time.Duration // how long an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
-	// began is told when an agent has been started; nil: nobody asks.
+	// began is called when an agent has been started; nil: not called.
 	began func()
 	// driven is the run that this engine works for, with all children; nil: none.
 	driven *driven
-	// path leads from the driven thread to the child that is at work; "": it is itself.
+	// path leads from the driven thread to the child at work; "": the thread itself.
 	path, label string // see [StepInfo]
 	// load reads the config, with that of a project beneath it; nil: Config is all there is.
 	load func(ctx context.Context, project string) (protocol.Config, error)
@@ -82,8 +82,8 @@ type Progress interface {
 	Turn(StepInfo, protocol.Turn)
 	Writing(StepInfo, protocol.Turn) // a turn that is not finished; more of it, or all, follows
 	StepEnded(StepInfo, protocol.StepOutput, error)
-	// Children says where children stand that play a role together: all of them before they
-	// are worked on, later those that have come to rest.
+	// Children reports where the children that play a role together stand: all of them before
+	// work on them begins, later those that have come to rest.
 	Children(of StepInfo, stand []protocol.ChildOutput)
 }
 
@@ -94,9 +94,9 @@ type StepInfo struct {
 	Role    string
 	Agent   string // alias or command, as the user named it
 	Started time.Time
-	Ended   time.Time // of a step that is told of later; zero: now
+	Ended   time.Time // of a step that is reported later; zero: now
 	Path    string    // of a child, from the thread that was asked for; "": that itself
-	Label   string    // the path with the items that keys stand for in their place; "": there are none
+	Label   string    // the path with each key replaced by the item that it stands for; "": there are none
 	Adopted bool
 }
 
@@ -107,16 +107,16 @@ type StepOptions struct {
 	Timeout time.Duration `json:"timeout"` // 0: the config's
 	// Cwd is where the thread works from now on, absolute; "": where it did.
 	Cwd string `json:"cwd,omitempty"`
-	// Wake goes on with a thread that is parked, before its time.
+	// Wake continues a parked thread before its time.
 	Wake bool `json:"wake,omitempty"`
-	// Agents are, by role, aliases or command lines that go before Agent.
+	// Agents are aliases or command lines by role; they take precedence over Agent.
 	Agents map[string]string `json:"agents,omitempty"`
-	// Scenario is a script, an absolute path, by which uwf-mock plays all roles, also those
-	// of commands and people.
+	// Scenario is the absolute path of a script from which uwf-mock plays all roles, including
+	// commands and persons.
 	Scenario string `json:"scenario,omitempty"`
 
-	// KeepFiles: a poke leaves the files as they are, instead of putting back those before
-	// the step that is made again.
+	// KeepFiles makes a poke leave the files as they are, instead of restoring those from before
+	// the step that it makes again.
 	KeepFiles bool `json:"keepFiles,omitempty"`
 	// Parallel bounds how many threads of a run are at work at once; 0: twice as many
 	// as there are processors.

@@ -22,9 +22,9 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 )
 
-// fan is one step of a thread whose next role has children: it starts those that do
-// not exist yet, or joins their results once all have ended. Else there is nothing to
-// do for the thread itself.
+// fan is one step of a thread whose next role has children: it starts those that do not exist
+// yet, or joins their results once all have ended. Otherwise the thread itself has nothing to
+// do.
 func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
 	if pos.Kids.Unstarted() {
 		if err := e.startKids(ctx, h, pos); err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 		facts := heads.Facts{Workspace: here, Parent: &heads.Parent{
 			Thread: pos.ID, Head: h.head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key),
 		}}
-		if h.facts.Imported != nil { // what is not from here has no child that is
+		if h.facts.Imported != nil { // the children of an imported thread count as imported
 			inherited := *h.facts.Imported
 			inherited.Inherited = true
 			facts.Imported = &inherited
@@ -103,7 +103,7 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 	if err := e.Heads.AddAll(ctx, fresh); err != nil {
 		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
 	}
-	for _, ended := range over { // killed before this, whoever steps such a child finds it at its end
+	for _, ended := range over { // if killed before this, such a child's next step finds its end
 		if err := e.Heads.Archive(ctx, ended); err != nil {
 			return err
 		}
@@ -111,13 +111,13 @@ func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Pos
 	return nil
 }
 
-// finished are the heads of children that have answered already what the position
-// asks: those of the thread that it was forked from, and those of the last step if its
-// role is asked once more; but not those that a person has asked for anew.
+// finished are the heads of children that have already answered what the position asks:
+// children of the thread that it was forked from, and of the last step if its role is asked
+// again, except those that a person wants played again.
 func (e *Engine) finished(ctx context.Context, pos *status.Position) (all map[string]protocol.Hash, err error) {
 	all = map[string]protocol.Hash{}
 	defer func() {
-		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it anew
+		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it played again
 			return pos.Facts.Attempts[pos.Place().AttemptKey(key)] > 0
 		})
 	}()
@@ -183,8 +183,8 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *status.Position
 	return firstNode{h, start}, err
 }
 
-// join makes the step of a role whose children have ended. If what they give together
-// is not what the role's schema asks for, they stay, and it can be tried again.
+// join makes the step of a role whose children have ended. If the joined result does not
+// satisfy the role's schema, the children stay, and the join can be tried again.
 func (e *Engine) join(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (out protocol.StepOutput, err error) {
 	t, err := e.task(ctx, pos, pos.Next)
 	if err != nil {
@@ -289,8 +289,8 @@ func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []
 	return value, nil
 }
 
-// joinState is what the children were made from, and so what their results are joined
-// over.
+// joinState is the state that the children were made from, over which their results are
+// joined.
 func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 	if !a.pos.Again {
 		return a.pos.State, nil
@@ -303,8 +303,8 @@ func (a *attempt) unjoined(err error) error {
 		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
 }
 
-// Again lets children of the role that is next be played anew, all or one of them, and
-// forgets what they have answered. Errors are *protocol.Error.
+// Again has one or all of the children of the next role played again, and forgets their
+// answers. Errors are *protocol.Error.
 func (e *Engine) Again(ctx context.Context, parent, key string) error {
 	h, err := e.lock(ctx, parent)
 	if err != nil {
@@ -334,7 +334,7 @@ func (e *Engine) Again(ctx context.Context, parent, key string) error {
 	return fault.OrNil(e.ask(ctx, h, pos.Place().AttemptKey(key)))
 }
 
-// ask raises the number of an attempt.
+// ask raises an attempt's number.
 func (e *Engine) ask(ctx context.Context, h *lockedThread, key string) error {
 	attempts := maps.Clone(h.facts.Attempts)
 	if attempts == nil {

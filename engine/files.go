@@ -48,9 +48,9 @@ func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	return err
 }
 
-// Follow gives the worktree of a thread that was brought elsewhere the files of its last
-// step, if it has those that the step has left where the thread stood until then. If it has
-// others, or if they are not to be had, nothing is done: the next step says so.
+// Follow brings the worktree of a thread whose head was moved to the files of its new last
+// step, if it holds exactly the files of the head before. If it holds others, or the files are
+// not available, Follow does nothing: the next step reports it.
 func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
 	facts, err := e.Heads.Facts(ctx, id)
 	w := facts.Workspace
@@ -81,7 +81,7 @@ func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error
 	from, here := e.Files().FilesOf(ctx, before)
 	to, there := e.Files().FilesOf(ctx, now)
 	if here != nil || there != nil || k.Spec.Tree != from.After {
-		return nil //nolint:nilerr // they are not to be had
+		return nil //nolint:nilerr // the files are not available
 	}
 	return e.Files().Restore(ctx, k, id, from.After, to.After)
 }

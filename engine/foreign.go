@@ -12,13 +12,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A thread that was imported brings prompts, a workflow and a directory that its
-// author chose. Nothing of it runs here until a person has said where; what was
-// said is kept beside the thread (package heads, Facts), because its start cannot
-// change. Forks of it are as foreign as it is.
+// A thread that was imported brings prompts, a workflow and a directory that its author chose.
+// None of it runs here until a person has said where. The answer is kept in the thread's facts
+// (package heads), because its start cannot change. Its forks are as foreign as the thread.
 
-// settle finds out where the thread works, or keeps what a person says about it
-// now: cwd, "" if nothing.
+// settle finds out where the thread works, or keeps the directory that a person names now.
 func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	facts, err := e.Heads.Facts(ctx, h.id)
 	if err != nil {
@@ -37,7 +35,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trusted(ctx, h, facts, w)
 	}
-	if e.Files().LastKept(ctx, h.head) != nil { // no worktree is made for what is refused
+	if e.Files().LastKept(ctx, h.head) != nil { // make no worktree for a thread that is refused
 		if err := e.trusted(ctx, h, facts, w); err != nil {
 			return err
 		}
@@ -76,7 +74,7 @@ func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts
 	return e.origins().Imported(ctx, h.id, h.head, facts)
 }
 
-// asItsParent lets a child from elsewhere work where a person lets its parent work.
+// asItsParent lets an imported child work where a person has let its parent work.
 func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) (heads.Facts, error) {
 	if facts.Parent == nil || facts.Imported == nil || !facts.Foreign() {
 		return facts, nil
@@ -115,19 +113,19 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 	return facts, nil
 }
 
-// again is what to type after "uwf thread" for a thread once more.
+// again is what to type after "uwf thread" to repeat the action.
 func (a Action) again(id string) string {
 	switch a {
 	case DoStep:
 		return "step " + id
-	case DoAnswer: // takes what it is told from other flags
+	case DoAnswer: // takes its input from other flags
 		return "answer " + id
 	}
 	return string(a) + " " + id + " -p '…'"
 }
 
-// Settled refuses a thread that comes from elsewhere and whose directory nobody has
-// said. Errors are *protocol.Error.
+// Settled refuses a thread from elsewhere if nobody has said which directory it works in.
+// Errors are *protocol.Error.
 func (e *Engine) Settled(ctx context.Context, id string) error {
 	head, err := e.Head(ctx, id)
 	if err != nil {
@@ -168,8 +166,8 @@ func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, e
 	return e.origins().Commands(ctx, w)
 }
 
-// NoteForeign keeps of the thread with a head, which was imported, that its workflow came
-// from elsewhere, also when the thread is gone.
+// NoteForeign records that the workflow of an imported thread, given by its head, came from
+// elsewhere; the record outlives the thread.
 func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
 	return e.origins().NoteForeign(ctx, head)
 }
@@ -182,14 +180,14 @@ func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
 	return e.origins().Trust(ctx, workflow)
 }
 
-// TrustOwn confirms a workflow that the owner has given, and that comes back with a thread
-// of theirs.
+// TrustOwn confirms a workflow that the owner gave away and that comes back with one of their
+// threads.
 func (e *Engine) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return e.origins().TrustOwn(ctx, workflow)
 }
 
 // TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever words they have brought: those of its workflow, which are returned, too.
+// run, including any command words that the thread brought along. It returns the commands.
 func (e *Engine) TrustThread(ctx context.Context, id string) (commands []string, err error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, err

@@ -21,17 +21,17 @@ func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
 	return e.ForkWith(ctx, node, ForkOptions{})
 }
 
-// ForkOptions say more of a fork. The zero value works.
+// ForkOptions are options of [Engine.ForkWith]. The zero value works.
 type ForkOptions struct {
-	Thread   string // that the node was found in; "": one of this home that has its start
+	Thread   string // the thread in which the node was found; "": one of this home with the same start
 	Cwd      string // where the fork works; "": where the other one does
 	Files    string // see [workspace.Fork]
 	Before   protocol.Hash
 	Detached bool
 }
 
-// ForkWith is [Engine.Fork] with options. A fork of a thread from elsewhere is from
-// there, too.
+// ForkWith is [Engine.Fork] with options. A fork of a thread from elsewhere counts as from
+// elsewhere, too.
 func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	release, err := e.holdStore(ctx)
 	if err != nil {
@@ -58,8 +58,7 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 		}
 		nodes = append(nodes, named...)
 	}
-	// The step of a failed run, too, can be forked from; only now does anything
-	// durable name it.
+	// A fork may begin at the step of a failed run, which nothing durable has named until now.
 	if err := e.Store.Commit(ctx, nodes...); err != nil {
 		return "", fault.Of(err)
 	}
@@ -91,8 +90,8 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	return e.addThread(ctx, id, node, facts)
 }
 
-// attemptsAt are the attempts of a thread's children at a head: what a fork takes over
-// of them goes on from there.
+// attemptsAt are the attempts of a thread's children at a head: a fork goes on counting from
+// there.
 func (e *Engine) attemptsAt(ctx context.Context, thread string, head protocol.Hash) (map[string]int, error) {
 	if thread == "" {
 		return nil, nil

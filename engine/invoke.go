@@ -24,9 +24,9 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// prepare does what must be there before the agent is: its prompt, an empty run
-// directory, the lock that it inherits, and the record of the run. The prompt
-// need not be flushed: nothing durable names it.
+// prepare makes what the agent needs before it starts: its prompt, an empty run directory, the
+// lock that it inherits, and the record of the run. The prompt need not be flushed: nothing
+// durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	release, err := a.holdStore(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		inv.Printed = func(line string) { a.Progress.Writing(a.info, oscommand.Turn(secrets.Hide(line))) }
 	} else if a.Progress != nil {
 		inv.Told = func(line protocol.TurnLine) {
-			// A turn that cannot be read yet is missed here and found in the detail.
+			// A turn that cannot be read yet is not shown here; the detail has it.
 			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)
 			switch {
 			case err != nil:
@@ -103,17 +103,16 @@ func (a *attempt) arguments() []string {
 		return args
 	case a.cmd.Form == "named":
 		return append(args, protocol.FlagThread, a.locked.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
-	case a.cmd.Form == "positional": // the environment says the rest
+	case a.cmd.Form == "positional": // the rest is in the environment
 		return append(args, a.locked.id, a.task.role)
 	}
 	return append(args, a.locked.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
 }
 
-// environment is ours without the secrets of .env that are not for this agent, the
-// agent's own from the config, and the facts of this step, which nothing overrides.
-// Agents of the kit read .env themselves. A command gets no secrets at all, since what it
-// is handed may be printed by it, and is stored then; and what tells the processes that it
-// starts from others.
+// environment is ours without the secrets of .env that are not for this agent, the agent's own
+// from the config, and the facts of this step, which nothing overrides. Agents of the kit read
+// .env themselves. A command gets no secrets at all, since it may print them and its output is
+// stored; it does get the mark by which its processes are found.
 func (a *attempt) environment() []string {
 	set := maps.Clone(a.cmd.Env)
 	if set == nil {
@@ -131,7 +130,7 @@ func (a *attempt) environment() []string {
 		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
 	}
 	if runtime.GOOS != "windows" {
-		set["PWD"] = a.task.cwd // or programs would believe ours
+		set["PWD"] = a.task.cwd // else programs would use ours
 	}
 	if a.Env.Exe != "" {
 		set[protocol.EnvBin] = a.Env.Exe
@@ -157,7 +156,7 @@ func (a *attempt) environment() []string {
 	return append(proc.OwnPath(environ, a.task.cwd), a.mark())
 }
 
-// budget is what the run may still cost, as the agent is told it.
+// budget is what the run may still cost, in the form that the agent gets.
 func (a *attempt) budget() string {
 	text, err := json.Marshal(a.pos.Budget())
 	if err != nil { // there is no number that JSON does not have

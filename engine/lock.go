@@ -28,19 +28,19 @@ type lockedThread struct {
 	// elsewhere are the files that it is about, if they are not where it works.
 	elsewhere workspace.Elsewhere
 	since     time.Time
-	// orphan is an agent that lives although whoever held the lock before is gone.
-	// The run's record says so, too, unless the agent has damaged it.
+	// orphan is an agent that is still alive although the previous holder of the lock is gone.
+	// The run's record names it, too, unless the agent has damaged it.
 	orphan locker.Process
 	// unknown: there is no such thread.
 	unknown bool
-	// inStep: a step has begun and has not been told of as done. What it leads to, farewell,
-	// is told after that.
+	// inStep: a step has begun and its end has not been reported yet. Its outcome, farewell, is
+	// reported after that.
 	inStep   bool
 	farewell *Event
 }
 
-// lock takes a thread's lock, or fails at once: it only outwaits somebody who
-// looks whether the lock is held.
+// lock takes a thread's lock, or fails at once: it waits only for a process that checks
+// whether the lock is held.
 func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := status.CheckID(id); err != nil {
 		return nil, err
@@ -75,15 +75,15 @@ func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*locked
 	return h, nil
 }
 
-// note says in the lock's file who holds it, and which agent works for us. Without
-// it a lock is as good, but a message cannot say who has it, and an agent that has
-// removed its run directory is not seen once we are gone.
+// note writes into the lock's file who holds it, and which agent works for us. The lock holds
+// without that, but messages cannot name its holder, and an agent that removed its run
+// directory goes unnoticed once we are gone.
 func (h *lockedThread) note(agent locker.Process) {
 	_ = h.lock.Note(locker.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.Pid, Birth: agent.Birth})
 }
 
-// release gives the lock back. The lock file goes with the thread, so that they
-// do not pile up; should that fail, there is a small file too many.
+// release gives the lock back. The lock file of a thread that is gone is removed, so that they
+// do not pile up; if that fails, a small file stays.
 func (h *lockedThread) release() {
 	if h.ended != nil || h.unknown {
 		_ = h.lock.RemoveAndUnlock()
@@ -92,10 +92,9 @@ func (h *lockedThread) release() {
 	_ = h.lock.Unlock()
 }
 
-// Exclusive keeps a thread as it is until release is called, so that somebody else
-// than a step may change it: nobody steps, resumes or ends it. It fails at once
-// with code locked if a step is running, also one whose engine is gone.
-// Errors are *protocol.Error.
+// Exclusive locks a thread for a change other than a step: until release is called, nobody
+// else steps, resumes or ends it. It fails at once with code locked if a step is running, even
+// one whose engine is gone. Errors are *protocol.Error.
 func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
 	h, err := e.lock(ctx, thread)
 	if err != nil {

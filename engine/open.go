@@ -44,11 +44,11 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	return e, e.Configure(process)
 }
 
-// Configure gives an engine its environment and its config: those of a process, with
-// the .env and the config.yaml of the engine's home, and the settings of the project in
-// which the process is. It fails if another user could
-// have written them. A .env that may not be read is an error only of what needs the
-// config: a role may read threads where the keys are hidden from it.
+// Configure gives an engine its environment and its config: those of a process, with the .env
+// and the config.yaml of the engine's home, and the settings of the project in which the
+// process is. It fails if another user could have written them. A .env that may not be read is
+// an error only for operations that need the config: a role may read threads although the keys
+// are hidden from it.
 func (e *Engine) Configure(process env.Env) error {
 	if err := config.Distrust(e.Dirs); err != nil {
 		return err
@@ -80,11 +80,11 @@ func (e *Engine) Configure(process env.Env) error {
 // InProject returns an engine with the settings of the project that a directory is in:
 // those of a thread are its directory's, wherever somebody types.
 func (e *Engine) InProject(dir string) (*Engine, error) {
-	if e.load == nil { // its Config is somebody else's
+	if e.load == nil { // its Config was set by the caller
 		return e, nil
 	}
 	found, err := e.projectOf(dir)
-	if errors.Is(err, fs.ErrNotExist) { // whoever works there will say that it is gone
+	if errors.Is(err, fs.ErrNotExist) { // the step reports that the directory is gone
 		found, err = "", nil
 	}
 	if err != nil || found == e.Project {

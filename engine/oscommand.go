@@ -15,11 +15,11 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// A role that is a command: its words are rendered and started without a shell, and
-// the status with which it ends is the role's answer. All that it prints is in the
-// step's detail, in turns of a piece each, so that it never is in memory as a whole.
+// A role that is a command: its words are rendered and started without a shell, and the status
+// with which it ends is the role's answer. Its output goes into the step's detail, one piece
+// per turn, so it is never in memory as a whole.
 
-// ofAgent reports whether a variable is only for who makes a step.
+// ofAgent reports whether a variable is only for agents, which make the step themselves.
 func ofAgent(key string) bool {
 	switch key {
 	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot:
@@ -28,11 +28,11 @@ func ofAgent(key string) bool {
 	return false
 }
 
-// mark is the entry in the environment of a command by which what it has left behind
-// is found, be it in another group and session.
+// mark is the entry in a command's environment by which processes that it left behind are
+// found, even in another process group and session.
 func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id + "." + a.record.ID() }
 
-// endLeft ends what a command has left behind, however it has ended itself.
+// endLeft ends the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
 	if _, err := proc.KillMarked(a.mark()); err != nil {
 		a.warn("what the command has started could not all be ended: " + err.Error())

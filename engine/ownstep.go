@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 )
 
-// own is what the engine itself puts into a step, for a role that no agent plays. It
-// goes through the same checks as what an agent returns.
+// own is the content of a step that the engine itself makes, for a role that no agent plays.
+// It goes through the same checks as what an agent returns.
 type own struct {
 	agent  string
 	output extract.Output
@@ -42,7 +42,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 	})
 }
 
-// judge is what an output of the attempt's role is held against.
+// judge is what an output of the attempt's role is checked against.
 func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
 	schema := a.pos.Workflow.Roles[a.task.role].Frontmatter
 	value, err := cas.Schema(ctx, a.Nodes(), schema)

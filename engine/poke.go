@@ -11,10 +11,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// poke lets the role of the last step, or of the one at a node before it, answer once
-// more, told what a person says. The new step takes the old one's place: it follows what
-// that followed. Nothing is routed until it is there. Should it fail, the thread is as it
-// was, and what followed an earlier step is undone.
+// poke has the role of the last step, or of an earlier one, answer again with a person's
+// words. The new step replaces the old one: it follows the same step that the old one
+// followed. Nothing is routed until it exists. If it fails, the thread stays as it was, but
+// the steps after an earlier step are undone.
 func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, prompt string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
@@ -94,7 +94,7 @@ func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position
 func (e *Engine) aliasOf(ctx context.Context, agent, workflow, role string) string {
 	c, err := e.Config(ctx)
 	if err != nil {
-		return "" // whoever needs the config will say so
+		return "" // what needs the config reports it
 	}
 	aliases := []string{c.AgentOverrides[workflow][role], c.DefaultAgent}
 	for alias := range c.Agents {

@@ -11,9 +11,9 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// resume makes the step that a person's answer leads to: a suspended thread
-// goes on with the role that suspended, a completed one starts over at $START.
-// Should that fail, the thread is as suspended or completed as before.
+// resume makes the step that a person's answer leads to: a suspended thread goes on with the
+// role that suspended, a completed one starts over at $START. If it fails, the thread stays
+// suspended or completed.
 func (e *Engine) resume(ctx context.Context, h *lockedThread, supplement string, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
@@ -36,8 +36,8 @@ func (e *Engine) resume(ctx context.Context, h *lockedThread, supplement string,
 	return e.attempt(ctx, h, pos, t, last, o)
 }
 
-// letKidsGoOn notes that a role with children may go on that a limit has stopped, or
-// that has suspended the thread itself. Words would reach none of them.
+// letKidsGoOn notes that a role with children may go on after a limit has stopped it, or after
+// it has suspended the thread. A person's words would reach none of the children.
 func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *status.Position, words string) (bool, error) {
 	if h.ended != nil || pos.Problem != nil || !pos.Workflow.Roles[pos.Next.Role].HasChildren() || pos.Next.Kind != moderator.Suspend {
 		return false, nil
@@ -52,8 +52,8 @@ func (e *Engine) letKidsGoOn(ctx context.Context, h *lockedThread, pos *status.P
 	return true, e.ask(ctx, h, pos.Place().AttemptKey(""))
 }
 
-// resumeTask is what answers a thread that waits for a person. A limit that was
-// reached, and a new beginning, count from here.
+// resumeTask is what answers a thread that waits for a person. After a reached limit or a new
+// beginning, counting starts here.
 func (e *Engine) resumeTask(ctx context.Context, h *lockedThread, pos *status.Position, supplement string) (task, error) {
 	if pos.Problem != nil {
 		return task{}, pos.Explain()

@@ -8,8 +8,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// runnable refuses a workflow that says what this program can store but not yet do:
-// to leave it out would be to run another workflow.
+// runnable refuses a workflow with features that this program can store but not run: ignoring
+// them would be running a different workflow.
 func runnable(w protocol.Workflow) error {
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		for _, field := range []struct {

@@ -15,17 +15,17 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// StartThread makes a thread of a stored workflow. Its directory is absolute and
-// exists; the thread keeps where it leads, so that a link which takes its place later
-// takes nobody elsewhere. Inputs that are not given have their defaults. The start node
-// is durable before a head names it. Errors are *protocol.Error.
+// StartThread makes a thread of a stored workflow. Its directory is absolute and exists; the
+// thread keeps the resolved path, so that a link put there later cannot redirect it. Inputs
+// that are not given have their defaults. The start node is durable before a head names it.
+// Errors are *protocol.Error.
 func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread string, err error) {
 	return e.Start(ctx, s, StartOptions{})
 }
 
-// StartOptions say more of a new thread. The zero value works.
+// StartOptions are options of [Engine.Start]. The zero value works.
 type StartOptions struct {
-	Limits    protocol.Limits   // of what the run may cost; they go before those of its workflow
+	Limits    protocol.Limits   // of the run's cost; they take precedence over the workflow's
 	Workspace workspace.Options // how its files are kept
 }
 
@@ -76,8 +76,8 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 	return e.addThread(ctx, id, start, heads.Facts{Limits: budget.Said(o.Limits), Workspace: workspace})
 }
 
-// holdStore keeps the collector away until what was put has a name that it looks
-// at: a head, or a run's record.
+// holdStore keeps the collector away until the new nodes are named by something that it reads:
+// a head, or a run's record.
 func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, err
@@ -86,11 +86,11 @@ func (e *Engine) holdStore(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = done() }, nil // the end of the process gives it back, too
+	return func() { _ = done() }, nil // it is also released when the process ends
 }
 
-// addThread gives a head a thread of its own. A worktree that was made for it goes if
-// that fails.
+// addThread makes a thread with a head. If that fails, it removes the worktree that was made
+// for the thread.
 func (e *Engine) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := e.Heads.Add(ctx, id, head, facts); err != nil {
 		if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
@@ -115,7 +115,7 @@ func (e *Engine) newThread(ctx context.Context) (id string, done func(), err err
 	return id, func() { _ = held.RemoveAndUnlock() }, err
 }
 
-// wrongNode: a hash that somebody named does not lead to what it should.
+// wrongNode is the error for a given hash that does not lead to what it should.
 func wrongNode(h protocol.Hash, what string, err error) error {
 	var kind *cas.TypeError
 	switch {

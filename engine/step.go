@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// step makes one step of a thread, or adopts the finished result of an
-// interrupted one. A thread that is suspended stays so, and that is no error.
+// step makes one step of a thread, or adopts the finished result of an interrupted one. A
+// suspended thread stays suspended; that is not an error.
 func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	last, err := e.lastRun(ctx, h)
@@ -49,7 +49,7 @@ func (e *Engine) step(ctx context.Context, h *lockedThread, o StepOptions) (prot
 		}
 		return e.attempt(ctx, h, pos, t, last, o)
 	}
-	if h.facts.ParkedUntil > status.NotParked && pos.Next.Kind == moderator.Suspend { // what was parked is lost
+	if h.facts.ParkedUntil > status.NotParked && pos.Next.Kind == moderator.Suspend { // the parked task is lost
 		if err := e.setParked(ctx, h, status.NotParked); err != nil {
 			return none, err
 		}
@@ -103,13 +103,13 @@ func (e *Engine) idle(ctx context.Context, h *lockedThread) (last rundir.Record,
 	return last, pos, err
 }
 
-// agentAlive reports whether the agent of the thread's last run is at work on this
-// head, whatever it has done to its run directory.
+// agentAlive reports whether the agent of the thread's last run is still working on this head,
+// whatever it has done to its run directory.
 func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir, r rundir.Record) bool {
 	return h.orphan.Pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
 }
 
-// hasEnded refuses what only an active thread can do.
+// hasEnded returns the error for an operation that only an active thread allows.
 func hasEnded(h *lockedThread) error {
 	err := fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
 	if h.ended.Status == protocol.StatusCompleted {

@@ -20,9 +20,9 @@ import (
 // been stopped, beyond the agent's grace.
 const settle = 10 * time.Second
 
-// Stop ends a running step, whether the process that started it is alive or
-// not, and those of the thread's children; the thread stays active. It reports whether
-// one ran. Errors are *protocol.Error.
+// Stop ends a running step and those of the thread's children, even if the process that
+// started it is gone; the thread stays active. It reports whether one ran. Errors are
+// *protocol.Error.
 func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 	h, stopped, err := e.seize(ctx, thread, false)
 	if err != nil {
@@ -37,7 +37,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 	return stopped, err
 }
 
-// Kill is Stop, and archives the thread and its children as cancelled. Errors are
+// Kill does what Stop does, and archives the thread and its children as cancelled. Errors are
 // *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) error {
 	h, _, err := e.seize(ctx, thread, true)
@@ -66,9 +66,9 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 	return nil
 }
 
-// eachKid does something to the children of a thread that have not ended, and keeps
-// others from being begun. The thread is held, so nobody joins them meanwhile. A thread
-// that cannot be read has none. end: the thread ends then.
+// eachKid calls do for the thread's children that have not ended, and prevents others from
+// being started. The thread is locked, so nobody joins them meanwhile. A thread that cannot be
+// read has no children. end: the thread will be ended.
 func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
 	pos, err := e.Position(ctx, h.id, h.head)
 	if err != nil || h.ended != nil || len(pos.Kids) == 0 {
@@ -94,8 +94,8 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func
 	return done, nil
 }
 
-// workflowOf is the workflow that a head's thread runs, "" if that cannot be
-// read: a damaged thread can be ended, too.
+// workflowOf is the workflow that a head's thread runs, or "" if it cannot be read: a damaged
+// thread can still be ended.
 func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Hash {
 	t, err := thread.Open(ctx, e.Store, head)
 	if err != nil {
@@ -104,9 +104,9 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 	return t.Start.Workflow
 }
 
-// seize stops what runs on a thread and takes the thread's lock. A process that
-// makes several steps is stopped for good: the request outlives its agent. end: it is
-// told that the thread will be ended.
+// seize stops what runs on a thread and takes the thread's lock. A process that makes several
+// steps stops altogether: the request outlives its agent. end tells it that the thread will be
+// ended.
 func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread, bool, error) {
 	if err := e.mayWrite(); err != nil {
 		return nil, false, err
@@ -160,8 +160,8 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }
 
-// stopOrphan stops an agent whose stepping process is gone. What it had
-// finished stays adoptable.
+// stopOrphan stops an agent whose stepping process is gone. A result that it has finished can
+// still be adopted.
 func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
 	dir := e.RunDir(h.id)
 	r := dir.Read()

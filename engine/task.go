@@ -21,12 +21,12 @@ type task struct {
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
 	replaces   bool // it takes the place of the head
-	// files are those around the step that is replaced: the agent begins with what was
-	// before it; nil: with what is there.
+	// files are those before and after the step that is replaced: the agent begins with the ones
+	// before it; nil: with the files that are there.
 	files *workspace.StepFiles
 }
 
-// task turns a decision to run a role into a task.
+// task turns the decision to run a role into a task.
 func (e *Engine) task(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Tell leaves a message for the agent of a thread: the one at work, if it can hear while
-// it works, else the next one. It is told once, and kept until then. Errors are
+// Tell leaves a message for the agent of a thread: the one at work, if it can hear while it
+// works, else the next one. It is delivered once, and kept until then. Errors are
 // *protocol.Error.
 func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	if err := e.mayWrite(); err != nil {
@@ -51,7 +51,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	return nil
 }
 
-// tellable refuses a thread that nobody will work on.
+// tellable refuses a thread that no agent will work on.
 func (e *Engine) tellable(ctx context.Context, thread string) error {
 	head, ended, err := e.Lookup(ctx, thread)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 	return nil
 }
 
-// unheard says that a thread has ended before somebody was heard.
+// unheard warns that a thread ended before a message was heard.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
 		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.locked.id, n, a.locked.id))

@@ -10,17 +10,17 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Ticked is what became of a thread in a [Engine.Tick].
+// Ticked is what became of a thread in one [Engine.Tick].
 type Ticked struct {
 	Thread string              `json:"thread"`
 	Output protocol.StepOutput `json:"output"`
 	Error  *protocol.StepError `json:"error,omitempty"`
 }
 
-// Tick makes one step of every thread that can go on, up to parallel at once, and tells
-// of each as it ends, on one goroutine at a time. A thread that somebody else has taken
-// meanwhile is left to them. Errors are of the list of threads; what fails in a thread
-// is told with it.
+// Tick makes one step of every thread that can go on, up to parallel at once, and tells of
+// each as it ends, on one goroutine at a time. A thread that another process has taken
+// meanwhile is left to it. The error is about listing the threads; a thread's own failure is
+// passed to told.
 func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
 	due, err := e.Due(ctx)
 	if len(due) == 0 {

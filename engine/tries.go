@@ -28,9 +28,9 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// A visit is a turn of a role. It is tried until a step comes of it: by its agent again
-// where the failure may pass, later where the provider says when there is more, or by
-// another agent. What failed before is in the step, with what it cost.
+// A visit is a turn of a role. It is tried until it yields a step: again by its agent if the
+// failure may be temporary, later if the provider says when its limit resets, or by another
+// agent. The step records the failed tries and their cost.
 
 // visitKey is the same for all tries of a visit, and for no other one.
 func (a *attempt) visitKey() string {
@@ -89,7 +89,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	}
 }
 
-// another says whether the agent is to try once more, and after which time.
+// another reports whether the agent should try again, and after what delay.
 func (a *attempt) another(p retry.Policy, attempts int) (time.Duration, bool) {
 	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) {
 		return 0, false
@@ -105,7 +105,7 @@ func (a *attempt) another(p retry.Policy, attempts int) (time.Duration, bool) {
 	return wait, true
 }
 
-// mayGoOn reports whether what the failed tries have cost leaves room for another one,
+// mayGoOn reports whether the budget has room for another try after what the failed ones cost,
 // and nobody has asked to stop.
 func (a *attempt) mayGoOn() bool {
 	_, over := moderator.OverBudget(a.pos.State, a.task.role)
@@ -123,8 +123,8 @@ func (a *attempt) gaveUp() map[string]bool {
 	return out
 }
 
-// goOnWith takes the agent that an interrupted visit has come to. Once all have given
-// up, the first one begins anew.
+// goOnWith picks the agent that an interrupted visit had reached. Once all were given up, the
+// first one starts again.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
 	if p.OnLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.Name] {
 		return nil
@@ -164,11 +164,11 @@ func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Polic
 	return casting.Command{}, false, nil
 }
 
-// tried keeps a try that failed, and what it cost, so far as anybody knows.
+// tried keeps a failed try and its cost, as far as that is known.
 func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	var missing *agentproc.NotFoundError
 	if errors.As(err, &missing) {
-		return // nothing was begun
+		return // nothing had begun
 	}
 	took := max(0, a.nowMs()-a.record.StartedAt)
 	usage := ran.Result.Usage
@@ -196,7 +196,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	}
 }
 
-// park leaves the visit until the provider's limit is reset. No process waits for that.
+// park sets the visit aside until the provider's limit is reset. No process waits meanwhile.
 func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput, error) {
 	now, until := a.Env.Now(), a.retryAt
 	if !until.After(now) { // it names none, or one that makes no sense
@@ -233,8 +233,8 @@ func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) er
 	return nil
 }
 
-// woken is the task that was parked, if it is one that a person has asked for: nobody
-// else knows the words.
+// woken is the parked task, if a person has asked for it: only the record has that person's
+// words.
 func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record) (task, bool, error) {
 	if h.facts.ParkedUntil <= status.NotParked || last.Head != h.head || last.Status != rundir.Failed || !last.Resumes && !last.Replaces {
 		return task{}, false, nil
@@ -249,8 +249,8 @@ func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record)
 	}, true, nil
 }
 
-// withTries sees to it that a step holds the tries that failed before it. An agent that
-// was made with our packages has put them there; for others the step is made anew.
+// withTries ensures that a step records the failed tries before it. An agent made with our
+// packages has recorded them itself; for others the step is rewritten.
 func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Accepted, error) {
 	tries := a.dir.Tries(a.pos.Thread).InStep()
 	switch {
@@ -280,8 +280,8 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	return got, nil
 }
 
-// cutShort keeps an interrupted run as a try: it may have cost something, and nobody
-// knows what. Agents that ask a model themselves go on where it was, and count it.
+// cutShort keeps an interrupted run as a try: it may have cost something, and nobody knows
+// what. Agents that call a model themselves continue where it stopped, and count its cost.
 func (a *attempt) cutShort(last rundir.Record) {
 	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
 		return

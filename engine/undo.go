@@ -35,7 +35,7 @@ func (e *Engine) back(ctx context.Context, h *lockedThread, pos *status.Position
 	if _, err := e.eachKid(ctx, h, false, e.Stop); err != nil {
 		return nil, err
 	}
-	if pos.Workflow.Roles[last.Role].HasChildren() { // what they have answered is not asked for again
+	if pos.Workflow.Roles[last.Role].HasChildren() { // their answers are not reused
 		e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", last.Role, pos.Previous()))
 		if err := e.ask(ctx, h, children.Place{Head: pos.Previous(), Role: last.Role}.AttemptKey("")); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (e *Engine) backTo(ctx context.Context, h *lockedThread, last rundir.Record
 	return last, nil
 }
 
-// Redo takes a thread and its files to the step that was undone last. Errors are
+// Redo takes a thread and its files forward to the step that was undone last. Errors are
 // *protocol.Error.
 func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
 	return e.travel(ctx, id, func(h *lockedThread, pos *status.Position) (changed *protocol.FileChanges, err error) {
@@ -159,7 +159,7 @@ func (e *Engine) travel(ctx context.Context, id string, move func(*lockedThread,
 	return out, nil
 }
 
-// undisturbed refuses to move a thread whose last run may have left something.
+// undisturbed refuses to move a thread whose last run may have left a result.
 func undisturbed(h *lockedThread, last rundir.Record) error {
 	if !last.Unfinished(h.head) {
 		return nil
@@ -167,8 +167,8 @@ func undisturbed(h *lockedThread, last rundir.Record) error {
 	return fault.Hinted(fault.New(protocol.CodeFailed, "a step of thread %s was interrupted, and may have left its result", h.id), "uwf thread step "+h.id+" takes it over, or makes it anew")
 }
 
-// passed notes that the last run has led to the head, if it was killed before it was told
-// so: nobody must adopt that again.
+// passed marks the last run's record as done if the engine was killed after moving the head:
+// its result must not be adopted again.
 func (e *Engine) passed(h *lockedThread, last rundir.Record) rundir.Record {
 	if last.Status.InFlight() {
 		last.Status, last.StepHash = rundir.Done, h.head

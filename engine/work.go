@@ -16,8 +16,8 @@ type Action string
 // The actions. Steps that follow the first one are always of the first kind.
 const (
 	DoStep   Action = ""       // what the moderator says
-	DoResume Action = "resume" // the answer to a suspension, or a new beginning
-	DoPoke   Action = "poke"   // a step once more, told otherwise
+	DoResume Action = "resume" // the answer to a suspension, or a new start
+	DoPoke   Action = "poke"   // a step again, with new instructions
 	DoAnswer Action = "answer" // the step of a role that a person plays
 )
 
@@ -49,18 +49,18 @@ type Answer struct {
 	At protocol.Hash `json:"at,omitempty"`
 }
 
-// Do works on a thread until a person is needed, the thread ends, all steps are
-// made, or one fails. The thread's lock is held all the time, so nobody else gets
-// in between, but while its children are at work: until the end is until theirs, too.
-// What was done is returned in any case, an output for each step, or
-// one that says why there was none. Errors are *protocol.Error.
+// Do works on a thread until a person is needed, the thread ends, all steps are made, or one
+// fails. It holds the thread's lock all the time, except while the thread's children are at
+// work, so nobody else gets in between. Running until the end includes the children. It always
+// returns what was done: an output for each step, or one that says why there was none. Errors
+// are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
 	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) })
 }
 
-// TellForsaken tells [Engine.Rested], in the place of processes that were killed, how
-// threads stand on which they have worked. Each is told of once; one whose agent lives on,
-// once that has ended.
+// TellForsaken calls [Engine.Rested] on behalf of killed processes, for the threads that they
+// worked on. Each thread is reported once; one whose agent lives on, after that agent has
+// ended.
 func (e *Engine) TellForsaken(ctx context.Context) { e.resting().Forsaken(ctx) }
 
 func (e *Engine) resting() rest.Teller { return rest.Teller{Reader: &e.Reader, Told: e.Rested} }
@@ -125,7 +125,7 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	return e.InProject(t.Start.Cwd)
 }
 
-// appendOutput keeps the data of the last step only of a run of any length.
+// appendOutput keeps only the last step's data of a run of unlimited length.
 func appendOutput(outs []protocol.StepOutput, w Work, more ...protocol.StepOutput) []protocol.StepOutput {
 	for _, out := range more {
 		if w.Steps == UntilEnd && len(outs) > 0 {

@@ -18,14 +18,14 @@ import (
 // WorkerLog is the file in which a thread's background worker says what it does.
 func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(runfiles.LogFile) }
 
-// Background is [Engine.Do] in a process that nobody waits for. It returns once
-// the first agent has begun, with status running, or once it is clear that none
-// does: then with what the worker would have returned.
+// Background is [Engine.Do] in a process that nobody waits for. It returns with status running
+// once the first agent has begun, or, once it is clear that none will, with what the worker
+// would have returned.
 //
-// args start our own program as the worker of this thread; the descriptor of the
-// lock, see [Engine.Worker], is added to them. The lock is never free in between:
-// it is taken here, and the worker inherits it. Whichever of the two processes is
-// killed, and whenever, the other one has the lock until its own end.
+// args start our own program as the worker of this thread; the descriptor of the lock, see
+// [Engine.Worker], is added to them. The lock is never free in between: it is taken here, and
+// the worker inherits it. Whenever one of the two processes is killed, the other keeps the
+// lock until it ends.
 func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (out protocol.StepOutput, err error) {
 	h, err := e.lock(ctx, thread)
 	if err == nil {
@@ -55,10 +55,10 @@ func errNotInherited() error {
 	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
 }
 
-// Worker does what [Engine.Background] was asked to, in the process that it has
-// started: lock is the descriptor of the thread's lock, tell is where our word is
-// awaited. Errors are *protocol.Error; one that comes before an agent has begun
-// is told, too.
+// Worker does what [Engine.Background] was asked to do, in the process that it started: lock
+// is the descriptor of the thread's lock, and Background reads the first report from tell.
+// Errors are *protocol.Error; one that occurs before an agent has begun is written to tell,
+// too.
 func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
 	voice := background.Voice{To: tell}
 	with := *e

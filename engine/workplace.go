@@ -26,8 +26,8 @@ func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
 	return e.Workplace(ctx, "", dir, "")
 }
 
-// workplace is the directory in which the attempt is to be made. Where the thread's
-// own is gone there is a way on: another one.
+// workplace is the directory in which the attempt is to be made. If the thread's own directory
+// is gone, the hint says how to work in another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {
 	dir, err := a.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {

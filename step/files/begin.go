@@ -14,9 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// Prepare makes the index of a thread that has none, from the user's: what git knows
-// of the files on disk then need not be found out again. Bits by which a person has
-// git overlook changes do not count.
+// Prepare makes the index of a thread that has none from the user's index, so git need not
+// look at all the files on disk again. It clears the bits that make git overlook changes.
 func (r Repo) Prepare(ctx context.Context, s Spec) error {
 	if _, err := os.Lstat(s.Index); err == nil {
 		return nil
@@ -42,13 +41,13 @@ func (r Repo) Prepare(ctx context.Context, s Spec) error {
 		return nil
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		return errors.Join(err, os.Remove(s.Index)) // what is not checked out would look removed
+		return errors.Join(err, os.Remove(s.Index)) // files that are not checked out would look removed
 	}
 	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
 }
 
-// track brings what was taken out into the index if the user's git tracks it: their own
-// repository has it, and without it a step would look as if it had removed it.
+// track adds redacted paths to the index if the user's git tracks them: the user's own
+// repository has them, and without them a step would seem to have removed them.
 func (r Repo) track(ctx context.Context, g git, s Spec) error {
 	if len(s.Out) == 0 {
 		return nil
@@ -78,8 +77,8 @@ func (r Repo) key(name string) (string, bool) {
 	return "", false
 }
 
-// clearBits clears assume-unchanged, and skip-worktree of files that are there: with
-// them an edit would be lost without a word.
+// clearBits clears assume-unchanged, and skip-worktree for files that exist: these bits would
+// make an edit get lost silently.
 func clearBits(ctx context.Context, g git, root string) error {
 	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
 	if err != nil {
@@ -111,8 +110,8 @@ func clearBits(ctx context.Context, g git, root string) error {
 	return nil
 }
 
-// NoRoomError means that nothing more can be written to our git directory: the disk is
-// full, or read-only, or there is a limit.
+// NoRoomError means that our git directory cannot be written to: the disk is full or
+// read-only, or a limit applies.
 type NoRoomError struct {
 	Dir string
 	Err error
@@ -121,7 +120,7 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// enoughRoom is what a disk that is not full has, in bytes.
+// enoughRoom is the free space above which a disk does not count as full, in bytes.
 const enoughRoom = 16 << 20
 
 // room is an error if there is none.
@@ -148,7 +147,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 }
 
 func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold what was taken out since
+	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold paths that were redacted since
 		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return taken, "", err
 		}
@@ -177,7 +176,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 		return taken, rescued, err
 	}
 	taken, err = begin(ctx, g, *s, before)
-	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // objects of the user's may be new, and the index damaged
+	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // new objects of the user, or a damaged index
 		if err := r.Seed(ctx, s.Git, true); err != nil {
 			return taken, rescued, err
 		}
@@ -200,7 +199,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 	return taken, rescued, nil
 }
 
-// begin makes a snapshot; before is what the last one kept.
+// begin makes a snapshot; before is the tree that the last one kept.
 func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
 	s.Tree = ""
 	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {

@@ -15,10 +15,10 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Where files cannot have two names, as on another file system, the user's objects are
-// copied into our git directory: all once, and then what is new.
+// Where hard links are impossible, as across file systems, the user's objects are copied into
+// our git directory: all of them once, then only new ones.
 
-// copiedFile of our git directory lists the commits with all of which objects are copied.
+// copiedFile in our git directory lists the commits whose objects have all been copied.
 const copiedFile = "copied"
 
 const maxCopied = 16 << 20 // bytes in it
@@ -29,8 +29,8 @@ func copied(store string) []string {
 	return strings.Fields(string(text))
 }
 
-// copyObjects copies what the user's refs, HEADs and index lead to. It is our git that
-// does it, with none of the settings of the repository.
+// copyObjects copies what the user's refs, HEADs and index lead to. Git runs with our git
+// directory and none of the repository's settings.
 func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
 	user, err := r.user(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (g git) packInto(ctx context.Context, dir, what string, args ...string) err
 	return err
 }
 
-// listed are directories as a variable of git's names them.
+// listed joins directories for one of git's environment variables.
 func listed(dirs []string) string {
 	list := make([]string, len(dirs))
 	for i, dir := range dirs {
@@ -98,7 +98,7 @@ func listed(dirs []string) string {
 	return strings.Join(list, string(filepath.ListSeparator))
 }
 
-// sorted sorts objects by whether they are there.
+// sorted separates objects that exist from those that do not.
 func (g git) sorted(ctx context.Context, names []string) (there, missing []string, err error) {
 	if len(names) == 0 {
 		return nil, nil, nil

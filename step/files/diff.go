@@ -27,8 +27,8 @@ func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, e
 	return list, err
 }
 
-// compare lists the paths in which two trees differ; more asks git for more, which it
-// returns.
+// compare lists the paths in which two trees differ; more are further arguments for git, whose
+// extra output it returns.
 func (g git) compare(ctx context.Context, a, b protocol.Tree, more ...string) (list []difference, rest []string, err error) {
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, more...)
 	out, err := g.run(ctx, nil, append(args, plainly(a, b)...)...)
@@ -145,7 +145,7 @@ func cutLine(text []byte) (line string, rest []byte, ok bool) {
 	return string(first), rest, ok
 }
 
-// there tells which trees are there, by their sums.
+// there tells which trees exist, by their sums.
 func (g git) there(ctx context.Context, pairs [][2]protocol.Tree) (map[string]bool, error) {
 	var ask strings.Builder
 	for _, pair := range pairs {
@@ -194,7 +194,7 @@ func count(text string) int {
 	return n
 }
 
-// plainly are the arguments of a diff that starts no program.
+// plainly are the arguments of a diff that starts no programs.
 func plainly(a, b protocol.Tree) []string {
 	return []string{"--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", sumOf(a), sumOf(b)}
 }
@@ -222,8 +222,9 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	return err
 }
 
-// inStore is git with a git directory of ours, and no files. A program that lies in the
-// work is none of the user's: that in which we are, or of which the snapshots are.
+// inStore is git with a git directory of ours and no work tree. Programs that lie in the
+// current directory, or in the work tree whose snapshots these are, do not count as the
+// user's.
 func inStore(e env.Env, store string) (git, error) {
 	environ := proc.OwnPath(e.Environ, e.Dir)
 	if owner := Owner(store); owner != "" {
@@ -234,7 +235,7 @@ func inStore(e env.Env, store string) (git, error) {
 	return g.in(store, "", ""), err
 }
 
-// known puts the tree without files, made if need be, in the place of "".
+// known replaces "" with the empty tree, which it makes if necessary.
 func (g git) known(ctx context.Context, a, b protocol.Tree) (protocol.Tree, protocol.Tree, error) {
 	for _, t := range []*protocol.Tree{&a, &b} {
 		if *t != "" {

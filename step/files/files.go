@@ -1,13 +1,12 @@
 // Package files keeps the states of a git work tree: a snapshot is a git tree, which
 // depends on the files alone, and can be put back.
 //
-// It is all done by the git program, in a git directory of our own in the home of uwf,
-// [Repo.Store], with a config, refs and indexes of its own and the user's objects
-// linked into it once. So no snapshot is seen by a git command of the user, none of
-// theirs removes it, and what a repository's config would have git start does not
-// start: that config is not read, but for the harmless keys of [Repo.Keys]. Commands and
-// agents that are confined can neither read nor write it, so that nobody makes it start
-// something either, or write elsewhere by a link.
+// The git program does all of this in our own git directory in uwf's home, [Repo.Store]. It
+// has its own config, refs and indexes, and the user's objects are linked into it once. So the
+// user's git commands neither see nor remove snapshots, and no program starts that a
+// repository's config names: that config is not read, except for the harmless keys of
+// [Repo.Keys]. Confined commands and agents can neither read nor write our git directory, so
+// they cannot make it start a program, or write elsewhere through a link.
 //
 //   - find.go: the work tree around a directory, and what is refused;
 //   - seed.go: the git directory of our own; copy.go: where nothing can be linked;
@@ -44,19 +43,19 @@ type Spec struct {
 	// Before is the state that the step begins with, if somebody has changed the files
 	// since the step before.
 	Before  protocol.Tree `json:"before,omitempty"`
-	Ref     string        `json:"ref"`               // is moved to the new commit
+	Ref     string        `json:"ref"`               // moved to the new commit
 	MaxFile int64         `json:"maxFile,omitempty"` // bytes of a file that is not tracked; 0: [DefaultMaxFile]
-	// Partial: the repository does not have all of its objects, and knows it.
+	// Partial: the repository is a partial clone, without all of its objects.
 	Partial bool `json:"partial,omitempty"`
 	// Keys are settings of the user's repository by which files are read and written.
 	Keys [][2]string `json:"keys,omitempty"`
-	// Skip are paths below Root, with slashes, that are left out with all below.
+	// Skip are paths below Root, with slashes, that are left out with everything below them.
 	Skip []string `json:"skip,omitempty"`
-	// Out are paths likewise that were taken out of what is kept, and stay out as long as
-	// the user's git does not track them.
+	// Out are such paths that were redacted from the snapshots; they stay out as long as the
+	// user's git does not track them.
 	Out []string `json:"out,omitempty"`
-	// Hide are paths likewise that are left out, and told, unless git tracks them: agents
-	// may not read them.
+	// Hide are such paths that agents may not read: they are left out, and reported, unless git
+	// tracks them.
 	Hide []string `json:"hide,omitempty"`
 }
 

@@ -30,10 +30,9 @@ type Repo struct {
 	Keys [][2]string
 }
 
-// Find returns the work tree around a directory, which is absolute and without
-// symbolic links. Where there is no .git it costs nothing. Errors: [ErrNone];
-// [*RefusedError], also for what git itself refuses, such as a repository of somebody
-// else's.
+// Find returns the work tree around a directory, which is absolute and without symbolic links.
+// Where there is no .git it costs nothing. Errors: [ErrNone]; [*RefusedError], also for what
+// git itself refuses, such as another user's repository.
 func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	top, ok := topOf(dir)
 	if !ok {
@@ -81,7 +80,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	return r, r.check(dir)
 }
 
-// reason is what git says about a failure, if it says something.
+// reason is git's message about a failure, if it printed one.
 func reason(err error) string {
 	var failed *GitError
 	if errors.As(err, &failed) && failed.Stderr != "" {
@@ -93,13 +92,13 @@ func reason(err error) string {
 // findPatience is what git gets to find a repository.
 const findPatience = 10 * time.Second
 
-// errWaits is the end of a git command that takes too long. Whoever can write a
-// repository can make git wait for ever.
+// errWaits means that a git command took too long. Anyone who can write to a repository can
+// make git wait for ever.
 var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe")
 
-// noPipes refuses a repository in which git would wait for what is no file. Everything
-// that git opens is not known, and what is a file now may be a pipe later: this is for a
-// word at once, and the bounds in time are for the rest.
+// noPipes refuses a repository in which git would wait for something that is not a file. We do
+// not know everything that git opens, and a file may become a pipe later: this check gives an
+// early error, and the time limits catch the rest.
 func noPipes(top string) error {
 	for _, path := range pipes.Opened(top) {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -121,8 +120,8 @@ func topOf(dir string) (top string, ok bool) {
 	}
 }
 
-// check refuses a work tree that is not where its .git lies: with core.worktree a
-// repository could have any directory of the machine stored.
+// check refuses a work tree that is not where its .git lies: by core.worktree a repository
+// could have us store any directory of the machine.
 func (r *Repo) check(dir string) error {
 	rest, err := filepath.Rel(r.Root, dir)
 	if err != nil || !filepath.IsLocal(rest) {
@@ -148,8 +147,8 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// harmlessKeys are those of a repository's config that only say how files are told
-// apart and written. None starts a program or leads elsewhere.
+// harmlessKeys are the keys of a repository's config that only say how files are compared and
+// written. None starts a program or leads elsewhere.
 const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
 
 // partialKeys say that git fetches objects when it needs them. They are only looked at.
@@ -171,7 +170,7 @@ func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err e
 			value = "true"
 		}
 		if key == "core.excludesfile" && !isFile(g, value) {
-			continue // a pipe would be waited for
+			continue // git would wait for a pipe
 		}
 		if strings.HasPrefix(key, "extensions.") || strings.HasPrefix(key, "remote.") {
 			partial = partial || value != "false"

@@ -27,14 +27,15 @@ const gitPatience = 15 * time.Minute
 // grace is what git gets to remove its locks when it is to stop.
 const grace = time.Second
 
-// git runs the git program with nothing of the caller's that could lead it elsewhere.
+// git runs the git program without anything in the caller's environment that could lead it
+// elsewhere.
 type git struct {
 	exe string
 	dir string // where it works
 	env []string
-	// own: what it works with is a git directory of ours.
+	// own: it works with a git directory of ours.
 	own bool
-	// pipes are those of the work tree that it looks into; nil: it looks into none.
+	// pipes are the pipes in the work tree that it reads; nil: it reads no work tree.
 	pipes *pipes.Pipes
 }
 
@@ -47,7 +48,7 @@ var settings = [][2]string{
 	{"index.skipHash", "false"},
 }
 
-// newGit finds git as a person's own program, never one that lies in the work.
+// newGit finds the user's own git, never one that lies in the work tree.
 func newGit(environ []string, dir string) (git, error) {
 	exe, err := proc.LookPath("git", dir, environ)
 	if err != nil {
@@ -107,8 +108,8 @@ func (g git) store() (dir string) {
 	return dir
 }
 
-// scratch makes room for an index of one command's own: what a git that was killed has
-// left of it goes, its lock included.
+// scratch makes room for a temporary index of one command: it removes what a killed git left
+// there, including the lock.
 func scratch(index string) error {
 	for _, path := range []string{index, index + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +136,7 @@ func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, err
 	return out, err
 }
 
-// feed is run for a command that reads what is not in memory.
+// feed is run for a command whose input is not in memory.
 func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	out, err := g.start(ctx, stdin, args)
 	if err != nil {
@@ -230,13 +231,13 @@ const (
 	noSuchUse = 129 // it knows no such option
 )
 
-// ended reports whether an error is that git has run and ended with a status.
+// ended reports whether an error means that git ran and exited with a status.
 func ended(err error, status int) bool {
 	var failed *GitError
 	return errors.As(err, &failed) && failed.Status == status
 }
 
-// lastLine is what git complains of: a fatal error, which advice may follow, else the end.
+// lastLine is git's complaint: its fatal error, which advice may follow, else its last line.
 func lastLine(stderr []byte) string {
 	text := strings.TrimSpace(string(bytes.ToValidUTF8(stderr, []byte("?"))))
 	if at := strings.LastIndex("\n"+text, "\nfatal: "); at >= 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// Bring copies a commit with all that it needs into the user's repository. No ref of
-// theirs leads there yet, and their git gc keeps it all the same until [Repo.LetGo] with
-// the same words. It is our git that packs it; theirs would start what the settings of the
-// repository name.
+// Bring copies a commit and everything it needs into the user's repository. No ref of theirs
+// leads there yet, but their git gc keeps it until [Repo.LetGo] is called with the same words.
+// Git packs it in our git directory; in theirs it would start the programs that the
+// repository's settings name.
 func (r Repo) Bring(ctx context.Context, s Spec, commit, why string) error {
 	user, err := r.user(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ var packsIn = filepath.Join("objects", "pack")
 // refs are still to be written.
 func keepName(pack string) string { return strings.TrimSuffix(pack, filepath.Ext(pack)) + ".keep" }
 
-// LetGo has the user's git collect again what was brought with some words and no ref
-// leads to.
+// LetGo lets the user's git collect again what [Repo.Bring] brought with the same words,
+// unless a ref leads to it.
 func (r Repo) LetGo(why string) (err error) {
 	root, err := os.OpenRoot(r.Common)
 	if err != nil {
@@ -124,7 +124,7 @@ func copyIn(root *os.Root, from, to string) error {
 func putIn(root *os.Root, to string, in io.Reader) error {
 	const readOnly = 0o444
 	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to)) // git removes such files in time
-	_ = root.Remove(temporary)                                                 // of one that was killed
+	_ = root.Remove(temporary)                                                 // left by a killed process
 	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
 	if err != nil {
 		return err

@@ -26,12 +26,12 @@ const (
 	maxIncludedBytes = 4 << 30
 )
 
-// linksFile is in the git directory of a worktree: paths that lead to those of another
-// work tree, a line each.
+// linksFile in a worktree's git directory lists the links to another work tree, one path per
+// line.
 const linksFile = "uwf-links"
 
-// Include copies the files that a work tree's [IncludeFile] names, and that git ignores,
-// into another work tree, where nothing is in their place. It returns how many.
+// Include copies the files that a work tree's [IncludeFile] names and that git ignores into
+// another work tree, unless something is already in their place. It returns how many.
 func (r Repo) Include(ctx context.Context, to Repo) (n int, err error) {
 	list := filepath.Join(r.Root, IncludeFile)
 	text, err := careful.ReadFile(list, maxSetting, careful.NoFollow)
@@ -49,7 +49,7 @@ func (r Repo) Include(ctx context.Context, to Repo) (n int, err error) {
 	if err != nil || len(out) == 0 {
 		return 0, err
 	}
-	// What is only new, but not ignored, would enter the snapshots of the other one.
+	// Files that are only untracked, not ignored, would enter the other work tree's snapshots.
 	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") })
 	ignored, err := g.run(ctx, out, "check-ignore", "-z", "--stdin")
 	if err != nil && !ended(err, saysNo) {
@@ -72,7 +72,7 @@ func (r Repo) Include(ctx context.Context, to Repo) (n int, err error) {
 	room := int64(maxIncludedBytes)
 	for _, name := range paths {
 		if strings.HasSuffix(name, "/") {
-			continue // a repository within
+			continue // a nested repository
 		}
 		copied, err := takeAlong(from, into, filepath.FromSlash(name), &room)
 		if err != nil {
@@ -128,8 +128,8 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	return true, errors.Join(err, out.Close())
 }
 
-// Link makes directories of a work tree known in another one, by links that no snapshot
-// has. One that is not there, or in whose place something is, is passed over.
+// Link links directories of a work tree into another one; snapshots leave these links out. It
+// skips directories that do not exist or whose place is taken.
 func (r Repo) Link(to Repo, dirs []string) error {
 	var made []string
 	into, err := os.OpenRoot(to.Root)
@@ -152,7 +152,7 @@ func (r Repo) Link(to Repo, dirs []string) error {
 			}
 		}
 		made = append(made, dir)
-		// Known before it is there: a snapshot in between has it not.
+		// Listed before it exists, so that a snapshot in between leaves it out.
 		if err := durable.Replace(durable.OS(), filepath.Join(to.Dir, linksFile), []byte(strings.Join(made, "\n")+"\n"), 0o600); err != nil {
 			return err
 		}

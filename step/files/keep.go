@@ -52,7 +52,7 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 	return commit, os.Rename(lock.Name(), path)
 }
 
-// refPatience is how long another git may be at work on a ref.
+// refPatience is how long we wait for another git that is working on a ref.
 const refPatience = 2 * time.Second
 
 // lockRef takes the lock by which git lets one at a time write a ref, and tells the time.
@@ -65,7 +65,7 @@ func lockRef(ctx context.Context, path string) (lock *os.File, now time.Time, er
 		if waits := errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist); !waits || waited >= refPatience {
 			break
 		}
-		if waited == refPatience/10 { // a git that was killed may have left it
+		if waited == refPatience/10 { // a killed git may have left it
 			unlocked(ctx, filepath.Dir(path), []string{filepath.Base(path) + lockSuffix})
 		}
 		select {

@@ -16,8 +16,8 @@ func IsStore(store string) bool {
 	return err == nil
 }
 
-// Lacking are those of some objects that a git directory of ours does not have, in the
-// order in which they were given.
+// Lacking returns those of the given objects that a git directory of ours does not have, in
+// their order.
 func Lacking(ctx context.Context, e env.Env, store string, ids []protocol.Tree) ([]protocol.Tree, error) {
 	if len(ids) == 0 || !IsStore(store) {
 		return ids, nil

@@ -25,7 +25,7 @@ func (e *ConflictError) Error() string { return "both sides have changed " + som
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
 
-// ErrNobody means that git does not know in whose name to make a commit.
+// ErrNobody means that git has no name and address to make a commit with.
 var ErrNobody = errors.New("git does not know who you are")
 
 // MakeCommit makes a commit in the name of the user, in our git directory, of a tree with
@@ -97,7 +97,7 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 	return g.inTheNameOf(who), err
 }
 
-// inTheNameOf has others make commits than us.
+// inTheNameOf makes git commit in a person's name instead of ours.
 func (g git) inTheNameOf(who []string) git {
 	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
 		return strings.HasPrefix(entry, "GIT_AUTHOR_") || strings.HasPrefix(entry, "GIT_COMMITTER_")
@@ -128,9 +128,8 @@ func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.
 	return g.merge(ctx, ours, theirs)
 }
 
-// MergeTrees is what two states of files are together that were both made of a third.
-// Nothing is written but objects in a git directory of ours. Errors are those of
-// [Repo.Merge].
+// MergeTrees merges two states of files that were both made from a third. Nothing is written
+// but objects in a git directory of ours. Errors are those of [Repo.Merge].
 func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs protocol.Tree) (protocol.Tree, error) {
 	switch {
 	case theirs == base || theirs == ours:
@@ -190,8 +189,8 @@ func unfinished() map[string]string {
 	}
 }
 
-// Unfinished names what a person has begun with git in the work tree and not ended; "":
-// nothing.
+// Unfinished names the git operation that a person has begun in the work tree and not
+// finished; "": none.
 func (r Repo) Unfinished() string {
 	for name, what := range unfinished() {
 		if _, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil {
@@ -211,9 +210,8 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// Point moves a branch of the user's, or makes it if old is "". It fails if the branch
-// is not at old any more. again: one that was killed has tried it before, and may have
-// left a lock.
+// Point moves a branch of the user's, or makes it if old is "". It fails if the branch is not
+// at old any more. again: a killed process tried it before, and may have left a lock.
 func (r Repo) Point(ctx context.Context, branch, to, old, why string, again bool) error {
 	g, err := r.user(ctx)
 	if err != nil {
@@ -277,9 +275,9 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	return e, nil
 }
 
-// Laid is a tree with what differs between two commits laid over it: what the work tree
-// is to be when its branch has gone from one to the other. Files that both have changed
-// are in the way, unless they are the same: [*InTheWayError].
+// Laid is a tree with what differs between two commits laid over it: what the work tree is to
+// be when its branch has gone from one to the other. Files that both sides have changed are in
+// the way, unless they are equal: [*InTheWayError].
 func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {
@@ -355,9 +353,8 @@ func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string, again bo
 	return os.Rename(fresh, r.Index)
 }
 
-// update brings an index that was copied from the user's from one commit to another. Git
-// looks at files for that, so that it has our settings: those of the repository name
-// programs.
+// update brings an index that was copied from the user's from one commit to another. Git reads
+// files for that, so it runs with our settings: the repository's may name programs.
 func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
@@ -387,8 +384,8 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	return nil
 }
 
-// lockIndex keeps git away from an index of the user's as git itself does. who is in the
-// lock: found again, it was left by one that was killed, since there is one at a time.
+// lockIndex locks the user's index as git itself does. The lock holds who: a lock that already
+// holds it was left by a killed process, since there is only one at a time.
 func lockIndex(ctx context.Context, index, who string) (unlock func(), err error) {
 	const most = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)

@@ -49,8 +49,8 @@ func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	return append(locks, filepath.FromSlash(ref)+lockSuffix)
 }
 
-// unlocked waits whether locks below a directory go, and removes those that nobody has
-// touched meanwhile. It reports whether there was one.
+// unlocked gives locks below a directory time to go, and removes those that nobody has touched
+// meanwhile. It reports whether there was one.
 func unlocked(ctx context.Context, dir string, locks []string) bool {
 	const moment = 3 * time.Second
 	root, err := os.OpenRoot(dir) // no link leads out

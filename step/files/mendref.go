@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// A ref of ours that something has damaged keeps nothing, and git refuses to write another
-// one, or to collect, for ever. What it kept the steps name: it is kept anew.
+// A damaged ref of ours keeps nothing, and git refuses to write other refs or to collect while
+// it exists. The steps name what it kept, so it is removed and they are kept again.
 
 // mendRef removes the file of a ref in a git directory of ours if no hash stands in it.
 func mendRef(store, ref string) {

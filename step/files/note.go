@@ -32,7 +32,7 @@ const maxNote = 1 << 20 // bytes
 // noteFile is beside the index, in the run directory of its thread.
 func noteFile(index string) string { return index + ".json" }
 
-// recall reads the note of an index. One that cannot be read says nothing.
+// recall reads the note of an index. An unreadable note counts as empty.
 func recall(index string) (n indexNote) {
 	text, err := careful.ReadFile(noteFile(index), maxNote, careful.NoFollow)
 	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() {
@@ -55,7 +55,7 @@ func checksum(index string) string {
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	var sum [32]byte // that of SHA-1 is shorter, and what precedes it does no harm
+	var sum [32]byte // a SHA-1 sum is shorter; the bytes before it do no harm
 	if err != nil || info.Size() < int64(len(sum)) {
 		return ""
 	}

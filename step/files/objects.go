@@ -31,8 +31,8 @@ type Objects struct {
 	readers []*reader
 }
 
-// MissingError means that an object is in no git directory of ours. Nothing is fetched for
-// it without a word.
+// MissingError means that an object is in no git directory of ours. We never fetch it
+// silently.
 type MissingError struct {
 	Object  protocol.Tree
 	Partial string // as [Objects.Partial]
@@ -42,7 +42,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("file %s is not on this machine", e.Object)
 }
 
-// reader is a git that answers what it is asked.
+// reader is a running git that answers requests for objects.
 type reader struct {
 	child *proc.Child
 	ask   *os.File
@@ -167,10 +167,9 @@ type Object struct {
 	Content []byte
 }
 
-// Keep brings objects, of which there are n, into a git directory of ours that belongs
-// to no repository, and keeps the states of the files of threads with them, which are
-// given with the newest first. Their hashes are of one function. Git checks all of it
-// once more, and takes it whole or not at all.
+// Keep brings n objects into a git directory of ours that belongs to no repository, and keeps
+// threads' states of files with them, given newest first. Their hashes are of one function.
+// Git checks all of it once more, and takes it whole or not at all.
 func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int, threads map[string][]protocol.Tree) error {
 	function := "sha1"
 	var refs strings.Builder
@@ -250,7 +249,7 @@ func unkept(ctx context.Context, e env.Env, store, function string, commits map[
 	return rest, err
 }
 
-// Bring makes a state of files that one git directory of ours has known to another.
+// Bring copies a state of files from one git directory of ours to another.
 func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
 	there, err := inStore(e, from)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// redactedRefs lead from a state of the files to the one that stands for it, without
-// what was taken out. redactedFile is there if there is one, and names the contents that
-// nothing else had, a line each: no import brings them back.
+// redactedRefs lead from a state of the files to the one that stands for it, without what was
+// taken out. redactedFile exists if there is such a ref, and names the contents that nothing
+// else had, one per line: no import brings them back.
 const (
 	redactedRefs = "refs/uwf-redacted/"
 	redactedFile = "uwf-redacted"
@@ -48,7 +48,7 @@ func Instead(ctx context.Context, e env.Env, store string, tree protocol.Tree) p
 	return tree
 }
 
-// Stand lets states of the files that are there stand for others, which are not.
+// Stand lets existing states of the files stand for others, which are gone.
 func Stand(ctx context.Context, e env.Env, store string, instead map[protocol.Tree]protocol.Tree) error {
 	if len(instead) == 0 {
 		return nil
@@ -81,7 +81,7 @@ type Redaction struct {
 // Redacted says what was taken out.
 type Redacted struct {
 	Trees []protocol.Tree // that held the path
-	// Remains says where content is all the same, until git collects it or for good.
+	// Remains says where the content still is, until git collects it or for good.
 	Remains []string
 }
 
@@ -264,7 +264,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 		sums[sumOf(id)] = true
 	}
 	for sum := range contents {
-		if sum != gitobject.Hash(treeOf(sum).Function(), "blob", "") { // nobody's secret
+		if sum != gitobject.Hash(treeOf(sum).Function(), "blob", "") { // the empty file is no secret
 			sums[sum] = true
 		}
 	}
@@ -291,8 +291,8 @@ func RedactedPaths(store string) ([]string, error) {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
 }
 
-// redactedIn tells of a path whether it was taken out of what a git directory of ours
-// keeps. If that cannot be read, none was.
+// redactedIn returns a function that reports whether a path was taken out of what a git
+// directory of ours keeps. If the list is unreadable, it reports false.
 func redactedIn(store string) func(name string) bool {
 	gone, _ := RedactedPaths(store)
 	return func(name string) bool {
@@ -351,7 +351,7 @@ func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
 	return err
 }
 
-// purge removes contents to which nothing leads any more, and says where others are.
+// purge removes contents that nothing leads to any more, and says where the others still are.
 func (g git) purge(ctx context.Context, e env.Env, store, common string, contents map[string]bool) (remains []string, err error) {
 	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
 	if err != nil {

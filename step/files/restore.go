@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// UnsavedError says that the files are not those that the caller thought.
+// UnsavedError means that the files are not the ones that the caller expected.
 type UnsavedError struct {
 	Want, Have protocol.Tree
 	Paths      []string // that differ, some of them
@@ -76,7 +76,7 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	}
 	if have != "" && taken.Tree != have {
 		differing, err := g.differing(ctx, have, taken.Tree)
-		if err != nil { // what differs is not known, only that something does
+		if err != nil { // we know that something differs, but not what
 			return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree})
 		}
 		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
@@ -105,9 +105,9 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	return taken, os.Remove(record)
 }
 
-// Finish goes on with a restore that was cut off: what it was to write is written, and
-// what else has changed since stays. The files as they were found are kept first, under
-// a ref of their own, which is returned; "": nothing was cut off.
+// Finish completes a restore that was cut off: it writes what the restore was to write, and
+// leaves other changes alone. First it keeps the files as it found them under a ref of their
+// own, which it returns; "": nothing was cut off.
 func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
 	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,8 +180,7 @@ func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []diffe
 	return treeOf(sum), err
 }
 
-// free refuses what would be written over although no snapshot has it: git itself
-// writes over files that it ignores.
+// free refuses to overwrite what no snapshot has: git itself overwrites files that it ignores.
 func (g git) free(ctx context.Context, root string, from, to protocol.Tree) error {
 	plan, err := g.differing(ctx, from, to)
 	if err != nil {

@@ -137,9 +137,9 @@ func quoted(value string) string {
 // maxAlternates is how far a repository may borrow from one that borrows, as in git.
 const maxAlternates = 5
 
-// objects are the directories in which the objects of the repository lie: its own, and
-// those that it borrows from. Ours are for nobody to borrow from: they have the files of
-// other repositories.
+// objects are the directories in which the objects of the repository lie: its own, and those
+// that it borrows from. Our own git directories are never borrowed from: they hold other
+// repositories' files.
 func (r Repo) objects(ours string) (dirs []string, err error) {
 	if ours, err = filepath.EvalSymlinks(ours); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 		for _, dir := range next {
 			real, err := filepath.EvalSymlinks(dir)
 			if err != nil || slices.Contains(dirs, real) {
-				continue // git goes on without it, too
+				continue // git skips it, too
 			}
 			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
 				return nil, &RefusedError{Dir: r.Common, Reason: "it borrows objects from " + real}
@@ -186,8 +186,8 @@ func alternates(objects string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// seeded reports whether the objects were linked since the user's newest commit was
-// made, as far as a look without git can tell.
+// seeded reports whether the objects have been linked since the user's newest commit, as far
+// as that can be told without running git.
 func (r Repo) seeded(store string, dirs []string) bool {
 	if r.Head == "" || slices.Contains(copied(store), r.Head) {
 		return true
@@ -216,9 +216,8 @@ func (r Repo) seeded(store string, dirs []string) bool {
 // errNoLinks means that a file cannot have a second name where it is to have one.
 var errNoLinks = errors.New("no links")
 
-// link gives every object of the user's a second name in our git directory: it costs no
-// room, and what the user's git prunes stays here. Where that cannot be, they are
-// copied.
+// link hard-links every object of the user's into our git directory: that takes no space, and
+// objects that the user's git prunes stay here. Where links are impossible, it copies them.
 func (r Repo) link(ctx context.Context, dirs []string, store string) error {
 	for _, dir := range dirs {
 		err := linkObjects(ctx, dir, filepath.Join(store, "objects"))
@@ -295,7 +294,7 @@ func byIndex(a, b fs.DirEntry) int {
 	return cmp.Compare(rank(a), rank(b))
 }
 
-// isObject tells an object, a pack or its index from what else lies there.
+// isObject reports whether a file is an object, a pack or a pack's index.
 func isObject(name string) bool {
 	switch filepath.Ext(name) {
 	case ".pack", ".idx", ".rev":

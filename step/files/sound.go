@@ -24,11 +24,11 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s was changed: object %s has another hash", what, e.Object)
 }
 
-// sound is an error if what differs between two trees is not what their names say. The
+// sound returns an error if an object in which two trees differ does not match its name. The
 // objects of a repository have a second name in ours, so that whoever may write there, such as
-// a command that is confined to the work tree, can change them in place, and git does not
-// look at the hash of a file or directory that it reads. "" is a tree without files.
-// Error: [*DamagedError].
+// a command that is confined to the work tree, can change them in place, and git does not look
+// at the hash of a file or directory that it reads. "" is a tree without files. Error:
+// [*DamagedError].
 func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.Tree) (err error) {
 	if a == b {
 		return nil
@@ -53,7 +53,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		}
 		seen[sum] = true
 		kind, content, err := r.get(sum)
-		if err != nil || kind == "" { // git says it itself when it needs one that is not there
+		if err != nil || kind == "" { // git reports a missing object when it needs it
 			return err
 		}
 		if gitobject.Hash(a.Function(), kind, string(content)) != sum {

@@ -27,7 +27,7 @@ func (v Version) AtLeast(major, minor int) bool {
 
 var versionText = regexp.MustCompile(`(\d+)\.(\d+)\S*`)
 
-// GitVersion asks git. dir is where nobody looks for it.
+// GitVersion asks git for its version. dir is where git itself is not looked for.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	g, err := newGit(e.Environ, dir)
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	maxTold      = 20      // paths in Taken.Left
 )
 
-// Take makes a snapshot of the files as they are. When it fails, nothing names a new
-// one; what a killed one has left is removed.
+// Take makes a snapshot of the files as they are. If it fails, nothing names a new one; it
+// removes what a killed one left.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g, err := of(e.Environ, s)
 	if err != nil {
@@ -92,9 +92,9 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	return taken, n.remember(s.Index)
 }
 
-// settle writes an index once more if its second has passed, unless that is done anyway: of
-// files that were written in that second, git cannot tell by their times whether they have
-// changed. If it fails, git goes on to read them all.
+// settle writes an index again once its second has passed, unless that happens anyway: git
+// cannot tell from the time of a file that was written in that second whether it has changed.
+// If it fails, git goes on reading all such files.
 func (g git) settle(ctx context.Context, index string, written bool) bool {
 	if !later(noteFile(index), index) {
 		return false
@@ -106,14 +106,14 @@ func (g git) settle(ctx context.Context, index string, written bool) bool {
 	return err == nil
 }
 
-// add brings what was found into the index, and returns the tree that it holds then, with
-// what is to be done before anything names it.
+// add brings the changes into the index, and returns the resulting tree, and a function to
+// call before anything names it.
 func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tree, flush func() error, err error) {
 	flush = func() error { return nil }
 	if len(found.put) > atOnce {
 		g, flush = g.flushedAtOnce(s.Git)
 	}
-	// What goes comes first: a directory may have become a link.
+	// Removals come first: a directory may have become a link.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 			return "", flush, err
@@ -142,7 +142,7 @@ func (g git) flushedAtOnce(store string) (git, func() error) {
 	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return disk.SyncAll(store) }
 }
 
-// missing is an option that lets what is kept name what the repository does not have.
+// missing is the option that lets a tree name objects that the repository does not have.
 func missing(s Spec, option string) []string {
 	if s.Partial {
 		return []string{option}
@@ -243,7 +243,7 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 			c.gone = append(c.gone, path)
 		case err == nil && !readable(root, path, info):
 			c.leave(path)
-		case !slices.Contains(c.put[max(0, len(c.put)-1):], path): // what is not merged is told twice
+		case !slices.Contains(c.put[max(0, len(c.put)-1):], path): // git lists unmerged paths twice
 			c.put = append(c.put, path)
 		}
 	}
@@ -282,8 +282,8 @@ func skipped(path string, skip []string) bool {
 	})
 }
 
-// readable reports whether git can take a file: it gives up all of them for one that
-// it cannot read.
+// readable reports whether git can read a file: one unreadable file makes git give up on all
+// of them.
 func readable(root *os.Root, path string, info fs.FileInfo) bool {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -24,16 +24,15 @@ const (
 	tidyLock   = "uwf-tidy.lock"
 )
 
-// tidyAfter is how many loose objects more make it worth while to pack them: those of
-// about 250 snapshots, in one of 256 directories.
+// tidyAfter is how many new loose objects make packing worthwhile: those of about 250
+// snapshots, counted in one of 256 directories.
 const tidyAfter = 250 * 14 / 256
 
 // oneOf256 is the directory in which they are counted.
 const oneOf256 = "17"
 
-// Tidy packs the objects of a git directory of ours that are not the user's too, if
-// there are many: those of a snapshot take a tenth of their room then. It looks at one
-// directory.
+// Tidy packs the objects in a git directory of ours that the user's does not have, if there
+// are many: a snapshot's objects then take a tenth of the space. It looks at one directory.
 func Tidy(ctx context.Context, e env.Env, store, common string) error {
 	n := loose(store)
 	text, err := careful.ReadFile(filepath.Join(store, packedFile), maxSetting, careful.NoFollow)
@@ -68,8 +67,8 @@ func loose(store string) int {
 	return len(entries)
 }
 
-// pack packs the loose objects that the user's git directory has not, without asking
-// what leads to them.
+// pack packs the loose objects that the user's git directory does not have, whether or not
+// anything leads to them.
 func (g git) pack(ctx context.Context, store, common string) error {
 	var ours bytes.Buffer
 	dirs, err := os.ReadDir(filepath.Join(store, "objects"))
@@ -259,7 +258,7 @@ func (g git) prune(ctx context.Context, store, common string) error {
 			}
 		}
 	}
-	// What is loose goes first: once it was packed it would be young.
+	// Prune loose objects first: packing would make them young again.
 	if _, err := g.run(ctx, nil, "prune", "--expire="+young); err != nil {
 		return err
 	}
@@ -267,7 +266,7 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	return err
 }
 
-// taken is how much the objects take that the user's git directory does not hold, too.
+// taken is the space of the objects that the user's git directory does not also hold.
 func taken(store, common string) (sum int64) {
 	objects := filepath.Join(store, "objects")
 	_ = filepath.WalkDir(objects, func(p string, d fs.DirEntry, err error) error {

@@ -87,8 +87,8 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
-// Mend removes what a git that was killed has left of worktrees below a directory of ours:
-// git itself takes each for damage.
+// Mend removes what a killed git left of worktrees below a directory of ours: git itself
+// reports each as damage.
 func Mend(ctx context.Context, common, dir string) error {
 	held, err := mend(ctx, common, dir)
 	if err != nil {
@@ -102,7 +102,7 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mend is [Mend]; nobody makes a worktree there until the lock is released that it returns.
+// mend is [Mend]; it returns a lock, and nobody makes a worktree there until that is released.
 func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
 	if err != nil {
@@ -154,7 +154,7 @@ func eachWorktree(common string, do func(root *os.Root, at, path string) error) 
 	return nil
 }
 
-// dismiss has git not know a worktree any more. What makes it one goes first.
+// dismiss makes git forget a worktree. It first removes the file that makes it one.
 func dismiss(root *os.Root, at string) error {
 	if err := root.Remove(filepath.Join(at, "gitdir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -164,8 +164,8 @@ func dismiss(root *os.Root, at string) error {
 	return err
 }
 
-// dismissBegun removes what git has of a worktree of ours if it was killed before it wrote
-// down where that is.
+// dismissBegun removes git's entry for a worktree of ours if git was killed before it recorded
+// where the worktree is.
 func dismissBegun(common, name string) error {
 	root, err := os.OpenRoot(common)
 	if err != nil {
@@ -238,7 +238,8 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	return os.RemoveAll(gone) // as long as it is there, a git may have been killed over the branch
 }
 
-// goneFrom is where a worktree is put at once that is removed, whatever is killed.
+// goneFrom is where a worktree is moved in one go before it is removed, so that a kill never
+// leaves half of it in place.
 func goneFrom(path string) string {
 	return filepath.Join(filepath.Dir(path), gonePrefix+filepath.Base(path))
 }
@@ -290,7 +291,8 @@ func (r Repo) OnBranch(ctx context.Context, commit string) (bool, error) {
 	return len(out) > 0, err
 }
 
-// making is a plan of a worktree. As long as it is there nobody has worked in that.
+// making is the plan of a worktree. As long as the plan exists, nobody has worked in the
+// worktree.
 type making struct {
 	intent
 	Repo   string `json:"repo"`             // root of a work tree of the repository
@@ -348,7 +350,7 @@ func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
-// Fill makes the files of a work tree without any those of a tree, as planned.
+// Fill writes the files of a tree into a work tree that has none, as planned.
 func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -364,8 +366,8 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// Clear makes the files of a work tree that is nobody's those of a tree, whatever is
-// there: what git ignores and s.Skip stay, unless they are in the way.
+// Clear makes the files of a work tree that nobody works in those of a tree, whatever is
+// there: ignored files and s.Skip stay, unless they are in the way.
 func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g, err := of(e.Environ, s)
 	if err != nil {
@@ -405,7 +407,7 @@ func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	return nil
 }
 
-// Remember has a ref of ours keep a commit.
+// Remember makes a ref of ours keep a commit.
 func (r Repo) Remember(ctx context.Context, s Spec, ref, commit string) error {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {

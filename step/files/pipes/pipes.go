@@ -1,9 +1,9 @@
-// Package pipes lets git pass the pipes in a work tree.
+// Package pipes keeps git from waiting for pipes in a work tree.
 //
 // Git opens files of its own in each directory that it looks into, and waits for ever if one
-// is a pipe. Where they are cannot be known before without looking into all directories, so
-// that is done when git takes long. Who opens a pipe for writing, and closes it, lets git
-// go on as if it were an empty file.
+// is a pipe. Finding them in advance would mean looking into all directories, so that is done
+// only when git takes long. Opening a pipe for writing and closing it makes git go on as if it
+// were an empty file.
 package pipes
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	longForGit  = time.Second          // until somebody looks for pipes
+	longForGit  = time.Second          // before we look for pipes
 	betweenEnds = 5 * time.Millisecond // at which git may wait for the next one
 	maxPipes    = 1000
 )
@@ -42,7 +42,7 @@ type Waited struct {
 	Left string `json:"left"` // as it is told: below the root, with slashes
 }
 
-// end lets who waits for the pipe read an empty file.
+// end makes a reader that waits for the pipe see an empty file.
 func (w Waited) end() {
 	f, err := os.OpenFile(w.File, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -54,7 +54,7 @@ func (w Waited) end() {
 	_ = f.Close()
 }
 
-// New knows those that were found before, as far as they are there.
+// New starts with the pipes that were found before, as far as they still exist.
 func New(root string, before []Waited) *Pipes {
 	return &Pipes{root: root, found: slices.DeleteFunc(before, func(w Waited) bool { return !isPipe(w.File) })}
 }
@@ -71,8 +71,8 @@ func (p *Pipes) Found() []Waited {
 	return slices.Clone(p.found)
 }
 
-// Pass lets git pass them until the returned function is called. refuse is told what cannot be
-// passed: a device that git would read without end.
+// Pass keeps git from waiting for pipes until the returned function is called. It calls refuse
+// for what it cannot unblock: a device that git would read without end.
 func (p *Pipes) Pass(ctx context.Context, refuse func(path string, kind fs.FileMode)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var over sync.WaitGroup
