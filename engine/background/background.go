@@ -1,5 +1,5 @@
-// Package background hands work on a thread to a process that nobody waits for, and hears
-// when it has begun. The lock of the thread is never free in between: the worker inherits it.
+// Package background hands work on a thread to a detached process, and waits until that has
+// begun. The lock of the thread is never free in between: the worker inherits it.
 package background
 
 import (
@@ -34,7 +34,7 @@ type Job struct {
 	// Args start our own program as the worker of the thread; the descriptor of the lock is
 	// added to them.
 	Args     []string
-	Patience time.Duration // that a worker gets to end when we are asked to before it has begun
+	Patience time.Duration // time for a worker to end if we must end before it has begun
 }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
@@ -50,8 +50,8 @@ type ackError struct {
 	Hints   []string      `json:"hints,omitempty"`
 }
 
-// Start starts a worker and waits for its word: where the thread stands once the first
-// agent has begun, or, if none does, what the worker would have returned.
+// Start starts a worker and waits for its report: where the thread stands once the first agent
+// has begun, or, if none does, what the worker would have returned.
 func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if j.Env.Exe == "" {
@@ -99,8 +99,8 @@ func (j Job) start(tell *os.File) (*proc.Child, error) {
 	})
 }
 
-// await waits for the worker's word. Asked to end before it has come, we pass
-// that on: nothing has begun that is worth keeping.
+// await waits for the worker's report. If we are asked to end before it arrives, we pass that
+// on: nothing worth keeping has begun.
 func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (protocol.StepOutput, error) {
 	type word struct {
 		ack

@@ -34,13 +34,13 @@ import (
 // exported methods are *protocol.Error, or of the store.
 type Judge struct{ *status.Reader }
 
-// Commands are those of a workflow and of those that it runs, a line each.
+// Commands returns the commands of a workflow and of those that it runs, one per line.
 func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
 	lines, err := j.allCommands(ctx, w, map[protocol.Hash]bool{})
 	return lines, fault.OrNil(err)
 }
 
-// CommandsOf are those of a workflow alone, a line each.
+// CommandsOf returns the commands of a workflow alone, one per line.
 func CommandsOf(w protocol.Workflow) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
@@ -51,8 +51,8 @@ func CommandsOf(w protocol.Workflow) []string {
 	return lines
 }
 
-// allCommands are the commands of a workflow and of those that it runs. Hashes lead to no
-// circle.
+// allCommands returns the commands of a workflow and of those that it runs. Hashes cannot form
+// a cycle.
 func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[protocol.Hash]bool) ([]string, error) {
 	lines := CommandsOf(w)
 	for _, h := range w.Uses() {
@@ -75,8 +75,8 @@ func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[pr
 	return lines, nil
 }
 
-// NoteForeign keeps of the thread with a head, which was imported, that its workflow came
-// from elsewhere, also when the thread is gone.
+// NoteForeign records that the workflow of an imported thread came from elsewhere, so that
+// this is known even when the thread is gone.
 func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) error {
 	t, err := thread.Open(ctx, j.Store, head)
 	if err != nil {
@@ -114,8 +114,8 @@ func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
 	return nil
 }
 
-// TrustOwn confirms a workflow that the owner has given, and that comes back with a thread
-// of theirs. One that has ever come with somebody else's waits for a person.
+// TrustOwn confirms a workflow that the owner supplied and that comes back with one of their
+// threads. One that ever came with somebody else's thread waits for a person.
 func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*trust.UntrustedError)) {
 		return err
@@ -128,8 +128,8 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 }
 
 // TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever words they have brought: those of its workflow, which are returned, a line
-// each, too. Errors are *protocol.Error.
+// run, whatever text they contain. It also confirms the commands of its workflow, and returns
+// them one per line. Errors are *protocol.Error.
 func (j Judge) TrustThread(ctx context.Context, id string) (commands []string, err error) {
 	facts, err := j.Heads.Facts(ctx, id)
 	if err != nil {
@@ -161,8 +161,8 @@ func (j Judge) TrustThread(ctx context.Context, id string) (commands []string, e
 	return commands, nil
 }
 
-// whoseWords are a thread and those that it is part of, itself first, and whether any of
-// them comes from elsewhere; since is when the last of them came, in ms.
+// whoseWords returns a thread and the threads above it, itself first, and whether any of them
+// comes from elsewhere; since is when the newest of these arrived, in ms.
 func (j Judge) whoseWords(ctx context.Context, id string, facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
 		line = append(line, id)
@@ -183,10 +183,10 @@ func (j Judge) whoseWords(ctx context.Context, id string, facts heads.Facts) (li
 	}
 }
 
-// Words is an error if a command that a thread's role runs was rendered for a thread from
-// elsewhere, and nobody has confirmed those since it came: a [*trust.UntrustedError] in a
-// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Who
-// confirms a thread confirms its children; those of one child are shown for it alone.
+// Words returns an error if a role's command was rendered for a thread from elsewhere and
+// nobody has confirmed its commands since it arrived: a [*trust.UntrustedError] in a
+// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Confirming
+// a thread confirms its children; the commands of a child are shown for that child alone.
 func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Facts, role string, argv []string) error {
 	line, foreign, since, err := j.whoseWords(ctx, pos.ID, facts)
 	if err != nil || foreign == nil {
@@ -263,7 +263,7 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 	return err
 }
 
-// given is the workflow of a thread, or of the one that it plays a part of: who confirms a
+// given is the workflow of a thread, or of the topmost thread above it: whoever confirms a
 // workflow confirms those that it runs.
 func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
 	for facts.Parent != nil {
@@ -282,8 +282,8 @@ func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts)
 	return t.Start.Workflow, nil
 }
 
-// Stored is [Judge.MustTrust] for a workflow of which a thread from elsewhere
-// was made: it may have come with that.
+// Stored is [Judge.MustTrust] for a workflow that a thread from elsewhere uses: it may have
+// arrived with that thread.
 func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
 	if commands, err := j.Commands(ctx, w); err != nil || len(commands) == 0 {
 		return err
@@ -313,8 +313,8 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 	return nil
 }
 
-// MustSayWhere is the refusal of a thread from elsewhere, with what a person must
-// know to decide. again is what to type after "uwf thread" to say it.
+// MustSayWhere is the error that refuses a thread from elsewhere and tells a person what they
+// need to decide. again is what to type after "uwf thread" to say where it may work.
 func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, facts heads.Facts, again string) error {
 	workflow, dir := "unknown", "unknown"
 	if t, err := thread.Open(ctx, j.Store, head); err == nil {
@@ -329,8 +329,8 @@ func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, 
 		"uwf thread "+again+" --cwd "+plaintext.Word(j.Env.Dir)+" lets it work here, now and later")
 }
 
-// Inherited is what is known of a fork from a node: if that is of a thread from
-// elsewhere, or of none of this home, the fork is from there, too.
+// Inherited returns the facts of a fork from a node: if the node belongs to a thread from
+// elsewhere, or to no thread of this home, the fork counts as from elsewhere, too.
 func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Hash) (heads.Facts, error) {
 	origin, known, err := j.of(ctx, t.StartHash)
 	if err != nil {
@@ -355,16 +355,16 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 	return facts, nil
 }
 
-// of finds the thread of this home that has a start; "": none has it. If there
-// are several, it is one from elsewhere before our own, an imported one before its
-// forks, and one whose directory nobody has said before the others.
+// of finds the thread of this home that has a start; "": none has it. Of several it prefers
+// one from elsewhere to our own, an imported one to its forks, and one whose directory nobody
+// has chosen to the others.
 func (j Judge) of(ctx context.Context, start protocol.Hash) (id string, known heads.Facts, err error) {
 	all, damaged := j.Heads.AllFacts(ctx)
 	if damaged != nil && all == nil {
 		return "", heads.Facts{}, damaged
 	}
-	standings, _ := heads.Standings(ctx, j.Heads) // of a thread that cannot be read no fork is made
-	// The most foreign first, then the newest: a fork is mostly of one of the last.
+	standings, _ := heads.Standings(ctx, j.Heads) // a thread that cannot be read cannot be forked
+	// The most foreign first, then the newest: most forks are made from a recent thread.
 	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
 		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
 	})
@@ -393,7 +393,7 @@ func originRank(facts heads.Facts) int {
 	return rank
 }
 
-// whence says how it is known that a thread is, or may be, from elsewhere.
+// whence says how we know that a thread is, or may be, from elsewhere.
 func (j Judge) whence(facts heads.Facts) string {
 	imported := facts.Imported
 	switch {

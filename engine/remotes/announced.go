@@ -12,9 +12,9 @@ import (
 	"github.com/united-workforce/uwf/step/files"
 )
 
-// announced is all that a remote is told of a thread that stands at a head. Whoever goes on
-// with it elsewhere, and has no clone of its repository, needs the files that it began with:
-// look says that they may be looked at now, where no step has kept them yet.
+// announced returns all that a remote is told about a thread that stands at a head. Whoever
+// continues it elsewhere without a clone of its repository needs the files that it began with:
+// look says that these may be read now, if no step has kept them yet.
 func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.Facts, look bool) (heads.Facts, error) {
 	w := f.Workspace
 	if f.Repository != nil || w == nil || w.Base == "" {
@@ -54,7 +54,7 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 	return shared(f), nil
 }
 
-// recall keeps here what was found out for a remote, so that it is said to all of them.
+// recall saves here what was found out for a remote, so that all remotes are told the same.
 func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) error {
 	if known.Repository != nil || len(begun(said)) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func begun(f heads.Facts) []state {
 	return []state{{tree: f.Repository.Tree}}
 }
 
-// sensibleRepository takes out what cannot be said of a repository.
+// sensibleRepository removes claims about a repository that cannot be true.
 func sensibleRepository(r *heads.Repository) *heads.Repository {
 	const longest = 4096
 	if r == nil || !protocol.Tree("sha1:"+r.Base).Valid() && !protocol.Tree("sha256:"+r.Base).Valid() {

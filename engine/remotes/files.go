@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/step/files"
 )
 
-// The files of threads go with their nodes: git objects, each after what it names, so that
-// whoever is killed in between has sent a part of them, and the next one sends the rest.
+// The files of threads travel with their nodes, as git objects. Each object goes after those
+// that it names: if a push is killed in between, the next one sends the rest.
 
 // state is one of the files, and the work tree that it was made in.
 type state struct {
@@ -62,9 +62,10 @@ func treesOf(states []state) []protocol.Tree {
 	return trees
 }
 
-// sendFiles sends the files around the steps of a chain that the remote lacks, and those
-// that it began with as it is said of it; there is where the thread stands at it. What is not available here, or was taken out, does not
-// keep the steps: a warning says so.
+// sendFiles sends the files around the steps of a chain that the remote lacks, and those that
+// the thread began with, as said tells the remote; there is where the thread stands at the
+// remote. Files that are not available here, or were redacted, do not hold up the steps: a
+// warning says so.
 func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
 	if l.check {
 		there = ""
@@ -181,8 +182,8 @@ type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
 
-// survey finds out what the remote lacks of some directories: those on one level are asked
-// about at once.
+// survey finds out what the remote lacks of some directories. It asks about all directories of
+// one level at once.
 func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 	asked := map[protocol.Tree]bool{}
 	for len(level) > 0 {
@@ -223,7 +224,7 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 	return nil
 }
 
-// read reads an object that is here, and holds it against its name: whoever writes the
+// read reads an object that is here, and checks it against its name: whoever can write to the
 // user's repository can change what is shared with it.
 func (s *sending) read(ctx context.Context, id protocol.Tree, dir bool) (remote.Object, error) {
 	o := remote.Object{ID: id, Kind: remote.File}

@@ -19,9 +19,9 @@ type index = fileheads.Heads
 // head by compare-and-swap with the fence, then the head here. Killed in between, the home
 // is behind, and the next pull brings it on.
 //
-// A step that is made is never given up: if the remote refuses it, or cannot be reached,
-// the head moves here anyway, and a [*heads.UnpublishedError] says so. From then on
-// nothing more is told to the remote.
+// A step that was made is never given up: if the remote refuses it, or cannot be reached, the
+// head moves here anyway, and a [*heads.UnpublishedError] says so. After that, the remote is
+// sent nothing more.
 type published struct {
 	*index
 	link  *Link
@@ -80,8 +80,8 @@ func (p *published) publish(ctx context.Context, thread string, head cas.Hash, e
 	return nil
 }
 
-// swap swaps with the fence of the lease. If that has ended and nobody else has one, it is
-// taken again: the swap says whether anybody was faster.
+// swap swaps with the fence of the lease. If the lease has ended and nobody else has it, swap
+// takes it again and then finds out whether anybody was faster.
 func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	mine := p.lease != nil && p.lease.thread == s.Thread
 	if mine {
@@ -96,14 +96,14 @@ func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	if err == nil {
 		return nil
 	}
-	// It may have been done anyway, by us: the answer was lost.
+	// We may have done it ourselves, and lost the answer.
 	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head && (at.Ended != nil) == (s.Ended != nil) {
 		return nil
 	}
 	return err
 }
 
-// refused is what becomes of an error of publish once the head has moved here.
+// refused handles an error of publish once the head has moved here.
 func (p *published) refused(ctx context.Context, thread string, head cas.Hash, err error) error {
 	if err == nil || p.broken != nil {
 		return nil
@@ -172,8 +172,8 @@ func (p *published) Archive(ctx context.Context, e heads.Ended) error {
 	return p.refused(ctx, e.Thread, e.Head, told)
 }
 
-// AddAll implements [heads.Heads]. Threads that the remote does not take are not added: who
-// asks again adds them again.
+// AddAll implements [heads.Heads]. It does not add threads that the remote refuses; asking
+// again adds them.
 func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
 	for i, n := range threads {
 		if p.broken != nil {

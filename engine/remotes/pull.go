@@ -102,7 +102,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	}
 	all.Nodes, all.Objects = all.Nodes+done.Nodes, all.Objects+done.Objects
 	all.Redactions = append(done.Redactions, all.Redactions...)
-	for i, t := range all.Threads { // what the first look has brought is not unchanged
+	for i, t := range all.Threads { // what the first look brought is not reported as unchanged
 		if at := slices.IndexFunc(done.Threads, func(d bundle.ImportedThread) bool { return d.Thread == t.Thread }); at >= 0 {
 			all.Threads[i] = done.Threads[at]
 		}
@@ -183,7 +183,7 @@ func (l *Link) hasChildren(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// checkState refuses what cannot be where a thread stands.
+// checkState refuses a state in which no thread can be.
 func checkState(id string, s remote.State) error {
 	switch {
 	case s.Thread != id:
@@ -295,7 +295,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	return parts.File(m, have...)
 }
 
-// mendable adds to an error of what is damaged at the remote how somebody else mends it.
+// mendable adds to an error about damage at the remote how somebody else can repair it.
 func (p *pulling) mendable(err error) error {
 	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
 		return fault.Hinted(coded, fmt.Sprintf("uwf push %s %s --check, where the thread is whole, sends again what is damaged there", p.about, plaintext.Word(p.Name)))
@@ -330,8 +330,8 @@ func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking 
 	return lacking, nil
 }
 
-// has reports whether a node is here, or was redacted here. The tombstone that came from
-// elsewhere keeps nothing away.
+// has reports whether a node is here, or was redacted here. A tombstone from elsewhere does
+// not keep a node from being fetched.
 func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
 	_, err := p.Store.Get(ctx, h)
 	if errors.Is(err, cas.ErrNotFound) {
@@ -346,8 +346,8 @@ func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
 	return err == nil, err
 }
 
-// lastSeen is where both sides stood last; where a thread stands here, if that is to be
-// given up.
+// lastSeen is where both sides last stood together, or where a thread stands here if that is
+// to be given up.
 func (p *pulling) lastSeen(thread string) cas.Hash {
 	if at, known := p.here[thread]; known && p.options.Discard {
 		return at.Head
@@ -355,15 +355,15 @@ func (p *pulling) lastSeen(thread string) cas.Hash {
 	return p.seen(p.facts[thread])
 }
 
-// own reports whether a thread stands at the remote at the step that was made here last:
-// whoever took it there was killed before the head moved here.
+// own reports whether a thread at the remote stands at the step that was made here last: the
+// process that pushed it was killed before the head moved here.
 func (p *pulling) own(ctx context.Context, thread string) bool {
 	at, known := p.here[thread]
 	return known && p.Engine.MadeHere(ctx, thread, at.Head, p.at[thread].Head)
 }
 
-// taken is what a remote says of a thread that is brought to where it has it. Whose part
-// it plays its chain says.
+// taken returns the facts that a remote gives for a thread that moves to where the remote has
+// it. The chain says which thread is its parent.
 func (p *pulling) taken(thread string) heads.Facts {
 	said := shared(p.at[thread].Facts)
 	said.Parent = nil
@@ -378,8 +378,8 @@ func (p *pulling) taken(thread string) heads.Facts {
 	return said
 }
 
-// mine reports whether a thread was made here, and nobody has asked that the remote be
-// believed: what it may cost is then said here.
+// mine reports whether a thread was made here, and nobody asked to believe the remote: then
+// its limits are those set here.
 func (p *pulling) mine(thread string) bool {
 	_, known := p.here[thread]
 	return known && !p.Trusted && p.facts[thread].StartedHere()
@@ -437,9 +437,9 @@ func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas
 	return now.Start.Workflow, nil
 }
 
-// Fetch brings all threads of the remote here that are here already, and with all also the
-// others. One that has gone on at both sides, or that is refused, does not keep the
-// others: the error is that of the first one.
+// Fetch brings the threads of the remote that are already here, and the others, too, if all is
+// set. A thread that has diverged, or that is refused, does not keep the others from being
+// fetched: the error is that of the first one.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
 	here, damage := heads.Standings(ctx, l.Heads)

@@ -13,9 +13,9 @@ import (
 	"github.com/united-workforce/uwf/step/files"
 )
 
-// fetching brings the files of threads here. It reads from a level of directories which
-// ones are below, asks for those and their files at once, and keeps them with the nodes:
-// all of it is checked as those of a bundle are, and taken whole or not at all.
+// fetching brings the files of threads here. At each level it reads which directories are
+// below, asks for those and their files at once, and keeps them with the nodes. Everything is
+// checked like the files of a bundle, and taken whole or not at all.
 type fetching struct {
 	*pulling
 	parts  *bundle.Parts
@@ -29,8 +29,8 @@ type fetching struct {
 // errTakenOut means that a remote would bring back what was taken out here.
 var errTakenOut = errors.New("files were taken out here that the remote would bring back: its files are left out")
 
-// fetchFiles fetches the files that are lacking here of the threads that are brought. What
-// the remote does not have is told; what is not as its name says is an error.
+// fetchFiles fetches the files that the threads need and that are missing here. It warns about
+// what the remote does not have; an object that does not match its name is an error.
 func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.Parts) (came int, done func(), err error) {
 	done = func() {}
 	states, err := p.statesToBring(ctx, f)
@@ -108,8 +108,8 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 	return all, nil
 }
 
-// begin finds out which states are nowhere here. What has the files of threads from elsewhere
-// gets all of those that it lacks, so that what differs between two of them can be told.
+// begin finds out which states are nowhere here. The directories with the files of threads
+// from elsewhere get all states that they lack, so that any two can be compared.
 func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere []protocol.Tree, err error) {
 	w.nearby(ctx)
 	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
@@ -131,8 +131,8 @@ func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere [
 	return wanted, nowhere, nil
 }
 
-// nearby makes known what the repository has in which the command is given: what a clone
-// has need not come.
+// nearby makes known what the repository around the command's directory has: what a clone has
+// need not be fetched.
 func (w *fetching) nearby(ctx context.Context) {
 	if w.Near == "" {
 		return

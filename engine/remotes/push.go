@@ -31,14 +31,14 @@ type Pushed struct {
 
 // PushOptions say how threads are taken to a remote. The zero value works.
 type PushOptions struct {
-	// Check has the remote send back all that it has of the threads: what does not come as
-	// it should is sent again.
+	// Check has the remote send back all that it has of the threads. Whatever does not come back
+	// intact is sent again.
 	Check bool
 }
 
-// Push takes threads to the remote, each with its children. One that has gone another way
-// there, or that cannot be read, does not keep the others: the error is that of the first
-// one.
+// Push takes threads to the remote, each with its children. A thread that has diverged, or
+// that cannot be read, does not keep the others from being pushed: the error is that of the
+// first one.
 func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed, error) {
 	done := []Pushed{}
 	if o.Check {
@@ -90,8 +90,8 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 // tries bounds how often a push starts over because somebody else was faster.
 const tries = 5
 
-// push takes one thread to the remote. If that says that something is damaged there, all of
-// the thread is looked at.
+// push takes one thread to the remote. If the remote reports damage, push checks all of the
+// thread.
 func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed) (err error) {
 	p.Head = at.Head
 	for range tries {
@@ -186,7 +186,7 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 	return nil // behind is no error: there is nothing to push
 }
 
-// compare says how a thread here is to what it is at the remote.
+// compare says how a thread here relates to the one at the remote.
 func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts, there remote.State) (string, error) {
 	seen := l.seen(facts)
 	if at.Head == there.Head {
@@ -234,7 +234,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 	return Diverged, nil
 }
 
-// both are those of the nodes that are here, too, with all that they lead to.
+// both returns those of the nodes that are here, too, with all that they lead to.
 func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 	return slices.DeleteFunc(hashes, func(h cas.Hash) bool {
 		if h == "" {
@@ -245,8 +245,8 @@ func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 	})
 }
 
-// send sends what the remote lacks of all that the roots lead to, but for what only leads
-// on from nodes that it has. whole are those that are redacted here and not there.
+// send sends what the remote lacks of everything that the roots lead to, except what is only
+// reachable through nodes that it has. whole are those that are redacted here and not there.
 func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
 	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h) && !l.check, nil }
 	var all []cas.Hash
@@ -332,7 +332,7 @@ func isDamage(err error) bool {
 	return errors.As(err, &corrupt) || errors.As(err, &missing) || errors.Is(err, &protocol.Error{Code: protocol.CodeCorrupt})
 }
 
-// notReturned asks for all of a list, and tells which of it does not come as it should.
+// notReturned asks for everything in a list, and reports what does not come back intact.
 func notReturned[K ~string, V any](all []K, get func(rest []K) iter.Seq2[V, error]) (bad []K, err error) {
 	for len(all) > 0 {
 		part := all[:min(len(all), remote.MaxHashes)]

@@ -7,9 +7,9 @@
 //   - step.go: a step of a thread at a remote: the lease, pull, step, push;
 //   - published.go: heads that move at the remote first, and then here.
 //
-// Of each thread it is known where it stood when both sides stood at the same node (Facts,
-// Remote). Whoever has not moved since is behind; if both have, the thread has diverged, and
-// nothing is overwritten: a person says what becomes of it.
+// For each thread we know where it stood when both sides were last at the same node (Facts,
+// Remote). A side that has not moved since is behind; if both have, the thread has diverged,
+// and nothing is overwritten: a person decides what happens to it.
 package remotes
 
 import (
@@ -44,7 +44,7 @@ type Link struct {
 	// Trusted: the owner of the home has said that commands of what comes from there may
 	// run as those of the home's own threads do.
 	Trusted bool
-	// Near is a directory: what the repository around it has is not asked for; "": none.
+	// Near is a directory: what the repository around it has is not fetched; "": none.
 	Near string
 
 	check bool // that the remote has what it says
@@ -162,8 +162,7 @@ func (l *Link) now(head cas.Hash) *heads.Remote {
 	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Env.Now().UnixMilli()}
 }
 
-// shared are the facts that are told to a remote. What was undone stays here, with its
-// nodes.
+// shared are the facts that a remote is told. Undone steps stay here, with their nodes.
 func shared(f heads.Facts) heads.Facts {
 	f = remote.Shared(f)
 	f.Undone = nil
@@ -178,8 +177,8 @@ func ended(e *heads.Ended) *remote.Ended {
 	return &remote.Ended{Workflow: e.Workflow, Status: e.Status, CompletedAt: e.CompletedAt}
 }
 
-// family are threads that are here, with all that play a part of one of them: children
-// before their parents.
+// family returns threads that are here, with all threads below them: children before their
+// parents.
 func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]heads.Facts, error) {
 	facts, err := l.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {

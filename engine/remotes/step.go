@@ -26,9 +26,8 @@ type Options struct {
 	Discard bool
 }
 
-// Do works on a thread that stands at the remote: it takes the lease, pulls, does what is
-// to be done, and publishes each step. Children are not worked on: a thread that waits for
-// some says which.
+// Do works on a thread at the remote: it takes the lease, pulls, does the work, and publishes
+// each step. It does not work on children: a thread that waits for some says which.
 func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) ([]protocol.StepOutput, error) {
 	var outs []protocol.StepOutput
 	err := l.With(ctx, thread, w.Expect, o, func(ctx context.Context, e *engine.Engine) error {
@@ -46,7 +45,7 @@ func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) 
 // Many is as many steps as it takes, without those of children.
 const Many = 1 << 30
 
-// With does something to a thread under its lease, where it stands at the remote, with an
+// With does something to a thread under its lease, at the state that the remote has, with an
 // engine whose heads move there first.
 func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Options, do func(context.Context, *engine.Engine) error) error {
 	if o.Lease == 0 {
@@ -137,8 +136,8 @@ func (h *lease) current() int64 {
 	return h.fence
 }
 
-// beat renews the lease until it is given back, or somebody else has it. What is being
-// made goes on then: whether it counts, the swap says.
+// beat renews the lease until it is given back, or somebody else has it. Work in progress goes
+// on then: the swap decides whether it counts.
 func (h *lease) beat(ctx context.Context) {
 	defer close(h.done)
 	const perLease = 3
@@ -176,7 +175,7 @@ func (h *lease) again(ctx context.Context) error {
 	return nil
 }
 
-// end gives the lease back. If that fails it ends by itself.
+// end gives the lease back. If that fails, the lease expires by itself.
 func (h *lease) end(ctx context.Context) {
 	h.stop()
 	<-h.done

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// View is an engine that shows threads as they stand at the remote, and by whom they are
-// worked on. Of their nodes it reads what it needs, and keeps nothing.
+// View returns an engine that shows threads as they stand at the remote, and who works on
+// them. It reads only the nodes that it needs, and stores none.
 func (l *Link) View(ctx context.Context, f remote.Filter) (*engine.Engine, map[string]remote.Lease, error) {
 	return l.view(ctx, l.Remote.Threads(ctx, f))
 }
@@ -32,8 +32,8 @@ func (l *Link) ViewOf(ctx context.Context, thread string) (*engine.Engine, error
 	return e, err
 }
 
-// ofTime yields the threads whose ids begin with the time of one: it and its children among
-// them.
+// ofTime yields the threads whose ids begin with the same time as that of a thread: it and its
+// children are among them.
 func (l *Link) ofTime(ctx context.Context, thread string) iter.Seq2[remote.State, error] {
 	return func(yield func(remote.State, error) bool) {
 		const timeDigits = 10
@@ -94,7 +94,7 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 	return &with, leases, nil
 }
 
-// reader is the nodes of a remote, those of the home before them.
+// reader reads the nodes of a remote, but first those of the home.
 type reader struct {
 	link *Link
 	base cas.Store
@@ -220,7 +220,8 @@ func (r *reader) Put(context.Context, ...cas.Node) error { return cas.ErrReadOnl
 // Commit implements [cas.Store]: it always fails.
 func (r *reader) Commit(context.Context, ...cas.Node) error { return cas.ErrReadOnly }
 
-// Like are the ids of threads at the remote that begin or end so, and are nobody's child.
+// Like returns the ids of threads at the remote that begin or end with part and are nobody's
+// child.
 func (l *Link) Like(ctx context.Context, part string) (ids []string, err error) {
 	for s, err := range l.Remote.Threads(ctx, remote.Filter{}) {
 		if err == nil {
@@ -238,5 +239,5 @@ func (l *Link) Like(ctx context.Context, part string) (ids []string, err error) 
 	return ids, nil
 }
 
-// maxLike is how many threads a person is told of.
+// maxLike bounds how many threads are listed for a person.
 const maxLike = 20

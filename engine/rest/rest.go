@@ -1,4 +1,4 @@
-// Package rest tells somebody how threads have come to rest: by the work of this process,
+// Package rest notifies somebody when threads come to rest, through the work of this process
 // or of one that was killed.
 package rest
 
@@ -18,11 +18,11 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Teller tells of threads. Build it as a literal.
+// Teller sends notices about threads. Build it as a literal.
 type Teller struct {
 	*status.Reader
-	// Told is given what of protocol.NoticeWaiting and its like has come of a thread, and
-	// where it stands; nil: nobody is told.
+	// Told is called with the kind of notice (protocol.NoticeWaiting and its like) and where the
+	// thread stands; nil: nobody is told.
 	Told func(event string, at protocol.StepOutput)
 }
 
@@ -44,9 +44,9 @@ func (t Teller) standingOf(ctx context.Context, id string) (standing, bool) {
 	return r, true
 }
 
-// Until does work on a thread and tells how the thread has come to rest by it. Nobody is
-// told of what somebody has asked for (a stop), what was so before, and of a child that has
-// ended: its parent goes on.
+// Until does work on a thread and then reports how the thread came to rest. It does not report
+// what somebody asked for (a stop), what was so before, or a child that has ended: its parent
+// goes on.
 func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
 	if t.Told == nil {
 		return work()
@@ -73,14 +73,15 @@ func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.St
 	return outs, err
 }
 
-// isAsked reports whether work ended because a person wanted it so, or was none.
+// isAsked reports whether work ended because a person wanted it to, or there was nothing to
+// do.
 func isAsked(c protocol.Code) bool {
 	return slices.Contains([]protocol.Code{
 		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage, protocol.CodeNotFound,
 	}, c)
 }
 
-// Of is what a thread that stands so is told of as; "": nothing.
+// Of returns the kind of notice for a thread in this state; "": none.
 func Of(out protocol.StepOutput) string {
 	switch {
 	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
@@ -102,8 +103,8 @@ func asks(out protocol.StepOutput) string {
 	return out.Question.Role + "\x00" + out.Question.Text
 }
 
-// isNew reports whether a thread asks before its first step: it has stood so since it was
-// made, and nobody was told.
+// isNew reports whether a thread asks a person before its first step: it has been in this
+// state since it was made, and nobody was told.
 func (t Teller) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	if out.Question == nil {
 		return false
@@ -112,20 +113,20 @@ func (t Teller) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	return err == nil && chain.Last == nil
 }
 
-// Whoever works on a thread of which somebody is to be told holds a file that is named
-// after it. A process that is killed can tell nobody; the file without its holder is how
-// the next one who looks knows that it must.
+// A process that works on a thread, and must report on it, holds a file named after the
+// thread. A killed process can report nothing; a file that nobody holds tells the next process
+// that it must report instead.
 
 // attended is where these files are.
 func (t Teller) attended() string { return filepath.Join(t.Dirs.Notify(), "working") }
 
-// attending is held while files are taken or looked at, so that a look is in nobody's way.
+// attending takes the lock for taking or checking files, so that a check blocks nobody.
 func (t Teller) attending(ctx context.Context) (*durable.Held, error) {
 	return durable.Lock(ctx, t.attended()+".lock")
 }
 
 // attend takes the file of a thread until leave is called. If another process has it, that
-// one tells.
+// process reports.
 func (t Teller) attend(ctx context.Context, id string) (leave func()) {
 	looking, err := t.attending(ctx)
 	if err != nil {
@@ -139,33 +140,32 @@ func (t Teller) attend(ctx context.Context, id string) (leave func()) {
 	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
 }
 
-// Forsaken tells, in the place of processes that were killed, how threads stand on which
-// they have worked. Each is told of once; one whose agent lives on,
-// once that has ended.
+// Forsaken reports, in place of processes that were killed, where the threads stand that they
+// worked on. It reports each once; if its agent is still alive, only after that has ended.
 func (t Teller) Forsaken(ctx context.Context) {
 	if entries, err := os.ReadDir(t.attended()); err != nil || len(entries) == 0 {
 		return
 	}
 	looking, err := t.attending(ctx)
 	if err != nil {
-		return // the next one does
+		return // the next call does it
 	}
 	defer func() { _ = looking.Unlock() }()
-	entries, _ := os.ReadDir(t.attended()) // meanwhile others may have told
+	entries, _ := os.ReadDir(t.attended()) // others may have reported meanwhile
 	for _, entry := range entries {
 		held, err := durable.TryLock(filepath.Join(t.attended(), entry.Name()))
 		if err != nil {
-			continue // it is worked on
+			continue // somebody is working on it
 		}
 		if t.forsaken(ctx, entry.Name()) {
-			_ = held.RemoveAndUnlock() // else it is told once more
+			_ = held.RemoveAndUnlock() // otherwise it would be reported again
 			continue
 		}
 		_ = held.Unlock()
 	}
 }
 
-// forsaken reports whether there is nothing more to be told of a thread.
+// forsaken reports whether nothing is left to be said about a thread.
 func (t Teller) forsaken(ctx context.Context, id string) bool {
 	at, err := t.Show(ctx, id)
 	switch {
@@ -209,7 +209,7 @@ func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 	return false
 }
 
-// wasForsaken reports whether something was begun and not brought to its end.
+// wasForsaken reports whether something was begun but not finished.
 func (t Teller) wasForsaken(at protocol.StepOutput) bool {
 	record := t.RunDir(at.Thread).Read()
 	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped

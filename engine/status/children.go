@@ -115,8 +115,8 @@ func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread,
 	return t, w, err
 }
 
-// Child finds a child of a thread by its key: of the role that is next, else of the
-// newest step that has joined one of that key. Errors are *protocol.Error.
+// Child finds a child of a thread by its key: first among those of the next role, then among
+// those of the newest step that joined a child with that key. Errors are *protocol.Error.
 func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) {
 	p, err := r.Stands(ctx, parent)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 	return "", fault.Hinted(fault.Hinted(none, fault.Nearest(key, keys)...), "uwf thread show "+parent)
 }
 
-// Joined are the children of the newest step that has joined some.
+// Joined returns the children of the newest step that joined any.
 func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
 	t, w, err := r.chain(ctx, head)
 	if err != nil || !hasChildren(w) {
@@ -172,8 +172,8 @@ func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) 
 	return nil, nil
 }
 
-// Labels say, by key, which items the children were for that a step has joined. Nothing
-// records them: what cannot be made once more of the steps before has none.
+// Labels says, by key, for which items the children that a step joined were started. This is
+// not recorded: a label that cannot be derived from the earlier steps again is left out.
 func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
 	if w.Roles[s.Role].Each == nil {
 		return nil
@@ -201,9 +201,9 @@ func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 	return labels
 }
 
-// JoinedBy are the children whose results a step of a thread has joined. What a fork
-// shares with the thread that it was forked from was made by children of that one. What
-// was found before an error is returned with it. Errors are *protocol.Error.
+// JoinedBy returns the children whose results a step of a thread joined. Steps that a fork
+// shares with its original thread were made with the original's children. On an error it
+// returns what it found before. Errors are *protocol.Error.
 func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
 	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
 	var labels map[string]string
@@ -239,10 +239,10 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 	return all, nil
 }
 
-// maxForks bounds how many forks of forks are looked through.
+// maxForks bounds how long a chain of forks is followed.
 const maxForks = 100
 
-// startOfJoined is what the start of a child says that a step has joined.
+// startOfJoined returns what a step says about the start of a child that it joined.
 func (r *Reader) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
 	t, err := thread.Open(ctx, r.Nodes(), c.Head)
 	if err != nil {

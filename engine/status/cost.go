@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Limits are those that a thread of a workflow begins with, own those that are said for
-// it alone. Zero is no limit. Errors are *protocol.Error.
+// Limits returns the limits that a thread of a workflow begins with; own are those set for
+// this thread alone. Zero is no limit. Errors are *protocol.Error.
 func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
 	l, err := r.limitsOf(ctx, w)
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, erro
 	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
 }
 
-// limitsOf are a workflow's limits, filled up from the config. One that has them all
-// works without it.
+// limitsOf returns a workflow's limits, with missing ones taken from the config. A workflow
+// that sets them all works without a config.
 func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
 	var l protocol.Limits
 	if w.Limits != nil {
@@ -84,21 +84,20 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 	return t.Last.Visits, nil
 }
 
-// What a whole run may cost, in dollars, tokens and time: the workflow says it, or the
-// config, or a person for one thread; people grant more. What it has cost is the sum
-// over its chain, with failed tries, replaced steps, and without what a fork has taken
-// over. No sum ever begins anew.
+// The workflow, the config, or a person (for one thread) limits what a whole run may cost, in
+// dollars, tokens and time; people can grant more. What it has cost is the sum over its chain,
+// including failed tries and replaced steps, but not the steps that a fork took over. No sum
+// is ever reset.
 
-// Totals sums up the steps of a thread's chain up to head. It reads the steps
-// since the last one that was summed up, and keeps the new sum if it can: a home
-// that cannot be written will do. It takes no lock. An error is of a node that
-// has to be read.
+// Totals sums up the steps of a thread's chain up to head. It reads only the steps since the
+// last saved sum, and saves the new one if the home is writable. It takes no lock. An error
+// means that a node it needs cannot be read.
 func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
 	sum, err := r.SumUp(ctx, id, head)
 	return sum.Totals, err
 }
 
-// SumUp is [Reader.Totals], with what is not known of the runs of agents.
+// SumUp is [Reader.Totals], and also returns what is not known about the runs of agents.
 func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
 	var sum budget.Sums
 	t, err := thread.Open(ctx, r.Store, head)
@@ -168,8 +167,8 @@ func (r *Reader) spent(ctx context.Context, id string, head protocol.Hash, facts
 	return all, nil
 }
 
-// Budget is what the run may still cost, by its own limits and by those of the threads
-// whose part it plays.
+// Budget is what the run may still cost, by its own limits and by those of the threads above
+// it, whose roles it plays.
 func (p *Position) Budget() protocol.Budget {
 	var b protocol.Budget
 	for _, held := range append([]bound{{limits: p.State.Limits, spent: p.State.Spent}}, p.bounds...) {
@@ -187,8 +186,8 @@ func (p *Position) Budget() protocol.Budget {
 	return b
 }
 
-// WithinBudget refuses to begin what a person asks for although the run has cost what
-// it may.
+// WithinBudget returns an error if a person asks for more work after the run has used up its
+// budget.
 func (p *Position) WithinBudget(role string) error {
 	reason, over := moderator.OverBudget(p.State, role)
 	if !over {
@@ -217,18 +216,17 @@ func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, 
 	return p.State.Limits, p.State.Spent, nil
 }
 
-// What the children of a thread cost is what it costs: once their results are joined
-// that is in its chain, and until then it is counted here. So a limit of the parent holds
-// each of them.
+// The cost of a thread includes that of its children. Once their results are joined, the chain
+// contains it; until then it is added here. So the parent's limit applies to each of them.
 
-// bound is a limit of a thread that another one plays a part of.
+// bound is a limit of a thread for which another thread plays a role.
 type bound struct {
 	thread string
 	limits protocol.Limits
 	spent  moderator.Spent
 }
 
-// above are the limits of cost of those whose part a thread plays, the nearest first.
+// above returns the cost limits of the threads above this one, the nearest first.
 func (r *Reader) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	if known, ok := r.bounds[parent.Thread]; ok {
 		return known, nil
@@ -246,7 +244,7 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 		id := parent.Thread
 		head, ended, err := r.Lookup(ctx, id)
 		if err != nil || ended != nil {
-			return all, nil //nolint:nilerr // nobody is there to be held to anything
+			return all, nil //nolint:nilerr // no thread is left whose limit could apply
 		}
 		facts, err := r.Heads.Facts(ctx, id)
 		if err != nil {
@@ -272,8 +270,8 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 	return all, nil
 }
 
-// spentTogether is what a thread and its children have cost whose results it has not
-// joined, with those that are played anew.
+// spentTogether is what a thread has cost, together with those of its children whose results
+// it has not joined yet, or whose role is being played again.
 func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
 	sum, err := r.spentAlone(ctx, id, head, facts)
 	if err != nil {
@@ -290,7 +288,7 @@ func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Has
 	return sum, r.addKids(ctx, &sum, all, map[string]protocol.Hash{id: head})
 }
 
-// addKids adds what the children of threads have cost, and theirs.
+// addKids adds what the children of threads, and their children in turn, have cost.
 func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, of map[string]protocol.Hash) error {
 	var ids []string
 	for id, f := range all {
@@ -319,8 +317,8 @@ func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 	return r.addKids(ctx, sum, all, below)
 }
 
-// spentBy is [Reader.spentAlone]. A driver asks for it with each step of each child, so
-// of those that have ended, or have not been begun, it is found out once.
+// spentBy caches [Reader.spentAlone]. A driver asks for it at each step of each child, so the
+// cost of children that have ended or not begun is read only once.
 func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, facts heads.Facts) (moderator.Spent, error) {
 	known, ok := r.knownCost(id)
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
@@ -333,7 +331,7 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, fact
 	return spent, err
 }
 
-// spentAlone is what a thread has cost by itself, with the tries that no step holds.
+// spentAlone is what a thread has cost by itself, including tries that left no step.
 func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
 	sum, err := r.spent(ctx, id, head, facts)
 	dir := r.RunDir(id)
@@ -356,8 +354,8 @@ type cost struct {
 	spent moderator.Spent
 }
 
-// RememberingCosts returns a reader that finds out once what children have cost which do
-// not go on.
+// RememberingCosts returns a reader that reads the cost of children that are not running only
+// once.
 func (r *Reader) RememberingCosts() *Reader {
 	with := *r
 	with.costs = &sync.Map{}
@@ -373,7 +371,7 @@ func (r *Reader) knownCost(id string) (c cost, ok bool) {
 	return c, ok
 }
 
-// endedOf are those of threads of which it is known how they have ended.
+// endedOf returns how each of the threads ended, for those that are known to have ended.
 func (r *Reader) endedOf(ids []string) map[string]heads.Ended {
 	known := map[string]heads.Ended{}
 	for _, id := range ids {

@@ -84,8 +84,8 @@ func (r *Reader) MadeHere(ctx context.Context, thread string, head, step protoco
 	return err == nil && last.Status.InFlight() && left.StepHash == step
 }
 
-// LastCommand is the command of a thread's last try, as the user wrote it; nil if
-// it is not known.
+// LastCommand is the command of a thread's last try, as the user wrote it; nil if it is not
+// known.
 func (r *Reader) LastCommand(thread string) []string {
 	if CheckID(thread) != nil {
 		return nil
@@ -93,8 +93,8 @@ func (r *Reader) LastCommand(thread string) []string {
 	return r.RunDir(thread).Read().Command
 }
 
-// Flight is a step that an agent works on, or has tried in vain, as far as it has
-// told of it.
+// Flight is a step that an agent is working on, or a failed try of one, as far as it has
+// reported.
 type Flight struct {
 	Head    protocol.Hash // of the thread, while the agent works
 	Number  int           // from 1
@@ -121,9 +121,8 @@ func (r *Reader) Flight(ctx context.Context, id string) (*Flight, error) {
 	return r.flight(ctx, dir, last)
 }
 
-// Tried returns the last try of the step that comes next, if it failed or its
-// agent was killed; nil otherwise. What it had done is there until the next try.
-// Errors are *protocol.Error.
+// Tried returns the last try of the next step if it failed or its agent was killed; nil
+// otherwise. What it did stays available until the next try. Errors are *protocol.Error.
 func (r *Reader) Tried(ctx context.Context, id string) (*Flight, error) {
 	head, ended, err := r.Lookup(ctx, id)
 	if err != nil {

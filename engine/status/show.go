@@ -28,7 +28,7 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 	return out, fault.OrNil(err)
 }
 
-// maxLooks bounds how often a thread is looked at again that moves meanwhile.
+// maxLooks bounds how often a thread that keeps moving is read again.
 const maxLooks = 5
 
 func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, error) {
@@ -38,7 +38,7 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 	}
 	if ended != nil {
 		out := r.showEnded(ctx, *ended)
-		// What cannot be read any more is left out: the thread has ended all the same.
+		// Whatever cannot be read any more is left out: the thread has ended all the same.
 		if pos, err := r.Position(ctx, thread, head); err == nil {
 			at := pos.Output()
 			out.Message, out.Output = at.Message, at.Output
@@ -49,7 +49,7 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 	return out, err
 }
 
-// showActive is what the nodes say, and on top of it what the last run says.
+// showActive is what the nodes say, overlaid with what the last run says.
 func (r *Reader) showActive(ctx context.Context, id string, head protocol.Hash) (protocol.StepOutput, *Position, error) {
 	pos, err := r.Position(ctx, id, head)
 	switch {
@@ -66,7 +66,7 @@ func (r *Reader) showActive(ctx context.Context, id string, head protocol.Hash) 
 	return out, pos, nil
 }
 
-// showEnded needs no node but the workflow, and only for its name.
+// showEnded needs only the workflow's node, and only for its name.
 func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
@@ -88,12 +88,12 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := r.RunDir(out.Thread)
 	last := dir.Read()
 	switch {
-	case last.Damaged: // how it ended nobody knows
+	case last.Damaged: // nobody knows how it ended
 		out.Error = &protocol.StepError{
 			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt, Hint: "uwf thread diagnose " + out.Thread,
 		}
 	case last.Between(out.Head):
-		// Only its lock tells a process that is about to go on from one that is dead.
+		// Only the lock tells a process that is about to continue from a dead one.
 		if out.Status == protocol.StatusIdle && r.Locker().Held(ctx, out.Thread) {
 			out.Status = protocol.StatusRunning
 		}

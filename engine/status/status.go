@@ -1,7 +1,7 @@
-// Package status tells where threads stand: who is next, what works on them, what they
-// have cost and may cost, and how their last try ended. All of it follows from the nodes,
-// the heads, the config and the run directories. A [Reader] takes no lock, and changes
-// nothing but the sums that package budget keeps.
+// Package status says where threads stand: which role is next, what is working on them, what
+// they have cost and may still cost, and how their last try ended. It derives all of this from
+// the nodes, the heads, the config and the run directories. A [Reader] takes no lock and
+// changes nothing but the sums that package budget keeps.
 //
 //   - position.go: what the moderator makes of a thread at a node, and output.go: in the
 //     words of the command line;
@@ -45,8 +45,8 @@ type Reader struct {
 	Locks locker.Locker // of threads; nil: files of the home
 	// ReadOnly: no sum is kept, either.
 	ReadOnly bool
-	// Config loads config.yaml when it is first needed: a thread whose workflow has all
-	// limits is read without one.
+	// Config loads config.yaml when it is first needed: a thread whose workflow sets every limit
+	// can be read without it.
 	Config func(ctx context.Context) (protocol.Config, error)
 	Warn   func(string) // told what a person should know; nil: nobody is told
 
@@ -62,8 +62,8 @@ type Reader struct {
 	recall cas.Reader
 }
 
-// ConfigOnce returns a reader that reads config.yaml at most once: one
-// operation sees one config, and pays for it once.
+// ConfigOnce returns a reader that reads config.yaml at most once, so that one operation sees
+// one config and loads it only once.
 func (r *Reader) ConfigOnce() *Reader {
 	var (
 		with = *r
@@ -86,15 +86,16 @@ func (r *Reader) Remembering() *Reader {
 	return &with
 }
 
-// Recalling returns a reader that reads the nodes which are needed several times once.
-// It is for one step.
+// Recalling returns a reader that reads a node only once even if several callers need it. Use
+// it for one step.
 func (r *Reader) Recalling() *Reader {
 	with := *r
 	with.recall = cas.Recalling(r.Store)
 	return &with
 }
 
-// Knowing returns a reader that takes the facts of a thread from who holds it.
+// Knowing returns a reader that takes the facts of a thread from a caller that already has
+// them.
 func (r *Reader) Knowing(thread string, facts *heads.Facts) *Reader {
 	with := *r
 	with.factsOf = func(id string) (heads.Facts, bool) { return *facts, id == thread }
@@ -104,14 +105,14 @@ func (r *Reader) Knowing(thread string, facts *heads.Facts) *Reader {
 // knowingAll returns a reader that has read what is known of all threads.
 func (r *Reader) knowingAll(ctx context.Context) *Reader {
 	with := *r
-	// A line that cannot be read is about a thread that a person is asked for anyway.
+	// An unreadable line concerns a thread that needs a person's attention anyway.
 	if all, _ := r.Heads.AllFacts(ctx); all != nil {
 		with.factsOf = func(thread string) (heads.Facts, bool) { return all[thread], true }
 	}
 	return &with
 }
 
-// Nodes is what reads nodes.
+// Nodes returns the reader of nodes.
 func (r *Reader) Nodes() cas.Reader {
 	if r.recall == nil {
 		return r.Store
@@ -177,7 +178,7 @@ func (r *Reader) Head(ctx context.Context, thread string) (protocol.Hash, error)
 	return head, fault.OrNil(err)
 }
 
-// CheckID keeps what is not an id out of file names.
+// CheckID keeps anything that is not an id out of file names.
 func CheckID(id string) error {
 	if canonical, err := threadid.Parse(id); err != nil || canonical != id {
 		return noThread(id, heads.ErrNoThread)

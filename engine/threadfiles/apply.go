@@ -28,11 +28,11 @@ type ApplyOptions struct {
 	Dir     string // in the work tree that the result is brought to
 	Branch  string // gets the result, and no work tree is touched; "": the branch that is checked out in Dir
 	Message string // of the commit; "": the thread's title
-	Dirty   bool   // also if something is not committed there, as far as the result leaves it alone
+	Dirty   bool   // even with uncommitted changes there, as long as the result does not touch them
 }
 
-// landing is what an apply writes down before it changes a work tree: found again, it
-// was cut off.
+// landing is what an apply records before it changes a work tree. If it is found again, the
+// apply was cut off.
 type landing struct {
 	Root string `json:"root"`
 	From string `json:"from"` // commit of the branch that is checked out
@@ -53,13 +53,13 @@ type application struct {
 	spec files.Spec // of the target
 	to   files.Repo // the target
 	out  protocol.ThreadApplied
-	// again: one that was killed had begun to bring the same.
+	// again: an apply that was killed had begun to bring the same result.
 	again bool
 }
 
-// Apply brings what a thread has made in its worktree to a branch of the user's: by a
-// commit, or by a merge if the branch has gone on since. It is done whole or not at
-// all. Errors are *protocol.Error.
+// Apply brings what a thread has made in its worktree to a branch of the user's: as a commit,
+// or as a merge if the branch has moved since. It does all of it or nothing. Errors are
+// *protocol.Error.
 func (f Files) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
 	t, err := f.Lock(ctx, id)
 	if err != nil {
@@ -76,9 +76,9 @@ func (f Files) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.T
 	return a.out, nil
 }
 
-// fromElsewhere is for a thread that has gone on elsewhere: its work tree here gets the files
-// of its last step. home: that is all, since it is the user's own. One that has none here is
-// applied as one whose worktree is gone.
+// fromElsewhere handles a thread that has gone on elsewhere: its work tree here gets the files
+// of its last step. If that tree is the user's own (home), nothing more needs to be done. A
+// thread without a work tree here is applied like one whose worktree is gone.
 func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) {
 	last := a.LastKept(ctx, a.Head)
 	if last == nil || !a.Facts.Foreign() {
@@ -167,8 +167,8 @@ func (a *application) find(ctx context.Context) error {
 	return nil
 }
 
-// file is one that an apply keeps, beside the snapshots: the thread's agents have
-// nothing to do there.
+// file is a file that an apply keeps beside the snapshots, where the thread's agents have no
+// business.
 func (a *application) file(suffix string) string {
 	return filepath.Join(a.spec.Git, "apply", a.ID+suffix)
 }
@@ -185,7 +185,7 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 	return taken.Tree, a.goOn(ctx, taken.Tree)
 }
 
-// goOn moves the branch after files that an apply has written before it was cut off.
+// goOn moves the branch if an apply wrote the files and was then cut off.
 func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	path := a.file(".json")
 	text, err := careful.ReadFile(path, maxLanding, careful.NoFollow)
@@ -194,10 +194,10 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	}
 	var cut landing
 	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From && a.to.Head != cut.To {
-		return os.Remove(path) // somebody has gone on from there
+		return os.Remove(path) // somebody has moved on from there
 	}
 	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
-		return errors.Join(ctx.Err(), os.Remove(path)) // something was taken out of it
+		return errors.Join(ctx.Err(), os.Remove(path)) // something was redacted from it
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, files.Edited{}, cut.From, cut.To)
 	if err != nil {
@@ -239,8 +239,8 @@ func (a *application) result(ctx context.Context) (string, error) {
 	return a.to.MakeCommit(ctx, a.spec, tree, message+"\n", a.head)
 }
 
-// made is the state of the thread's files: as they are in its worktree, or if that is
-// gone, after the last step.
+// made is the state of the thread's files: as they are in its worktree, or, if that is gone,
+// after the last step.
 func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	if a.from.Root != "" {
 		k, err := a.OpenFiles(ctx, a.ID, a.w.Root, a.w)
@@ -348,8 +348,8 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	return a.follow(ctx, result)
 }
 
-// bring copies a commit into the user's repository for what then makes a ref lead to it.
-// Their git keeps it until then, and ours for another try if this one is cut off.
+// bring copies a commit into the user's repository, for point to make a ref to it. Their git
+// keeps it until then, and ours keeps it for another try if this one is cut off.
 func (a *application) bring(ctx context.Context, commit string, point func() error) (err error) {
 	defer func() { err = errors.Join(err, a.to.LetGo(a.why())) }()
 	if err := a.to.Remember(ctx, a.spec, resultRef(a.ID), commit); err != nil {
@@ -361,7 +361,7 @@ func (a *application) bring(ctx context.Context, commit string, point func() err
 	return point()
 }
 
-// why is what the user's git says of what is done.
+// why is the reflog message for the user's git.
 func (a *application) why() string { return appliedBy(a.ID) }
 
 func appliedBy(id string) string { return "uwf thread apply " + id }
@@ -374,8 +374,8 @@ func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*p
 	return workspace.FileChanges(list), nil
 }
 
-// together is the commit that the branch is to be at: the result, if nothing was
-// committed since, else a merge.
+// together is the commit that the branch will point to: the result if nothing was committed
+// since, else a merge.
 func (a *application) together(ctx context.Context, result string) (string, error) {
 	ahead, err := a.to.Contains(ctx, a.spec, result, a.to.Head)
 	if err != nil || ahead {
@@ -407,8 +407,8 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 	return os.Remove(path)
 }
 
-// follow notes that the user has the result, and lets the thread's worktree know it as
-// committed.
+// follow records that the user has the result, and marks it as committed in the thread's
+// worktree.
 func (a *application) follow(ctx context.Context, result string) error {
 	if err := a.to.Remember(ctx, a.spec, appliedRef(a.ID), result); err != nil {
 		return err
@@ -419,7 +419,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	return a.from.Follow(ctx, a.spec, a.head, result, a.why(), true)
 }
 
-// explain gives an error its code and a way out.
+// explain gives an error its code and a hint.
 func (a *application) explain(err error) error {
 	var conflict *files.ConflictError
 	var blocked *files.InTheWayError

@@ -19,10 +19,10 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Redact takes a path, of a file or a directory below the root of the work tree, out
-// of all that is kept of a thread's files. Other states stand for those of its steps from
-// now on. If other threads have it, too, that is an error unless shared is set. Errors
-// are *protocol.Error.
+// Redact removes a path, of a file or a directory below the root of the work tree, from
+// everything that is kept of a thread's files. From then on, other states stand in for those
+// of its steps. If other threads have the path, too, that is an error unless shared is set.
+// Errors are *protocol.Error.
 func (f Files) Redact(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}

@@ -1,7 +1,6 @@
-// Package threadfiles is what people do with the files of threads between their steps: bring
-// what a thread has made to a branch of theirs, take a path out of all that is kept, look at
-// worktrees, and remove them with their threads or before. How the files are kept is package
-// workspace's.
+// Package threadfiles implements what people do with the files of threads between steps: apply
+// a thread's result to a branch of theirs, redact a path everywhere it is kept, list
+// worktrees, and remove them with or before their threads. Package workspace keeps the files.
 package threadfiles
 
 import (
@@ -14,7 +13,7 @@ import (
 // Files are those of all threads of a home. [Engine.ThreadFiles] makes one.
 type Files struct {
 	workspace.Keeper
-	// Lock takes a thread's lock: nobody steps it, or brings it elsewhere, until it is released.
+	// Lock takes a thread's lock: nobody steps or moves it until the lock is released.
 	Lock func(ctx context.Context, thread string) (Locked, error)
 	// Show tells how an active thread stands.
 	Show func(ctx context.Context, thread string) (protocol.StepOutput, error)

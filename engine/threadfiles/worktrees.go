@@ -18,24 +18,24 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// What becomes of the worktrees of threads. A thread that ends takes its own along if
-// nothing was made in it; others stay until somebody removes them. With the thread the
-// files of its steps are still there, so that one which has gone on can be made again.
+// What happens to the worktrees of threads. A worktree in which nothing was made is removed
+// when its thread ends; others stay until somebody removes them. The files of a thread's steps
+// are kept as long as the thread is, so the worktree of one that goes on can be recreated.
 
 // uncommitted is what is unsaved in most worktrees.
 const uncommitted = "files that are not committed"
 
-// appliedRef says what of a thread's result the user has on a branch.
+// appliedRef names how much of a thread's result the user has on a branch.
 func appliedRef(id string) string { return "refs/uwf-applied/" + id }
 
-// applyRef keeps the work tree of the user's as it was before the result came.
+// applyRef keeps the user's work tree as it was before the result was applied.
 func applyRef(id string) string { return "refs/uwf-apply/" + id }
 
 // resultRef keeps the commit that an apply is about to bring.
 func resultRef(id string) string { return "refs/uwf-result/" + id }
 
-// Unsaved says what a thread has made in its worktree that is nowhere but there and in
-// its snapshots; "": nothing, or it has no worktree. Errors are *protocol.Error.
+// Unsaved says what a thread has made that exists only in its worktree and its snapshots; "":
+// nothing, or it has no worktree. Errors are *protocol.Error.
 func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (string, error) {
 	w := facts.Workspace
 	if w == nil || w.Mode != workspace.InWorktree {
@@ -76,7 +76,7 @@ func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (str
 	}
 	last, err := f.StepFiles(ctx, at.Head)
 	if err != nil || facts.Parent != nil {
-		return "", nil // there is nothing that could be lost; what a child has made is its parent's
+		return "", nil // nothing could be lost; a child's work belongs to its parent
 	}
 	w := facts.Workspace
 	repo, _, err := f.TreeOf(ctx, w, id)
@@ -100,8 +100,8 @@ func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (str
 	return "files that are committed nowhere", nil
 }
 
-// Drop removes a thread's worktree and what keeps its snapshots. What is unsaved
-// goes, too: see [Files.Unsaved]. Errors are *protocol.Error.
+// Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
+// see [Files.Unsaved]. Errors are *protocol.Error.
 func (f Files) Drop(ctx context.Context, id string, w *heads.Workspace) error {
 	if w == nil || w.Mode == workspace.AsItIs {
 		return nil
@@ -126,7 +126,7 @@ func (f Files) Drop(ctx context.Context, id string, w *heads.Workspace) error {
 	return fault.OrNil(repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base))
 }
 
-// Worktrees lists the worktrees of threads, and those below the home that no thread has.
+// Worktrees lists the worktrees of threads, and those below the home that belong to no thread.
 // Errors are *protocol.Error.
 func (f Files) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	facts, err := f.Heads.AllFacts(ctx)
@@ -158,7 +158,7 @@ func hasEnded(s protocol.Status) bool {
 	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
 }
 
-// worktree says what there is to know of one; w is nil if no thread has it.
+// worktree describes one worktree; w is nil if it belongs to no thread.
 func (f Files) worktree(ctx context.Context, id string, w *heads.Workspace) protocol.Worktree {
 	out := protocol.Worktree{Path: f.Dirs.Worktree(id)}
 	if w != nil {
@@ -192,10 +192,10 @@ func (f Files) worktree(ctx context.Context, id string, w *heads.Workspace) prot
 	return out
 }
 
-// Clean removes the worktrees of threads that have ended, and those that no
-// thread has, unless something in them is nowhere else. What a thread's steps keep is
-// not lost with its worktree. It returns those that it has looked at: what is removed is
-// gone, and the others say why they stay. Errors are *protocol.Error.
+// Clean removes the worktrees of ended threads, and those that belong to no thread, unless
+// they hold something that is nowhere else. Files kept by a thread's steps survive their
+// worktree. It returns every worktree that it checked: a removed one is marked as gone, the
+// others say why they stay. Errors are *protocol.Error.
 func (f Files) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	done := []protocol.Worktree{}
 	swept, err := f.Sweep(ctx)
@@ -223,7 +223,7 @@ func (f Files) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	return done, fault.OrNil(ctx.Err())
 }
 
-// clean removes a worktree, or says what is in the way.
+// clean removes a worktree, or says what prevents it.
 func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
 	repo, err := files.Find(ctx, f.Env, w.Path)
 	if errors.Is(err, files.ErrNone) && w.Thread == "" {
@@ -292,8 +292,8 @@ func (f Files) keptWithStep(ctx context.Context, t Locked) (bool, error) {
 	return k.Spec.Tree == last.After, nil
 }
 
-// Prune forgets threads with their worktrees and the states of their files. One whose
-// worktree has work that is nowhere else stays, unless it is forced.
+// Prune removes threads with their worktrees and the snapshots of their files. A thread whose
+// worktree has work that is nowhere else stays, unless force is set.
 func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
 	facts, err := f.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {

@@ -65,8 +65,8 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 	return f, nil
 }
 
-// kept is what stands on this machine for a state of files, mostly itself. Error: a
-// [*NoFilesError].
+// kept returns the state that stands in for a state of files on this machine, usually itself.
+// The error is a [*NoFilesError].
 func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
 	store, err := "", error(nil)
 	if tree != "" {
@@ -78,8 +78,8 @@ func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, er
 	return files.Instead(ctx, e.Env, store, tree), err
 }
 
-// hasThem refuses a directory whose files are not those that a thread is about; the code is
-// then [protocol.CodeNotFound].
+// hasThem refuses a directory whose files are not those that a thread needs; the code is then
+// [protocol.CodeNotFound].
 func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
 	why := ""
 	k, err := e.OpenFiles(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
@@ -119,8 +119,8 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 		fork+plaintext.Word(dir)+" --files keep makes one that works with the files as they are")...)
 }
 
-// nowhere refuses to let an agent work where the files are not that a thread is about, and
-// where nobody can bring them.
+// nowhere is the error for a place without the files that a thread needs, which nobody can
+// bring there.
 func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
 		return fault.Hinted(fault.New(protocol.CodeNotFound, "thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was started", id, place.Shown(dir)),

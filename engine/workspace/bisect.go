@@ -24,7 +24,7 @@ import (
 
 // BisectOptions of [Keeper.Bisect].
 type BisectOptions struct {
-	Argv []string                      // the command; it fails if a step has planted the fault
+	Argv []string                      // the command; it fails if a step has introduced the fault
 	Out  *os.File                      // what it prints; nil: nobody sees it
 	Told func(protocol.BisectedStep)   // after each try; may be nil
 	Made func(worktree, commit string) // may be nil
@@ -48,9 +48,9 @@ type bisection struct {
 	dir  string     // where the command runs
 }
 
-// Bisect finds the first step after which a command fails, between a step after which
-// it does not (or the start of the thread) and one after which it does. Each is tried in
-// a worktree that is made for it and goes again. Errors are *protocol.Error.
+// Bisect finds the first step after which a command fails, between a step after which it
+// succeeds (or the start of the thread) and one after which it fails. It tries each in a
+// temporary worktree. Errors are *protocol.Error.
 func (e Keeper) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
 	b := &bisection{Keeper: e, o: o, known: map[protocol.Tree]string{}}
 	out, err := b.run(ctx, good, bad)
@@ -173,7 +173,7 @@ func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.
 	return files.Repo{}, noFiles(b.steps[len(b.steps)-1].Step, true)
 }
 
-// make makes the worktree. It has no thread: whoever finds it later may remove it,
+// make makes the worktree. It belongs to no thread: whoever finds it later may remove it,
 // unless the lock is held.
 func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	id, err := threadid.New(b.Env.Now(), b.Env.Rand)
@@ -220,7 +220,7 @@ func (b *bisection) remove(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
 }
 
-// ends makes sure that there is something to find.
+// ends checks that the bad step fails and the good one does not.
 func (b *bisection) ends(ctx context.Context) error {
 	last := len(b.steps) - 1
 	switch result, err := b.try(ctx, 0); {
@@ -249,8 +249,8 @@ func words(result string) string {
 	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails", protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
 }
 
-// search halves what lies between the last good step and the first bad one, as long as
-// there is one to try.
+// search halves the range between the last good step and the first bad one, as long as a step
+// in it can be tried.
 func (b *bisection) search(ctx context.Context) (lo, hi int, err error) {
 	lo, hi = 0, len(b.steps)-1
 	for {
@@ -316,8 +316,8 @@ func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
 	return result, nil
 }
 
-// put makes the files of the worktree those of a tree. What the command has left, and
-// git does not ignore, goes.
+// put makes the files of the worktree those of a tree. It removes whatever the command left,
+// except what git ignores.
 func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
 	b.spec.Tree = ""
 	if err := b.Bring(ctx, b.spec.Git, tree); err != nil {

@@ -97,9 +97,9 @@ func (e Keeper) known(ctx context.Context, f *bundle.File, function string, thre
 	return known, nil
 }
 
-// standing is what is to stand here for states of the files, by what a bundle says: nobody
-// can check that it is less of the same. So it counts only for states that are not here. other
-// is set if one of them is known here, and something else stands for it.
+// standing returns what a bundle says stands in for states of the files. Nobody can check that
+// it is the same with less in it, so it counts only for states that are not here. other is set
+// if one of them is known here and something else stands in for it.
 func (e Keeper) standing(ctx context.Context, m bundle.Manifest, function string, stores []string) (instead map[protocol.Tree]protocol.Tree, other bool) {
 	instead = map[protocol.Tree]protocol.Tree{}
 	for _, s := range m.Instead {

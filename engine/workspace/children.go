@@ -19,10 +19,10 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Children may work in git worktrees of their own. Each begins with the files of its parent
-// as they are when it is started; the worktree itself is made when the child takes its first
-// step, and goes when the child has ended, since its steps keep what it has made. What
-// they have changed may be merged into the files of the parent when they are joined.
+// Children may work in git worktrees of their own. Each begins with its parent's files as they
+// are when the child is started. The worktree itself is made when the child takes its first
+// step, and removed when the child has ended: its steps keep what it made. Changes may be
+// merged into the parent's files when the children are joined.
 
 // ChildTrees is what the worktrees of children begin with. nil: they work where their parent
 // does.
@@ -33,8 +33,8 @@ type ChildTrees struct {
 	tree protocol.Tree
 }
 
-// ChildTrees finds out what the worktrees of children begin with that are to work in a
-// directory of their parent's: the files of that, which works at a place of its own.
+// ChildTrees finds out what the worktrees of children begin with: the files of the parent's
+// directory, in which they would work otherwise.
 func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
@@ -66,8 +66,8 @@ func (e Keeper) treesBeside(repo files.Repo, dir string, tree protocol.Tree) (*C
 	return &ChildTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
 }
 
-// OwnTree is the worktree on this machine of a child that had one where it comes from; nil: it
-// had none. above is where its parent works.
+// OwnTree returns the worktree on this machine for a child that had one where it comes from;
+// nil: it had none. above is where its parent works.
 func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspace) (*heads.Workspace, error) {
 	at, err := heads.Find(ctx, e.Heads, child)
 	if err != nil {
@@ -109,9 +109,9 @@ type Joined struct {
 	made []*StepFiles // in worktrees of their own, by the order of Kids; nil: nothing
 }
 
-// Find finds what the children have made in worktrees of their own, and adds to their results
-// which files they have changed; of those that were not completed, and those that had no
-// worktree, nothing.
+// Find finds what the children have made in worktrees of their own, and adds the files that
+// they changed to their results. It adds nothing for children that were not completed or had
+// no worktree.
 func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	j.made = make([]*StepFiles, len(j.Kids))
 	for i, k := range j.Kids {
@@ -137,8 +137,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	return nil
 }
 
-// Merge is what the files of the thread are to be, with what its children have made;
-// conflicts are the paths where two of them have changed the same places.
+// Merge returns the files of the thread merged with what its children have made; conflicts are
+// the paths that two of them changed in the same places.
 func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, conflicts []string, err error) {
 	if k == nil {
 		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the files of thread %s cannot be kept", j.Role, j.Thread)
@@ -156,7 +156,7 @@ func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, confl
 	now := k.Spec.Tree
 	first := slices.IndexFunc(j.made, func(m *StepFiles) bool { return m != nil })
 	if first >= 0 && j.made[first].Before != now {
-		// Perhaps they were merged already, by somebody who was killed over it.
+		// Perhaps a process that was killed has merged them already.
 		was := j.made[first].Before
 		to, conflicts, err := j.merge(ctx, k, was, all)
 		if err == nil && len(conflicts) == 0 && to == now {
@@ -167,8 +167,8 @@ func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, confl
 	return j.merge(ctx, k, now, all)
 }
 
-// mergedBefore are the heads of children whose files were merged by an earlier step of the
-// role that was asked once more since: what a person has made of them is left as it is.
+// mergedBefore returns the heads of children whose files an earlier step merged before its
+// role was asked again: what a person has made of them since is left alone.
 func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
 	merged := map[protocol.Hash]bool{}
 	for s, err := range j.Chain.Steps(ctx) {
@@ -209,9 +209,8 @@ func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles,
 	return made, true, nil
 }
 
-// merge is what a tree is with what others have made of theirs, in their order. Where two
-// have changed the same places the paths are returned, and no tree. Nothing is written but
-// objects.
+// merge merges what others have made into a tree, in their order. Where two of them changed
+// the same places it returns the paths, and no tree. It writes nothing but objects.
 func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
 	for _, m := range made {
 		for _, part := range []protocol.Tree{m.Before, m.After} {
@@ -240,8 +239,8 @@ func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made 
 	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
-// Lay makes the files of a thread those of a tree that others have made. If that is cut off,
-// the next step of the thread ends it.
+// Lay replaces the files of a thread by those of a tree that others have made. If that is cut
+// off, the thread's next step finishes it.
 func (e Keeper) Lay(ctx context.Context, k *Keeping, id string, to protocol.Tree) error {
 	_, err := files.Restore(ctx, e.Env, k.Spec, k.Spec.Tree, to, e.RunDir(id).File(runfiles.RestoreFile))
 	var unsaved *files.UnsavedError

@@ -34,8 +34,8 @@ type CollectedFiles struct {
 	Worktrees int `json:"worktrees,omitempty"`
 }
 
-// CollectFiles removes what keeps the files of threads that are in none of some homes
-// any more, and packs the rest. alone runs while nobody makes a thread.
+// CollectFiles removes the kept files of threads that are no longer in any of these homes, and
+// packs the rest. alone runs while nobody makes a thread.
 func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
 	if !dry {
@@ -85,7 +85,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alon
 	return done, nil
 }
 
-// aDay is how long what looks like a thread's may belong to a command that has not ended.
+// aDay is how long files that look like a thread's may still belong to a running command.
 const aDay = 24 * time.Hour
 
 // living adds the threads of some homes.

@@ -17,13 +17,13 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// A thread from elsewhere is about the files that its last step has left. Where a person
-// lets it work they are there already, or those of an earlier step of its own are, or it
-// gets a worktree with them, or in an empty directory a repository. What an agent would find
-// among others is not what the thread is about, so nobody is asked to work there.
+// A thread from elsewhere depends on the files that its last step left. The directory in which
+// a person lets it work may already have them, or those of an earlier step; otherwise the
+// thread gets a worktree with them, or, in an empty directory, a repository. Nobody is asked
+// to work among other files: they are not what the thread is about.
 
-// Elsewhere are files that a thread is about and that are not where it works. The zero value:
-// they are, or it is about none.
+// Elsewhere are the files that a thread needs and that are not where it works. The zero value:
+// they are there, or it needs none.
 type Elsewhere struct {
 	Refused error // whoever would work in them
 	Tree    protocol.Tree
@@ -98,8 +98,8 @@ func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) err
 	return e.treeAgain(ctx, t, last)
 }
 
-// CatchUp gives the work tree of a thread the files of its last step, if it has those of an
-// earlier one. It returns what that has changed; nil: nothing. Errors are *protocol.Error.
+// CatchUp brings the work tree of a thread from the files of an earlier step to those of its
+// last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
 func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *thread.Thread) (*protocol.FileChanges, error) {
 	last, err := e.FilesOf(ctx, t)
 	if err != nil {
@@ -129,8 +129,8 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *t
 		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its files", id, t.Len()))
 }
 
-// treeFor makes a worktree with the files of the last step of a thread from elsewhere, in
-// the repository around a directory. refused is why that itself will not do.
+// treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
+// repository around a directory. refused says why the directory itself cannot be used.
 func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
 	tree, err := e.kept(ctx, about.tree)
 	if err != nil {
@@ -170,7 +170,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 func (e Keeper) LastKept(ctx context.Context, head protocol.Hash) *thread.Thread {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil || t.Last.Files.Tree == "" {
-		return nil // of a chain that is damaged the step says so
+		return nil // if the chain is damaged, the step reports it
 	}
 	return t
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// A worktree has the files that git knows. What else a run needs, such as keys and
-// libraries, is taken along from where it was made, or made by a command of the user's.
-// Nothing of it is in a snapshot.
+// A worktree has the files that git knows. Other things that a run needs, such as keys and
+// libraries, are copied from the original work tree or made by a command of the user's. None
+// of it is in a snapshot.
 
 // Bounds of the set-up.
 const (

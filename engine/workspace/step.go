@@ -22,10 +22,10 @@ type Step struct {
 	Again   string       // the command that tries it again
 }
 
-// Before finds out what the files are before a step, and puts them back where the
-// step is made once more; nil: they are not kept. What is in the way of the agent is an
-// error, while nobody is paid; that they cannot be kept is told, and costs the step no
-// more than its files.
+// Before finds out what the files are before a step, and restores them if the step is made
+// again; nil: they are not kept. It fails if something would be in the agent's way, while
+// nobody is paid yet. If the files just cannot be kept, it warns, and the step goes on without
+// them.
 func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 	w := s.Thread.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
@@ -52,9 +52,8 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 	return k, nil
 }
 
-// notKept tells that the files are not kept. Where there is no room for them it is an
-// error, since nobody is paid yet; of a worktree of the thread's own, too: there is nothing
-// else in it.
+// notKept warns that the files are not kept. It fails if there is no room for them, since
+// nobody is paid yet, and for a worktree of the thread's own: there is nothing else in it.
 func (e Keeper) notKept(s Step, err error) error {
 	var locked *protocol.Error
 	var blocked *files.InTheWayError
@@ -81,8 +80,8 @@ func (k *Keeping) Told() string {
 	return k.Spec.String()
 }
 
-// Check warns if the state of the files that a step names is not there. The step
-// counts all the same.
+// Check warns if the state of the files that a step names is missing. The step counts all the
+// same.
 func (k *Keeping) Check(ctx context.Context, s protocol.Step) {
 	switch {
 	case k == nil:
@@ -113,7 +112,7 @@ func (e Keeper) changed(ctx context.Context, store string, from, to protocol.Tre
 	return FileChanges(list)
 }
 
-// Tidy packs what many snapshots have left, after a step. It costs nobody a step.
+// Tidy packs what many snapshots have left, after a step. It never fails a step.
 func (k *Keeping) Tidy(ctx context.Context) {
 	if k == nil {
 		return

@@ -82,8 +82,7 @@ func (e Keeper) WhereKept(ctx context.Context, root string, trees ...protocol.Tr
 	return (&Stores{Keeper: e}).With(ctx, root, trees...)
 }
 
-// Stores are the git directories of ours in this home, those too whose repository was
-// moved.
+// Stores are our git directories in this home, including those whose repository was moved.
 type Stores struct {
 	Keeper
 	at    map[string]string // by the root of a work tree; "": it has none
@@ -140,8 +139,8 @@ func (s *Stores) All(ctx context.Context) ([]string, error) {
 	return s.known, ctx.Err()
 }
 
-// Imported is the git directory of ours that has the files of threads that were brought
-// in: nobody knows yet in which repository they will work.
+// Imported is our git directory for the files of imported threads: nobody knows yet in which
+// repository they will work.
 func (e Keeper) Imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
@@ -158,8 +157,8 @@ func (e Keeper) Bring(ctx context.Context, store string, tree protocol.Tree) err
 	return files.Bring(ctx, e.Env, from, store, tree)
 }
 
-// FilesBetween is what differs between the files after one step and those after another,
-// as if the second had changed them. Errors are those of [Keeper.StepFiles].
+// FilesBetween returns the differences from the files after one step to those after another.
+// Errors are those of [Keeper.StepFiles].
 func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
 	var between StepFiles
 	for i, step := range []protocol.Hash{old, new} {
@@ -222,12 +221,12 @@ func noFiles(step protocol.Hash, gone bool) error {
 	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
 }
 
-// MostTotals is of how many steps it is told at most what they did to the files.
+// MostTotals bounds for how many steps the changes to the files are reported.
 const MostTotals = 500
 
-// Totals is what the newest steps of a chain, at most so many, did to the files, and all of them
-// together, by the "" of all; nothing if the files are not kept, or not on this machine.
-// It is for people to look at: what goes wrong is not told.
+// Totals reports what the newest steps of a chain, at most so many, did to the files, keyed by
+// step, and under "" what all of them did together. It is empty if the files are not kept, or
+// not on this machine. It is for display: errors are not reported.
 func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil {

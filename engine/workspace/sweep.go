@@ -18,11 +18,11 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// A command that makes a worktree may be killed before a thread has it, and one that
-// removes a worktree before all of it is gone. What they leave is nobody's.
+// A command may be killed after it made a worktree but before a thread has it, or while it
+// removes one. What it leaves belongs to nobody.
 
-// Making is held by whoever makes a thread or a worktree, until it is there. Found free, who
-// made it is gone.
+// Making is held by whoever makes a thread or a worktree, until it exists. If it is free, that
+// process is gone.
 func (e Keeper) Making(ctx context.Context, id string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
@@ -42,9 +42,9 @@ func (e Keeper) Made(id string) error {
 	return err
 }
 
-// Sweep removes the worktrees that no thread has ever had, with their branches, and ends
-// removals that were cut off. It returns the worktrees' paths, whether something is left
-// there or not.
+// Sweep removes the worktrees that never belonged to a thread, with their branches, and
+// finishes removals that were cut off. It returns the worktrees' paths, whether or not
+// something is left there.
 func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	known, err := heads.Standings(ctx, e.Heads)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	return true, os.RemoveAll(e.RunDir(id).Path)
 }
 
-// sweepGone ends removals that were cut off.
+// sweepGone finishes removals that were cut off.
 func (e Keeper) sweepGone(ctx context.Context) error {
 	dir := filepath.Dir(e.Dirs.Worktree("x"))
 	if isGone(dir) {

@@ -30,7 +30,7 @@ const (
 	ByDefault = "default"
 )
 
-// treePatience is how long another thread's step may still be ending in a work tree.
+// treePatience is how long to wait for another thread's step to end in a work tree.
 const treePatience = 100 * time.Millisecond
 
 // Keeping is the work tree of an attempt whose files are kept with its step.
@@ -200,7 +200,7 @@ func SameFile(a, b string) bool {
 	return err == nil && x == y
 }
 
-// Options say how the files of a new thread are kept. The zero value: not.
+// Options say how the files of a new thread are kept. The zero value: they are not.
 type Options struct {
 	Mode string
 	// Base is the commit that a worktree begins with; "": HEAD's. Dirty takes along what
@@ -229,7 +229,7 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
 }
 
-// InPlace is the workspace of a thread in a directory of a person's.
+// InPlace is the workspace of a thread that works in a person's own directory.
 func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
 	repo, err := files.Find(ctx, e.Env, dir)
 	if err != nil {
@@ -269,9 +269,9 @@ func NoWorkTree(dir string, err error) error {
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
 }
 
-// defaultMode is how the files of a new thread in a directory are kept if nobody says
-// it: as the config wants it for the workflow, else in place, where git has a work tree
-// that is not all of the user's own directory.
+// defaultMode is how the files of a new thread in a directory are kept if nobody says: as the
+// config says for the workflow, else in place, if git has a work tree there that is not the
+// user's whole home directory.
 func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, error) {
 	c, err := e.Config(ctx)
 	if err != nil {

@@ -94,9 +94,9 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
 }
 
-// plan writes down, in the run directory of the thread, which files its worktree is to have,
-// and which branch is made: if that is cut off, the next step of the thread ends it, or if
-// there is none, [Keeper.Sweep].
+// plan records in the run directory of the thread which files its worktree is to have, and
+// which branch is made. If that is cut off, the thread's next step finishes it, or, if there
+// is none, [Keeper.Sweep] does.
 func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record string, err error) {
 	spec, err := e.SpecOf(n.Repo, n.Id)
 	if err != nil {
@@ -187,9 +187,9 @@ func (e Keeper) startedIn(ctx context.Context, id string) string {
 	return t.Start.Cwd
 }
 
-// Leave removes the worktree of a thread that has ended, if nothing was made in it:
-// no commit, no file, not even one that git ignores. last is the step that it has ended
-// with: if that keeps the files of a child, they are nobody's to look at; nil: it was killed.
+// Leave removes the worktree of an ended thread if nothing was made in it: no commit, no file,
+// not even an ignored one. last is the step with which it ended; if that keeps the files of a
+// child, nobody needs the worktree; nil: it was killed.
 func (e Keeper) Leave(ctx context.Context, id string, w *heads.Workspace, start protocol.Start, last *thread.Step) {
 	if w == nil || w.Mode != InWorktree {
 		return
@@ -228,7 +228,7 @@ func (e Keeper) ComeBack(ctx context.Context, t Thread) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
-		cut, err := files.Find(ctx, e.Env, path) // nobody has worked in it: who made it was killed
+		cut, err := files.Find(ctx, e.Env, path) // nobody has worked in it: its maker was killed
 		if err == nil {
 			err = cut.RemoveWorktree(ctx, path, "", "")
 		}

@@ -26,7 +26,7 @@ func Truthy(v any, defined bool) bool {
 	return false
 }
 
-// truthyScalar is Truthy of what is no array.
+// truthyScalar is Truthy for everything but arrays.
 func truthyScalar(v any) bool {
 	switch v := v.(type) {
 	case bool:

@@ -9,8 +9,8 @@ type call struct {
 	args []any
 }
 
-// tailCall is what a function gives whose last act is to call another: the
-// caller goes on with that, so that a loop written as recursion needs no depth.
+// tailCall is the result of a function whose last act is to call another. The caller continues
+// with that call, so a loop written as recursion needs no depth.
 type tailCall struct {
 	site
 	f       *function
@@ -18,7 +18,7 @@ type tailCall struct {
 	context any
 }
 
-// open stands for an argument that a partial call leaves open.
+// open marks an argument that a partial call leaves open.
 type open struct{}
 
 // callFunction evaluates a call; piped are the arguments that come from the

@@ -129,7 +129,7 @@ func (c *call) sum() (any, error) {
 	return total, err
 }
 
-// fold is a function of at least one number; of none there is no value.
+// fold is a function of at least one number; it has no value for an empty list.
 func (c *call) fold(f func(numbers []float64) float64) (any, error) {
 	numbers, err := c.numbers()
 	if err != nil || len(numbers) == 0 {

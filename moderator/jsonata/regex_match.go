@@ -19,7 +19,7 @@ func (m *match) end() int      { return m.places[1] }
 func (m *match) groups() int   { return len(m.places)/2 - 1 }
 func (m *match) found() string { return m.text[m.start():m.end()] }
 
-// group is what a group took, undefined if it took no part or there is none.
+// group is the text of a group; undefined if it did not take part or does not exist.
 func (m *match) group(number int) any {
 	if number > m.groups() || m.places[2*number] < 0 {
 		return undefined{}
@@ -45,7 +45,7 @@ func (s site) find(r *syntax.Regex, text string) (*match, error) {
 	return &match{text, places, runes(text[:places[0]])}, nil
 }
 
-// findNext searches the rest of the text of a match, nil if there is no more.
+// findNext searches the rest of the text after a match; nil if there is no other match.
 func (s site) findNext(r *syntax.Regex, m *match) (*match, error) {
 	if m.end() >= len(m.text) {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// undefined is the value of what does not exist. It is not null.
+// undefined is the value of anything that does not exist. It is not null.
 type undefined struct{}
 
 func isUndefined(v any) bool {
@@ -27,8 +27,8 @@ type list struct {
 	// A range is not written out: so many numbers from the first. vals is nil.
 	from, span int64
 
-	// A sequence is what a path gives: empty it is undefined, and one item
-	// stands for itself unless keep is set.
+	// A sequence is the result of a path: an empty one is undefined, and a single item is itself
+	// unless keep is set.
 	seq, keep bool
 	// whole: paths around it do not flatten it.
 	whole bool
@@ -46,7 +46,7 @@ func listOf(v any) (list, bool) {
 	return list{}, false
 }
 
-// asList makes a list of one of what is none.
+// asList wraps a value that is not a list in one.
 func asList(v any) list {
 	if l, ok := listOf(v); ok {
 		return l
@@ -63,7 +63,7 @@ func (l list) item(i int) any {
 	return l.vals[i]
 }
 
-// unwrap turns a sequence into what it stands for.
+// unwrap turns a sequence into its value.
 func unwrap(v any, keep bool) any {
 	l, ok := v.(*list)
 	if !ok || !l.seq {

@@ -26,13 +26,14 @@ type Adapter struct {
 
 	// Command is the command line for a call. An error ends the step.
 	Command func(Call) (Invocation, error)
-	// Distrusts tells that the command line keeps a version from obeying what its
-	// directory holds, such as hooks. Nil: none does, and a step fails where there is some.
+	// Distrusts reports that the command line keeps a version from obeying files in its directory,
+	// such as hooks. Nil: no version can be kept from it, and a step fails where there are such
+	// files.
 	Distrusts func(Version) bool
 	// Decoder reads what a call prints; it is used for that call only.
 	Decoder func(Call) Decoder
-	// Transport is for a program that is talked to, instead of Command and
-	// Decoder: it is made once per step. Nil: lines.
+	// Transport is for a program that needs its own protocol, instead of Command and Decoder. It
+	// is made once per step. Nil: lines.
 	Transport func() Transport
 
 	Sessions Sessions
@@ -45,19 +46,18 @@ type Adapter struct {
 	// Unset are variables that the program must not inherit, such as those of an
 	// outer session of itself. A name that ends with * is a prefix.
 	Unset []string
-	// Logins are variables with which the program logs in: it gets them also from
-	// .env, whose other secrets are not for it. A name that ends with * is a prefix.
+	// Logins are variables with which the program logs in. It also gets them from .env, but no
+	// other secrets from there. A name that ends with * is a prefix.
 	Logins []string
-	// Commanded: the program and its arguments stand on the agent's own command
-	// line, behind "--": they are Call.Bin and Call.Extra. Program, Install and Probe
-	// then do not matter.
+	// Commanded: the program and its arguments follow "--" on the agent's own command line; they
+	// become Call.Bin and Call.Extra. Program, Install and Probe are then not used.
 	Commanded bool
-	// Transcript reads what the program itself keeps of a call, where its output
-	// does not tell enough. An error is only told on stderr. Nil: it is not needed.
+	// Transcript reads the program's own record of a call, where its output does not say enough.
+	// An error is only printed on stderr. Nil: it is not needed.
 	Transcript func(context.Context, Call, Outcome) (Transcript, error)
-	// ParseArgs takes the adapter's own arguments out of the configured ones; what
-	// it returns is Call.Extra. Nil: all are. With Commanded it sees what stands
-	// before the "--", and must know all of it.
+	// ParseArgs takes the adapter's own arguments out of the configured ones, and returns the rest
+	// for Call.Extra. Nil: all of them. With Commanded it sees those before the "--", and must
+	// know all of them.
 	ParseArgs func(args []string) (extra []string, err error)
 	// Usage is shown by --help.
 	Usage string
@@ -66,8 +66,7 @@ type Adapter struct {
 // Transcript is what a program keeps of a call.
 type Transcript struct {
 	Found bool // it keeps something of this session
-	// Turns take the place of the answer as the only turn, if the decoder told of
-	// no more than that.
+	// Turns replace the answer as the only turn, if the decoder reported no other.
 	Turns []protocol.Turn
 	Model string
 	Usage Usage
@@ -85,14 +84,14 @@ type Probe struct {
 	Min Version
 	// Flaws are versions that are known to break something.
 	Flaws []Flaw
-	// LoggedIn are arguments with which the program ends well only if somebody is
-	// logged in, Since since which version it knows them. Nil: it cannot be asked.
+	// LoggedIn are arguments with which the program succeeds only if somebody is logged in; Since
+	// is the first version that knows them. Nil: it cannot be asked.
 	LoggedIn []string
 	Since    Version
 }
 
-// Flaw is what is broken in some versions, and what to do about it. It is a
-// warning: the run goes on.
+// Flaw says what is broken in some versions, and what to do about it. It is only a warning:
+// the run goes on.
 type Flaw struct {
 	From, Before Version // zero: without a bound
 	Text         string  // "resume starts a new session: update to 2.0.30 or later"
@@ -101,8 +100,8 @@ type Flaw struct {
 // Sessions tells what the program can do with its conversations. The zero value:
 // it makes their ids itself, and continues them by id, in the same directory.
 type Sessions struct {
-	// None: the program remembers nothing. A correction is then sent as the whole
-	// prompt with the answer that it is about.
+	// None: the program remembers nothing. A correction is then sent as the whole prompt, with the
+	// answer that it corrects.
 	None bool
 	// Preset: a new session gets its id from us, a random UUID in Call.Session.
 	Preset bool
@@ -119,8 +118,7 @@ type Sessions struct {
 	Renames func(Version) bool
 	// Optional: it may name no session, and is then used as if it remembered nothing.
 	Optional bool
-	// Unverified: a continued run does not say its id, so that there is nothing to
-	// compare.
+	// Unverified: a continued run does not report its id, so there is nothing to compare.
 	Unverified bool
 }
 
@@ -130,8 +128,8 @@ type Timeouts struct {
 	Start time.Duration // to the first event; default 1 minute
 	Idle  time.Duration // between two lines; default 10 minutes
 	Tool  time.Duration // between two lines while a tool runs; default 20 minutes
-	// Retrying is how long a program may do nothing but repeat requests to its model;
-	// default 5 minutes, and never more than Idle.
+	// Retrying is how long a program may do nothing but repeat requests to its model; default 5
+	// minutes, and never more than Idle.
 	Retrying time.Duration
 	Total    time.Duration // of all calls of a step; default 1 hour
 	Grace    time.Duration // from the terminal event to the program's end; default 10 seconds
@@ -144,7 +142,8 @@ type Timeouts struct {
 // Permission says what a program may do without asking.
 type Permission string
 
-// What a program may do. There is nobody to ask: what is not allowed is refused.
+// What a program may do. Nobody can be asked during a run, so whatever is not allowed is
+// refused.
 const (
 	Bypass   Permission = "bypass"   // anything; the default
 	Edits    Permission = "edits"    // change files in the working directory
@@ -173,7 +172,7 @@ type Call struct {
 
 	Model      string // as the program calls it; "": its own default
 	Permission Permission
-	Confined   bool // it can do no harm with what the workspace makes it start
+	Confined   bool // what the workspace makes it start can do no harm
 	// Hidden are files and directories that its commands must not read, for a program
 	// that holds them back itself and is not confined.
 	Hidden     []string
@@ -193,18 +192,18 @@ type Invocation struct {
 	Stdin string   // the prompt, if the program reads it there; then stdin ends
 	Env   []string // KEY=value, added to what the adapter inherited
 	Dir   string   // "": Call.Cwd
-	// Silent: the program prints nothing until its work is done, so that silence
-	// says nothing: only [Timeouts.Total] bounds the call.
+	// Silent: the program prints nothing until its work is done, so its silence means nothing, and
+	// only [Timeouts.Total] bounds the call.
 	Silent bool
 	// Open keeps stdin open after Stdin was written, for a [Transport] or a [Hearer].
 	Open bool
-	// Files are written before the program starts, and removed when it has ended. For
-	// a program that is driven by lines only.
+	// Files are written before the program starts, and removed when it has ended. Only for a
+	// program driven by lines.
 	Files []File
 
-	// Own are directories, below the first that is the program's own, which no other call
-	// uses, such as those of its session. Confined, it may write them; they are made
-	// before the call, and go with the step.
+	// Own are directories that no other call uses, such as those of its session, inside the first
+	// of the program's own directories. A confined program may write them. They are made before
+	// the call and removed after the step.
 	Own []string
 
 	errLine func([]byte) // told of each line of stderr

@@ -35,7 +35,7 @@ func (a *answer) delta(s, id string) {
 	a.last.add(s)
 }
 
-// tool notes that what was said before is not the answer to what follows.
+// tool notes that earlier texts are not the final answer.
 func (a *answer) tool() {
 	a.end()
 	a.last = text{}
@@ -44,7 +44,7 @@ func (a *answer) tool() {
 // pause ends a text that came in pieces.
 func (a *answer) pause() { a.open = false }
 
-// end puts the current text behind us.
+// end finishes the current text.
 func (a *answer) end() {
 	a.keep(a.last.String())
 	a.last = text{}
@@ -57,8 +57,8 @@ func (a *answer) keep(s string) {
 	}
 }
 
-// final is the answer. said is what the program itself says it is; "" if it does
-// not.
+// final is the answer. said is what the program itself reports as the answer; "" if it reports
+// none.
 func (a *answer) final(said string) string {
 	if strings.TrimSpace(said) == "" {
 		said = a.last.String()
@@ -69,8 +69,8 @@ func (a *answer) final(said string) string {
 	return said
 }
 
-// maxText is how much of a text is held in memory. Of what is longer the beginning
-// is kept: there the frontmatter is.
+// maxText is how much of a text is held in memory. A longer text keeps its beginning, which
+// has the frontmatter.
 const maxText = 2 << 20
 
 // text collects the pieces of a text, up to maxText.

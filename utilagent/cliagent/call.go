@@ -10,11 +10,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// quietTime is how long a turn waits for the rest of its message.
+// quietTime is how long a turn that may be complete waits for more of its message.
 const quietTime = 300 * time.Millisecond
 
-// changedError is the cause of the end of a call that came back in another session
-// than the one it was to go on in.
+// changedError is the cause when a call came back in a session other than the one that it was
+// to continue.
 type changedError struct{ want, got string }
 
 func (e *changedError) Error() string {
@@ -24,8 +24,8 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
 }
 
-// vainError is the cause of the end of a call whose program repeats what cannot
-// work, or has not worked for long: then the whole call is not repeated either.
+// vainError is the cause when the program keeps repeating a request that cannot work, or has
+// failed for too long: then the whole call is not repeated either.
 type vainError struct {
 	kind ErrorKind
 	text string
@@ -34,11 +34,11 @@ type vainError struct {
 
 func (e *vainError) Error() string { return e.text }
 
-// errTurns is the cause of the end of a call at the limit of turns.
+// errTurns is the cause when a call reached the limit of turns.
 var errTurns = errors.New("the limit of turns is reached")
 
-// call is one call while it goes on: it makes turns of events and holds them
-// against what was asked for. Safe for concurrent use.
+// call is a running call: it turns events into turns and checks them against what was asked
+// for. Safe for concurrent use.
 type call struct {
 	ask      Call
 	sessions Sessions
@@ -103,9 +103,9 @@ func (c *call) event(ctx context.Context, e Event) error {
 	return nil
 }
 
-// atLimit reports whether an event is where the call must end because its turns are
-// used up: when the tools of the last one have returned, or, as one of them may
-// never tell, when the model calls another after it.
+// atLimit reports whether the call must end at this event because its turns are used up: when
+// the tools of the last turn have returned, or when the model calls another tool after it,
+// since some programs never report a tool's return.
 func (c *call) atLimit(k Kind) bool {
 	switch over := c.record.messages - c.ask.MaxTurns; k {
 	case Returned:
@@ -122,7 +122,7 @@ func (c *call) end(cause error) error {
 	return cause
 }
 
-// learn takes what an event says about the session.
+// learn notes what an event says about the session.
 func (c *call) learn(e Event) error {
 	if e.Model != "" {
 		c.model = e.Model
@@ -142,7 +142,7 @@ func (c *call) learn(e Event) error {
 	return nil
 }
 
-// verify holds the first id of a continued session against the one asked for.
+// verify checks the first id of a continued session against the one asked for.
 func (c *call) verify(got string) error {
 	same := got == c.ask.Session
 	version := c.version
@@ -158,7 +158,7 @@ func (c *call) verify(got string) error {
 	return &changedError{want: c.ask.Session, got: got}
 }
 
-// later sees to it that a turn is stored also if nothing follows for long.
+// later makes sure that a turn is stored even if nothing follows for a while.
 func (c *call) later(ctx context.Context) {
 	if c.quiet != nil {
 		c.quiet.Reset(quietTime)

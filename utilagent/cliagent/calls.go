@@ -2,9 +2,9 @@ package cliagent
 
 import "github.com/united-workforce/uwf/protocol"
 
-// Calls makes events of what a program says of its tools: each call is told of
-// once, however often the program does, and before its result, even if the program
-// reports no beginning. The zero value is ready.
+// Calls makes events of what a program says about its tools. It reports each call once,
+// however often the program does, and before its result, even if the program reports no
+// beginning. The zero value is ready.
 type Calls struct{ told map[string]bool }
 
 // Begun are the events of a call that runs.

@@ -63,8 +63,8 @@ func Fail(kind ErrorKind, message string, e Exit) Outcome {
 	return Outcome{Kind: Failed, Error: kind, Message: message}
 }
 
-// Unfinished is the outcome of a program that ended without saying how it went:
-// an error that its messages tell, a crash, or just an end that came too early.
+// Unfinished is the outcome of a program that ended without saying how it went: an error found
+// in its messages, a crash, or just an early end.
 func (e Exit) Unfinished() Outcome {
 	said := e.Said()
 	kind := Classify(said)
@@ -79,7 +79,7 @@ func (e Exit) Unfinished() Outcome {
 	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
 }
 
-// Said is what the program wrote beside its lines, for a message; "" if nothing.
+// Said is what the program wrote besides its lines, for a message; "" if nothing.
 func (e Exit) Said() string {
 	var said []string
 	for _, text := range []string{e.Stderr, e.Noise} {

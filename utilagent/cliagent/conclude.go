@@ -82,9 +82,8 @@ func (r *runner) failure(out tried, err error) error {
 	return f
 }
 
-// answered takes the text of a call as the answer. It must be the last of the
-// turns, since that is where readers look for it; where there are none, the kit
-// makes it the only one.
+// answered takes the text of a call as the answer. It must be the last turn, where readers
+// look for it; if there are no turns, the kit makes it the only one.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
 	if r.told && out.shown != clip(out.text) && out.Value == nil {
 		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}

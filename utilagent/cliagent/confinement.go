@@ -23,20 +23,20 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// confinement is how a program is held back. We are not: we write the store.
+// confinement is how a program is confined. We are not confined ourselves: we write the store.
 type confinement struct {
 	exe   string // of ours, which binds itself and becomes the program
 	rules confine.Rules
 	off   offlimits.List
 	env   []string // of the program: where its temporary files go
-	// granted are directories that a call alone writes: what lies in them would be run by
-	// whoever continues its session unconfined.
+	// granted are directories that only one call writes: whoever continues its session unconfined
+	// would run what is in them.
 	granted []string
 	close   func() error
 }
 
-// confined makes the confinement of the step's program; nil: it is not confined. What
-// is in force is noted for the detail.
+// confined makes the confinement of the step's program; nil: it is not confined. It notes what
+// is in force for the detail.
 func (r *runner) confined() (*confinement, error) {
 	adapter := protocol.AgentName(r.adapter.Name)
 	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Confine: r.confine, Permission: string(r.permission)}, r.driven())
@@ -93,7 +93,7 @@ func (r *runner) confined() (*confinement, error) {
 		}
 		c.env = append(c.env, "OPENCODE_CONFIG_CONTENT="+content)
 	}
-	// Not by repository: what is its own is for all of them, too.
+	// Not per repository: the program's own places are shared by all repositories, too.
 	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)
 	for _, entry := range caches {
@@ -216,8 +216,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	}, off, watched, nil
 }
 
-// offLimits is what the program must not touch, but for what it reads of its own. A long
-// prompt lies in the run's directory.
+// offLimits is what the program must not touch, except for those of its own files that it
+// reads. A long prompt is in the run directory.
 func (r *runner) offLimits(reads ...string) offlimits.List {
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Path: r.env.Get("PATH"),
@@ -236,8 +236,8 @@ func real(dirs []string) (found []string) {
 	return found
 }
 
-// repository is that of a workspace whose own lies elsewhere: without it nothing could be
-// committed.
+// repository is the git directory of a workspace that has it elsewhere: without it nothing
+// could be committed.
 func (r *runner) repository() []string {
 	if repository, ok := worktree.Link(r.cwd); ok {
 		return []string{repository}
@@ -248,8 +248,8 @@ func (r *runner) repository() []string {
 	return nil
 }
 
-// putBack undoes what the program has changed that says what git or uwf run later,
-// and tells a person.
+// putBack undoes the program's changes to settings that decide what git or uwf run later, and
+// tells a person.
 func (r *runner) putBack(watched *offlimits.Watched) error {
 	changed, err := watched.Restore()
 	if said := changed.String(); said != "" {
@@ -267,8 +267,8 @@ func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
 	return confine.Command(c.exe, c.rules, cmd)
 }
 
-// grant makes directories of a call's own, and lets the program write them until the
-// step ends.
+// grant makes directories for a single call, and lets the program write them until the step
+// ends.
 func (r *runner) grant(names []string) error {
 	own, _ := programs.Places(r.driven())
 	if r.confinement == nil || len(own) == 0 {

@@ -8,15 +8,14 @@ import (
 // Kind tells what an [Event] is.
 type Kind int
 
-// What a program tells while it runs. The fields that count are in brackets.
+// What a program reports while it runs. The fields that matter are in brackets.
 const (
 	// Started: the program says which session it is in [Session, Model, Version].
 	// Any other event may bring Session too.
 	Started Kind = iota + 1
 	// Text: a text of the model that is complete [Text, ID].
 	Text
-	// Delta: a piece of a text that goes on until an event of another kind or ID
-	// [Text, ID].
+	// Delta: a piece of a text that continues until an event of another kind or ID [Text, ID].
 	Delta
 	// Reasoning: what the model thinks, in one piece or several [Text, ID].
 	Reasoning
@@ -26,13 +25,13 @@ const (
 	Returned
 	// Break: the text that follows is another message.
 	Break
-	// Retrying: the program repeats a request to its model by itself [Status, Text].
-	// [Event.Error] says that it is in vain: the program is stopped.
+	// Retrying: the program is repeating a request to its model by itself [Status, Text]. With
+	// [Event.Error] the repetition is hopeless, and the program is stopped.
 	Retrying
-	// Notice: something that a person should know, no part of the conversation [Text].
+	// Notice: something for a person to know, which is not part of the conversation [Text].
 	Notice
-	// Heard: the program's model is told of what was said while it worked [ID: that
-	// of [Hearer.Tell]].
+	// Heard: the model has been told what a person said while it worked [ID: the one given to
+	// [Hearer.Tell]].
 	Heard
 	// Done: the program has nothing more to say. If it does not end now, it is
 	// stopped, and that changes nothing about the outcome.
@@ -52,8 +51,8 @@ type Event struct {
 	Call protocol.ToolCall
 	// Failed: the tool failed; its turn says so.
 	Failed bool
-	// Sub: it happened in a sub-agent: kept, but no part of the answer. Name says
-	// which, if that is known.
+	// Sub: it happened in a sub-agent. It is kept, but is not part of the answer. Name says which
+	// sub-agent, if that is known.
 	Sub    bool
 	Status int       // of an HTTP request, if known
 	Error  ErrorKind // Retrying: retrying is in vain

@@ -53,11 +53,10 @@ func (h *Host) Start(inv Invocation) (*Process, error) {
 	return start(l)
 }
 
-// Confine makes a command that runs for the program, and that is held back as the
-// program is.
+// Confine makes a command that runs for the program, and is confined as the program is.
 func (h *Host) Confine(c proc.Command) (proc.Command, error) { return h.held.wrap(c) }
 
-// OffLimits is what must not be touched for a confined program.
+// OffLimits is what a confined program must not touch.
 func (h *Host) OffLimits() offlimits.List {
 	if h.held == nil {
 		return offlimits.List{}
@@ -74,7 +73,7 @@ func (h *Host) Pace() time.Duration {
 	return h.limits.Stop
 }
 
-// current returns the call that goes on, which next becomes if it is not nil.
+// current returns the running call, and replaces it with next unless that is nil.
 func (h *Host) current(next *call) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/united-workforce/uwf/util/exactjson"
 )
 
-// Object reads those fields of a JSON object that v, a pointer to a struct, has. One
-// of another type than v's is passed over like one that v does not have: the next
-// version of a program may write it in another way, and the rest still counts. It
-// reports whether data is one JSON object, and nothing else.
+// Object reads the fields of a JSON object that v, a pointer to a struct, has. A field with
+// another type than v's is skipped like an unknown one: the next version of a program may
+// write it differently, and the rest still counts. It reports whether data is exactly one JSON
+// object.
 func Object(data []byte, v any) bool {
 	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
 		return false
@@ -56,8 +56,8 @@ func TextOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// blockText is the text of a content block. One of another kind is named; what
-// is no block is shown as it is written.
+// blockText is the text of a content block. Other kinds of block are named; anything else is
+// shown as written.
 func blockText(raw json.RawMessage) string {
 	var b struct {
 		Type string  `json:"type"`
@@ -93,8 +93,8 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Arguments are the arguments of a tool: a JSON value, which some programs write as
-// a text. What is no JSON is left as it is.
+// Arguments are the arguments of a tool: a JSON value, which some programs write as a string.
+// A string that is not JSON is left as it is.
 func Arguments(v any) any {
 	var text string
 	switch v := v.(type) {

@@ -52,8 +52,8 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	return r.decoder.End(exit), errors.Join(err, r.err)
 }
 
-// writeFiles writes the files of a call. What has been written is removed by the
-// function that it returns, which is never nil.
+// writeFiles writes the files of a call. It returns a function, never nil, that removes what
+// was written.
 func writeFiles(files []File) (remove func(), err error) {
 	fsys := durable.OS()
 	remove = func() {
@@ -104,9 +104,8 @@ func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
 	}
 }
 
-// decode has a line decoded. In one that means nothing as a whole there may be
-// objects all the same: behind a warning that was printed without a line end, or
-// more than one.
+// decode decodes a line. A line that means nothing as a whole may still contain objects: after
+// a warning that was printed without a line end, or several of them.
 func (r *lineReader) decode(line []byte) (events []Event, known bool) {
 	if events, known = r.decoder.Line(line); known {
 		return events, true

@@ -88,8 +88,8 @@ func (f *logFile) close() error {
 	return err
 }
 
-// streamEnds shows how both streams of the step end, "" for what is not kept: a
-// person sees there what the program did instead of what it should.
+// streamEnds shows the ends of both streams of the step, "" for one that is not kept, so that
+// a person sees what the program did instead of its work.
 func streamEnds(dir string) string {
 	const most = maxShown / 3 // bytes of each
 	text := ""

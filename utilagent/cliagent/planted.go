@@ -7,10 +7,9 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// planted is the error for a directory that holds what the program would obey without
-// asking: what that starts has the rights of the program, and may read what it is logged
-// in with. A program that is not confined decides by itself whom it trusts, but for one
-// that can be told and does not listen.
+// planted is the error for a directory with files that the program would obey without asking.
+// What they start has the program's rights, and can read its login. An unconfined program
+// decides by itself whom it trusts, unless it could be told and does not listen.
 func (r *runner) planted() error {
 	command := r.driven()
 	variable, value, alone := programs.Trust(command)

@@ -8,12 +8,12 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// mailTime is how often a program at work is told what people have said meanwhile.
+// mailTime is how often a working program is told what people have said meanwhile.
 const mailTime = time.Second
 
-// post tells a program that can hear it what people say while it works. A letter counts
-// as heard when the program says so, not when it was written: what it has not read when
-// it ends is told by the next call. Safe for concurrent use.
+// post passes on what people say to a program that can hear it while it works. A letter counts
+// as heard when the program says so, not when it was written: the next call repeats what it
+// had not read when it ended. Safe for concurrent use.
 type post struct {
 	hearer Hearer
 	host   *Host
@@ -44,7 +44,7 @@ func newPost(d Hearer, h *Host, stdin io.WriteCloser) *post {
 	return t
 }
 
-// deliver writes what was not written yet. Who does not read it is ending.
+// deliver writes what was not written yet. A program that does not read it is ending.
 func (t *post) deliver() {
 	for _, l := range t.host.mail() {
 		if line, err := t.address(l); err != nil || t.write(line) != nil {
@@ -79,8 +79,8 @@ func (t *post) address(l agentkit.Letter) ([]byte, error) {
 	return t.hearer.Tell(id, l.Text)
 }
 
-// sees takes an event of the program, and reports whether it means something. A program
-// that has nothing more to say is told that nothing more will come, once it has heard all.
+// sees takes an event of the program, and reports whether it means something. A program that
+// has nothing more to say, and has heard everything, is told that nothing more will come.
 func (t *post) sees(e *Event) bool {
 	if t == nil {
 		return e.Kind != Heard

@@ -101,8 +101,8 @@ func killMarked(entry string) error {
 	return err
 }
 
-// write gives the program its input. That it does not read is no error: many know
-// enough from their arguments, or fail before.
+// write gives the program its input. A program that does not read it is not an error: many
+// learn enough from their arguments, or fail before.
 func (p *Process) write(inv Invocation) {
 	_, err := io.WriteString(p.stdin, inv.Stdin)
 	if err != nil || !inv.Open {

@@ -106,8 +106,8 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 	return p, a.tooOld(p)
 }
 
-// unanswered lets a program pass that does not say its version: it may be wrapped
-// in something that does not know the question.
+// unanswered accepts a program that does not report its version: a wrapper may not know the
+// question.
 func (a Adapter) unanswered(err error, e env.Env) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err

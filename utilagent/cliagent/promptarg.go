@@ -8,10 +8,9 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// PromptArgument is the prompt for a program that takes it only as an argument.
-// One that is too long for that is put into a file in the run directory, and the
-// argument says where; one that begins with a dash gets a line break before it,
-// so that no program takes it for an option.
+// PromptArgument is the prompt for a program that takes it only as an argument. A prompt that
+// is too long is put into a file in the run directory, and the argument says where. One that
+// begins with a dash gets a line break before it, so that no program takes it for an option.
 func (c Call) PromptArgument() (string, error) {
 	if len(c.Prompt) <= maxArgument {
 		if strings.HasPrefix(c.Prompt, "-") {

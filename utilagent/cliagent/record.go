@@ -8,12 +8,12 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// maxContent is how much of one text or result a turn holds; what is cut out of
-// its middle is in the run directory.
+// maxContent is how much of one text or result a turn holds; the part cut from its middle is
+// in the run directory.
 const maxContent = 1 << 20
 
-// record makes turns of events. What belongs to one message of the model is one
-// turn; it is stored when it is complete.
+// record makes turns of events. All that belongs to one message of the model is one turn,
+// which is stored when it is complete.
 type record struct {
 	put func(context.Context, protocol.Turn) error
 
@@ -82,9 +82,9 @@ func (r *record) begin(e Event) {
 	r.open, r.id, r.sub, r.pieces = true, e.ID, e.Sub, false
 }
 
-// isNew reports whether an event begins another message of the model. Where messages
-// have no id, a call beside one that still runs is of the same: the model goes on
-// when all have returned.
+// isNew reports whether an event begins another message of the model. Without message ids, a
+// call belongs to the same message as one that is still running: the model goes on when all
+// have returned.
 func (r *record) isNew(e Event) bool {
 	if e.ID != "" {
 		return e.ID != r.id || r.sub
@@ -152,8 +152,8 @@ func (r *record) flush(ctx context.Context) error {
 	return nil
 }
 
-// quiet stores the pending turn if nothing of it is certain to follow: a tool may
-// run for long, and who watches wants to see its call.
+// quiet stores the pending turn unless more of it is certain to follow: a tool may run for
+// long, and watchers want to see its call.
 func (r *record) quiet(ctx context.Context) error {
 	if r.pieces || r.open && r.silent() {
 		return nil

@@ -69,8 +69,8 @@ func refusalIn(text string) string {
 	return ""
 }
 
-// refusal is a part of the detail: what a confined program said it was refused,
-// whatever came of it.
+// refusal is a part of the detail: what a confined program said it was refused, whatever the
+// outcome.
 func (r *runner) refusal(out tried) []string {
 	if r.confinement == nil {
 		return nil
@@ -84,8 +84,8 @@ func (r *runner) refusal(out tried) []string {
 	return nil
 }
 
-// heldHints are what to do about a confined program that failed, perhaps because it
-// is confined.
+// heldHints say what to do about a confined program that failed, perhaps because of its
+// confinement.
 func (r *runner) heldHints(out tried) []string {
 	if r.confinement == nil {
 		return nil
@@ -110,8 +110,8 @@ func (r *runner) heldHints(out tried) []string {
 	return nil
 }
 
-// pathIn is the last path that a message names: before it shells name their script.
-// "" if there is none.
+// pathIn is the last path that a message names, since shells name their script first; "" if
+// there is none.
 func pathIn(message string) string {
 	paths := regexp.MustCompile(`(^|[\s'"\x60:=(<])(/[^\s'"\x60:,;()<>]+)`).FindAllStringSubmatch(message, -1)
 	if len(paths) == 0 {

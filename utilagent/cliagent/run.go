@@ -10,15 +10,15 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// What a session is told when its run ended before its work.
+// Messages to a session whose run ended before its work was done.
 const (
 	finishText = "Continue where you stopped, and finish with the required output."
 	toldText   = "Do what follows from that. Then finish with the required output, the whole of it, also if it is what you have written already."
 	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
 )
 
-// refusedText is what a session is told that ended when it was not allowed something:
-// some programs take a refusal for the wish of a person that they stop.
+// refusedText is the message to a session that ended when it was refused something: some
+// programs take a refusal for a person's wish to stop.
 func refusedText(what []string) string {
 	return "You were not allowed to do this, and nobody can allow it now: " + strings.Join(what, "; ") +
 		". That is no reason to stop: do the work with what you may use, and finish with the required output. If it cannot be done without, say so in the output."
@@ -27,7 +27,7 @@ func refusedText(what []string) string {
 // maxRefusals is how often a session is told to go on after a refusal.
 const maxRefusals = 3
 
-// maxRetries is how often a call is repeated that failed for a reason which passes.
+// maxRetries bounds how often a call that failed for a passing reason is repeated.
 const maxRetries = 2
 
 // run does the role's work.
@@ -64,8 +64,8 @@ func (r *runner) correct(session, message string) (agentkit.Result, error) {
 	return r.work(t)
 }
 
-// madeUp begins the ids of conversations that the program does not remember: the
-// step needs one all the same.
+// madeUp is the prefix of ids for conversations that the program does not remember: the step
+// needs an id all the same.
 const madeUp = "none-"
 
 func isMadeUp(session string) bool { return strings.HasPrefix(session, madeUp) }
@@ -114,7 +114,7 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 	}
 }
 
-// next is the task that must follow a call, nil if there is none.
+// next is the task that must follow a call; nil if there is none.
 func (r *runner) next(out tried) (*task, error) {
 	t := out.task
 	switch {
@@ -150,8 +150,8 @@ func (r *runner) next(out tried) (*task, error) {
 	return nil, nil
 }
 
-// toldLate is the task that tells what people have said while the program worked, where
-// it could not hear that.
+// toldLate is the task that passes on what people said while the program worked and could not
+// hear it.
 func (r *runner) toldLate(out tried) (*task, error) {
 	t := &task{session: out.Session, message: out.task.message, letters: r.req.Letters()}
 	for _, l := range t.letters {
@@ -165,7 +165,7 @@ func (r *runner) toldLate(out tried) (*task, error) {
 	return t, nil
 }
 
-// heard notes the letters that a call has told, once the model has answered them.
+// heard records which letters a call has delivered, once the model has answered them.
 func (r *runner) heard(out tried) error {
 	if !out.worked && out.Kind != OK {
 		return nil
@@ -178,7 +178,7 @@ func (r *runner) heard(out tried) error {
 	return nil
 }
 
-// unusable reports whether a session that was continued is the reason of a failure.
+// unusable reports whether a continued session is the reason for a failure.
 func (r *runner) unusable(out tried) bool {
 	if out.Kind != Failed || out.task.session == "" || out.worked || r.fresh {
 		return false

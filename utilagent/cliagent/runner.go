@@ -59,9 +59,9 @@ func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
 	return r.req.Turn(ctx, t)
 }
 
-// show tells who watches what goes on; it is no part of the step.
+// show tells watchers what is going on; it is not part of the step.
 func (r *runner) show(text string) {
-	// It only serves who watches: what breaks here breaks at the next turn, too.
+	// This is only for watchers: whatever breaks here breaks at the next turn, too.
 	_ = r.req.Writing(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnSystem, Content: text})
 }
 
@@ -144,7 +144,7 @@ func (r *runner) prepareDir() error {
 	return nil
 }
 
-// close ends what still runs, last things first.
+// close ends everything that still runs, in reverse order.
 func (r *runner) close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		r.closers[i]()

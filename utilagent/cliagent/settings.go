@@ -30,8 +30,8 @@ type settings struct {
 	ipc        bool
 }
 
-// settingsOf reads the config. A program's model is only what is set for this
-// agent or role: the default model is not the program's.
+// settingsOf reads the config. A program gets a model only if one is set for this agent or
+// role: the default model is not meant for it.
 func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *runenv.Run) (settings, error) {
 	s := settings{permission: Bypass, maxTurns: a.MaxTurns, limits: a.Timeouts.withDefaults()}
 	c, err := around.Config(ctx)
@@ -89,9 +89,9 @@ func (s *settings) limit(agent protocol.Agent, timeout string) error {
 	return nil
 }
 
-// within makes the limits fit into the time after which the engine stops the
-// agent: a program that is stopped before leaves a session that can go on, so that
-// the step suspends instead of failing.
+// within fits the limits into the time after which the engine stops the agent. A program that
+// is stopped before then leaves a session that can be continued, so the step suspends instead
+// of failing.
 func (t Timeouts) within(total time.Duration) Timeouts {
 	margin := min(total/4, 20*time.Second)
 	t.Total, t.whole = total-margin, total
@@ -105,9 +105,9 @@ func binVariable(agent string) string {
 	return "UWF_" + strings.ToUpper(strings.ReplaceAll(agent, "-", "_")) + "_BIN"
 }
 
-// environment is what the program gets: that of the agent, without what an outer
-// session of itself has left there, and with what keeps programs from asking,
-// paging, colouring and updating.
+// environment is what the program gets: the agent's environment, without what an outer session
+// of the same program left there, and with variables that keep programs from asking, paging,
+// colouring and updating.
 func environment(environ []string, a Adapter, inv Invocation) []string {
 	var out []string
 	for _, entry := range environ {

@@ -2,8 +2,8 @@ package cliagent
 
 import "context"
 
-// Transport talks to a program in its own way. One serves all calls of a step,
-// so that it may keep the program running between them.
+// Transport talks to a program in its own protocol. One serves all calls of a step, so it may
+// keep the program running between them.
 type Transport interface {
 	// Call carries out a call and tells what happens by h.Emit, in order, from one
 	// goroutine at a time. ctx ends when the call must: its cause says why. The

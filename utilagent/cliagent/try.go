@@ -34,8 +34,8 @@ type tried struct {
 	version Version
 }
 
-// stoppedByRefusal reports whether it ended without its output after it was not
-// allowed something.
+// stoppedByRefusal reports whether the call ended without output after the program was refused
+// something.
 func (t tried) stoppedByRefusal() bool {
 	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
 }
@@ -43,7 +43,7 @@ func (t tried) stoppedByRefusal() bool {
 // canGoOn reports whether the session can be continued.
 func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
 
-// try makes one call. Errors are of our own side, and that the step was stopped.
+// try makes one call. Its errors are failures on our own side, or that the step was stopped.
 func (r *runner) try(t task) (tried, error) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
@@ -84,7 +84,7 @@ func (r *runner) try(t task) (tried, error) {
 	r.transcript(ask, &out, c)
 	out.shown = c.record.last
 	if out.Kind == SessionLost {
-		before = protocol.Usage{} // what was counted was counted of another one
+		before = protocol.Usage{} // these totals belong to another session
 	}
 	var totals protocol.Usage
 	out.usage, totals = out.Usage.Since(before)
@@ -97,14 +97,14 @@ func (r *runner) try(t task) (tried, error) {
 	return out, nil
 }
 
-// isEnd reports whether a call's cause is how it came out, and not an error of our
-// own side, such as a store that is full.
+// isEnd reports whether a call's cause is its outcome, and not an error on our own side, such
+// as a full store.
 func isEnd(cause error) bool {
 	return errors.As(cause, new(*changedError)) || errors.As(cause, new(*vainError)) || errors.As(cause, new(*expired)) ||
 		errors.Is(cause, agentkit.ErrWentOn) || errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
 }
 
-// ask is the call for a task, and what its session has cost before.
+// ask builds the call for a task, and returns what its session has cost before.
 func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	c := Call{
 		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
@@ -133,7 +133,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	return c, k.Totals, nil
 }
 
-// known is what is to be remembered of a call's session.
+// known is what to remember about a call's session.
 func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 	version := c.version
 	if !version.Known() {
@@ -145,7 +145,7 @@ func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 	}
 }
 
-// judge puts together what the program said and why the call ended.
+// judge combines what the program said with why the call ended.
 func (c *call) judge(o Outcome, cause error) tried {
 	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, version: c.version, text: c.record.answer.final(o.Final)}
 	var (
@@ -169,7 +169,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind = SessionLost
 	}
 	if out.Kind != Failed {
-		out.Error = "" // what the program's end looked like is explained by what was done to it
+		out.Error = "" // how the program ended follows from what we did to it
 	}
 	if out.Kind == OK && out.Value == nil && strings.TrimSpace(out.text) == "" {
 		out.Kind = Incomplete
@@ -178,12 +178,12 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind, out.Message = SessionLost, "it did not say which session it went on in"
 	}
 	if out.Session == "" && (out.worked || o.Kind == OK) {
-		out.Session = c.session // what a start that failed prints is no session
+		out.Session = c.session // a start that failed prints no session worth keeping
 	}
 	return out
 }
 
-// transcript adds what the program itself keeps of the call.
+// transcript adds the program's own record of the call.
 func (r *runner) transcript(ask Call, out *tried, c *call) {
 	if r.adapter.Transcript == nil {
 		return

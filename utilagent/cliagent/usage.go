@@ -10,8 +10,8 @@ import (
 type Usage struct {
 	// Usage has input tokens without those read from a cache. Nil: it does not say.
 	*protocol.Usage
-	// TokensOfSession and CostOfSession: the figures count on over all runs of the
-	// session, so that what was counted before is taken off.
+	// TokensOfSession and CostOfSession say that the figures accumulate over all runs of the
+	// session, so what was counted before is subtracted.
 	TokensOfSession bool
 	CostOfSession   bool
 }
@@ -41,8 +41,8 @@ func (u Usage) Since(before protocol.Usage) (run, totals protocol.Usage) {
 	return run, totals
 }
 
-// minus takes off tokens; not ok if there would be less than none: then the
-// program has begun to count anew.
+// minus subtracts tokens; not ok if the result would be negative: then the program has reset
+// its counters.
 func minus(a, b protocol.Usage) (protocol.Usage, bool) {
 	ok := true
 	less := func(x, y int64) int64 {
@@ -64,9 +64,8 @@ type spent struct {
 	untold int // calls in which the model worked, and nothing was said of the cost
 }
 
-// add adds a call. One that ended before the model has said a word costs nothing
-// that anybody knows of. A program that counts over the session tells with a later
-// call what it has not told with one before.
+// add adds a call. A call that ended before the model said a word has no known cost. A program
+// that counts over the session reports in a later call what it did not report before.
 func (s *spent) add(out tried) {
 	s.tookMs += out.usage.DurationMs
 	switch {
@@ -81,10 +80,10 @@ func (s *spent) add(out tried) {
 	}
 }
 
-// nothing reports that no model was at work in any call.
+// nothing reports whether no model worked in any call.
 func (s *spent) nothing() bool { return s.bill.Parts == 0 && s.untold == 0 }
 
-// usage is what all of them cost, nil if that is unknown.
+// usage is what all calls cost; nil if that is unknown.
 func (s *spent) usage() *protocol.Usage {
 	b := s.bill
 	for range s.untold {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// firstSilence is how long nothing is heard before who watches is told; then each
-// time as long again.
+// firstSilence is how long a program may be silent before watchers are told; they are told
+// again after each further such period.
 const firstSilence = 30 * time.Second
 
-// waits tells who watches what a call waits for, since its program may say nothing
-// for many minutes: that it repeats a request, or that nothing is heard of it. Its
-// owner guards it.
+// waits tells watchers what a call is waiting for, since its program may say nothing for many
+// minutes: that it is repeating a request, or that nothing is heard from it. Its owner guards
+// it.
 type waits struct {
 	show func(text string) // nil: nobody watches
 	now  func() time.Time
@@ -70,7 +70,7 @@ func (w *waits) tell(text string) {
 	w.show(text)
 }
 
-// listen calls f when nothing was heard for a while.
+// listen calls f when nothing has been heard for a while.
 func (w *waits) listen(f func()) {
 	if w.show == nil {
 		return
@@ -82,7 +82,7 @@ func (w *waits) listen(f func()) {
 	}
 }
 
-// silent tells that nothing is heard, unless a tool runs: that is shown already.
+// silent reports that nothing is heard, unless a tool is running: that is already shown.
 func (w *waits) silent(program string, tool bool) {
 	w.quiet += max(firstSilence, w.quiet)
 	w.notice.Reset(w.quiet)
@@ -97,7 +97,7 @@ func (w *waits) close() {
 	}
 }
 
-// listen has who watches told of silence from now on. The mutex must be held.
+// listen starts to report silence to watchers. The mutex must be held.
 func (c *call) listen(ctx context.Context) {
 	c.waits.listen(func() {
 		c.mu.Lock()

@@ -26,7 +26,7 @@ func (t Timeouts) withDefaults() Timeouts {
 	return t
 }
 
-// expired is the cause of a call's end that a watchdog brought about.
+// expired is the cause when a watchdog ended a call.
 type expired struct {
 	what string // "printed nothing", …
 	key  string // of the agent in the config
@@ -42,8 +42,8 @@ func (e *expired) Error() string {
 	return text
 }
 
-// errGrace is the cause of a call's end that came although the program did not:
-// it had nothing more to say.
+// errGrace is the cause when a call was ended although the program had not: it had nothing
+// more to say.
 var errGrace = errors.New("it did not end after its last word")
 
 // watch ends a call that does nothing. Safe for concurrent use.
@@ -85,9 +85,9 @@ func (w *watch) silence() {
 	w.set()
 }
 
-// event notes an event, and whether tools run now. When the model goes on after
-// the last word, that was not the last. Repeating a request is no sign of life: the
-// time for it begins with the first one.
+// event notes an event, and whether tools are running. If the model goes on after its last
+// word, that was not the last. Repeating a request is no sign of life: its time starts with
+// the first repetition.
 func (w *watch) event(e Event, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 )
 
-// Caches are those of the commands of a repository; see [CacheSet]. What they leave
-// there is for nobody but commands of the same repository.
+// Caches are those of the commands of a repository; see [CacheSet]. Only commands of the same
+// repository use what they leave there.
 func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string) {
 	of := filepath.Join(w.real, ".git") // work trees of a repository share
 	if common := w.gitDirs(); len(common) > 0 {
@@ -35,17 +35,16 @@ func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string)
 	return env, dirs
 }
 
-// CacheSet gives confined programs caches of their own, since people later run what
-// lies in such directories: built packages, sources that a build takes in, hooks,
-// virtual environments, browsers. It returns the variables that name them, and the
-// only directories to which such programs may write. What the user's caches have of
-// downloads is there too, as links, which nobody can write through; see stock.
-// Without a cache directory of the user's there is no set.
+// CacheSet gives confined programs caches of their own, since people later run what lies in
+// such directories: built packages, sources used in builds, hooks, virtual environments,
+// browsers. It returns the variables that name them, and the only directories to which such
+// programs may write. Downloads from the user's caches are there too, as links, through which
+// nobody can write; see stock. Without a cache directory of the user's there is no set.
 func CacheSet(name string, environ []string) (env, dirs []string) {
 	return cacheSet(name, environ, true)
 }
 
-// cacheSet is [CacheSet]; fill: it takes what the user's caches have.
+// cacheSet is [CacheSet]; fill says whether to link what the user's caches have.
 func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 	general := cacheHome(environ)
 	if general == "" {
@@ -75,8 +74,8 @@ func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 // used last.
 const usedSuffix = ".of"
 
-// fillTime is how long a set is good as it is. To look through all that a user has ever
-// downloaded can take longer than the command.
+// fillTime is how long a set is used without filling it again: looking through everything that
+// a user ever downloaded can take longer than the command.
 const fillTime = time.Minute
 
 // justFilled tells whether a set was filled a moment ago.
@@ -89,13 +88,14 @@ func justFilled(note string, now time.Time) bool {
 	return since >= 0 && since < fillTime
 }
 
-// used notes that a set is used. False: it cannot be noted, and the set may go early.
+// used records that a set is in use. False: it cannot be recorded, and the set may be removed
+// early.
 func used(set, repository string) bool {
 	return os.WriteFile(set+usedSuffix, []byte(repository), 0o600) == nil
 }
 
-// sweepCaches removes the sets of repositories that are gone, and those that were
-// not used for a month before the newest one: a first build is a cold one, no more.
+// sweepCaches removes the sets of repositories that are gone, and those last used more than a
+// month before the newest one. That costs a cold build, no more.
 func sweepCaches(sets, newest string) {
 	const month = 30 * 24 * time.Hour
 	now, err := os.Stat(newest)
@@ -121,8 +121,7 @@ func sweepCaches(sets, newest string) {
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// removeSet removes a set, in which Go keeps modules in directories that nobody
-// may write to.
+// removeSet removes a set; Go keeps modules in read-only directories there.
 func removeSet(set string) error {
 	root, err := os.OpenRoot(set)
 	if err != nil {

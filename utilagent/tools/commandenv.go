@@ -14,10 +14,9 @@ var quiet = []string{
 	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive", "PIP_PROGRESS_BAR=off", "TQDM_DISABLE=1",
 }
 
-// CommandEnv is the environment for commands: environ without secrets, which a
-// variable is by its name or holds in its value, and without what identifies the
-// agent's own step, so that no command can act as the agent. What pass names is
-// handed on all the same.
+// CommandEnv is the environment for commands. It leaves out secrets, recognised by a
+// variable's name or value, and whatever identifies the agent's own step, so that no command
+// can act as the agent. Variables that pass names are handed on all the same.
 func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
@@ -30,8 +29,8 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	return append(env, quiet...)
 }
 
-// LeadsOut tells whether a variable names a socket or a program outside of what
-// holds commands back: what listens there acts for the user, unconfined.
+// LeadsOut reports whether a variable names a socket or a program outside of the confinement
+// of commands: what listens there acts for the user, unconfined.
 func LeadsOut(name string) bool {
 	switch name {
 	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",

@@ -68,8 +68,8 @@ func (d *draft) fit(e edit) (old, replacement string) {
 	return e.Old, e.New
 }
 
-// move brings the spans of earlier edits to where their text is after new ones,
-// and adds the new ones.
+// move shifts the spans of earlier edits to where their text is after new ones, and adds the
+// new ones.
 func (d *draft) move(made []span, before, after int) {
 	shift := func(at int) int {
 		// Places in the old text: every replacement so far has moved what follows.

@@ -64,7 +64,7 @@ func (w *Workspace) missing(name string) error {
 	return fmt.Errorf("there is no %s. Use list_dir or glob to see what is there", shown(name))
 }
 
-// maxCompared bounds the names that are held against a misspelt one.
+// maxCompared bounds how many names are compared with a misspelt one.
 const maxCompared = 20_000
 
 // nearHere are the names in a directory that are most like base.
@@ -118,8 +118,7 @@ func (w *Workspace) nearAnywhere(base string) []string {
 	return near[:min(len(near), 3)]
 }
 
-// shown is a path as it is shown: in quotes, with escapes, if it would not be
-// taken for one.
+// shown is a path for display: quoted and escaped if it could be mistaken for something else.
 func shown(name string) string {
 	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) || strings.TrimSpace(name) != name {

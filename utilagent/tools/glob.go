@@ -73,7 +73,7 @@ func (w *Workspace) glob(ctx context.Context, s Search, a globArgs) (string, err
 	return b.String() + walkedAll(all), nil
 }
 
-// noFile says what may be wrong with a pattern.
+// noFile says what may be wrong with a pattern that matches nothing.
 func (w *Workspace) noFile(a globArgs, looked int) error {
 	if info, err := w.root.Stat(filepath.FromSlash(strings.Trim(a.Pattern, "/"))); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory. For the files in it use the pattern %q", a.Pattern, strings.Trim(a.Pattern, "/")+"/**")
@@ -94,7 +94,7 @@ func (w *Workspace) searchDir(name string) (string, error) {
 	return filepath.ToSlash(local), nil
 }
 
-// errFile is for a path that should be a directory's.
+// errFile is the error for a file where a directory is needed.
 type errFile struct{ name string }
 
 func (e errFile) Error() string { return e.name + " is a file. Name a directory" }

@@ -89,7 +89,7 @@ func (g *grep) weight(f fileMatches) int {
 	return f.count
 }
 
-// byDir puts neighbours of one directory together: it is opened once for them.
+// byDir groups the files of one directory, which is then opened once for them.
 func byDir(names []string) []group {
 	const most = 64 // so that one large directory keeps all workers busy
 	var groups []group
@@ -134,7 +134,7 @@ func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
 	return found
 }
 
-// isBinary tells what is no text, by the beginning, as git does.
+// isBinary reports whether the beginning shows that this is not text, as git does.
 func isBinary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }
 
 // withoutCR is a text with plain line ends, or $ would not match.

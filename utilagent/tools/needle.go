@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// needle is a word that is looked for by its rarest byte: that is what the
-// processor does fastest.
+// needle is a word to search for by its rarest byte, which is what processors do fastest.
 type needle struct {
 	word       []byte // in lower case if fold
 	at         int    // of the rarest byte

@@ -76,8 +76,8 @@ func (s *source) page(a readArgs) (*page, error) {
 	return p, p.read(r)
 }
 
-// locate finds where the last lines begin, of which there are -offset: the
-// number of the first one, and the place from which on lines count.
+// locate finds where the last -offset lines begin: the number of the first one, and the place
+// from which lines are counted.
 func (s *source) locate(p *page, offset int) (at int64, err error) {
 	if s.large() {
 		at = (s.size - maxTailBytes) &^ 1 // characters of UTF-16 begin at even places
@@ -154,7 +154,7 @@ func (p *page) read(r *bufio.Reader) error {
 	}
 }
 
-// asText is a text without what no text has: endpoints refuse it.
+// asText replaces what does not belong in text, since endpoints refuse it.
 func asText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

@@ -16,8 +16,8 @@ type pattern struct {
 	note string
 }
 
-// parsePattern reads a regular expression of RE2. What is none is searched for
-// as it stands, and the note says so, unless it is plain what was meant.
+// parsePattern reads a regular expression of RE2. An invalid one is searched for literally,
+// and the note says so, unless it is clear what was meant.
 func parsePattern(text string, fold bool) (pattern, error) {
 	if text == "" {
 		return pattern{}, errors.New("the pattern is empty. Give a regular expression")
@@ -89,8 +89,8 @@ func withoutNL(ranges []rune) []rune {
 	return out
 }
 
-// wordIn returns the longest text that every match holds; "" if none is known. It is
-// in lower case if fold: then case does not count.
+// wordIn returns the longest text that every match contains; "" if none is known. With fold it
+// is in lower case, and case does not matter.
 func wordIn(re *syntax.Regexp) (word string, fold bool) {
 	switch re.Op {
 	case syntax.OpLiteral:

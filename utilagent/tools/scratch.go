@@ -15,10 +15,9 @@ const (
 	maxKeptBytes = 10 << 20 // of a file
 )
 
-// scratch is a directory of its own beside the workspace: long results are kept
-// whole in it, where read_file and grep find them, and commands have their
-// temporary directory in it. It is made when it is first needed, and removed
-// with [Workspace.Close].
+// scratch is a directory beside the workspace. It keeps long results whole, where read_file
+// and grep find them, and holds the temporary directory of commands. It is made when it is
+// first needed, and removed by [Workspace.Close].
 type scratch struct {
 	mu    sync.Mutex
 	space *Workspace
@@ -91,8 +90,8 @@ func (s *scratch) create() (*os.File, error) {
 	return f, nil
 }
 
-// keep writes a long result to a file and returns its path; "" if it could not
-// be kept: then the model has to do with what it sees.
+// keep writes a long result to a file and returns its path; "" if that fails: then the model
+// has to make do with what it sees.
 func (s *scratch) keep(text string) string {
 	f, err := s.create()
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// Search says how glob and grep ask git which files there are. That only makes the
-// tools faster: which files and lines are found is the same without git,
-// except for what only git knows (files that are tracked although .gitignore
-// names them, and the user's own list of ignored files).
+// Search says how glob and grep ask git which files there are. That only makes the tools
+// faster: they find the same files and lines without git, except for what only git knows
+// (files that are tracked although .gitignore names them, and the user's own list of ignored
+// files).
 //
-// A repository is data that a model may have written. So git runs with the
-// settings off that would start a program, and names are all that is taken from
-// it: the files are opened within the workspace.
+// A repository is data that a model may have written. So git runs with all settings off that
+// would start a program, and only names are taken from it: the files are opened within the
+// workspace.
 type Search struct {
 	Git string // path of git; "": is not asked
 	Env []string
 	// Exe confines git; see [Commands]. It needs to write nothing.
 	Exe    string
 	Hidden []string // see confine.Rules
-	// Patience is how long git is waited for, before the search goes on
-	// without it: a pipe in its way would hold it for ever. 0: ten seconds.
+	// Patience is how long to wait for git before the search goes on without it: a pipe in its way
+	// would block it for ever. 0: ten seconds.
 	Patience time.Duration
 }
 

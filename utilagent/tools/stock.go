@@ -18,8 +18,8 @@ const (
 	maxCopied = 64 << 10 // bytes of a file that is copied
 )
 
-// stock fills a set of caches. The set is its commands' to write, so everything goes
-// through a root: a link that they have left leads nowhere else.
+// stock fills a set of caches. Commands can write to the set, so all access goes through a
+// root: a link that they left cannot lead outside.
 type stock struct {
 	root *os.Root
 	own  string
@@ -29,7 +29,7 @@ type stock struct {
 	full bool // nothing more is taken from the user's
 }
 
-// name makes a directory of the set and lets a variable name it.
+// name makes a directory of the set and points a variable to it.
 func (s *stock) name(variable, dir string) {
 	if err := s.root.MkdirAll(dir, 0o700); err == nil || os.IsExist(err) {
 		s.env = append(s.env, variable+"="+filepath.Join(s.own, filepath.FromSlash(dir)))
@@ -70,10 +70,10 @@ func (s *stock) general(users string) {
 	}
 }
 
-// goModules: Go takes what lies in the module cache for what it has downloaded
-// itself, whatever GOPROXY and GOPRIVATE say. As a proxy (file://) the user's cache
-// would hide newer versions, and be passed by for private modules. Go keeps a file
-// about its database of checksums beside the modules.
+// goModules: whatever GOPROXY and GOPRIVATE say, Go treats what is in the module cache as
+// downloaded by itself. Used as a proxy (file://), the user's cache would hide newer versions,
+// and would be bypassed for private modules. Go keeps a file about its database of checksums
+// beside the modules.
 func (s *stock) goModules() {
 	settings := s.goEnv()
 	s.user["GOPATH"], _, _ = strings.Cut(cmp.Or(s.user["GOPATH"], settings["GOPATH"]), string(filepath.ListSeparator))
@@ -129,7 +129,7 @@ func (s *stock) cargo() {
 	}
 }
 
-// maven: what it rewrites in place is copied.
+// maven: files that it rewrites in place are copied.
 func (s *stock) maven() {
 	home, ok := s.home("", ".m2", "mvn")
 	if dir := filepath.Join(s.own, "m2"); !ok || strings.ContainsAny(dir, " \t\"'") || s.root.MkdirAll("m2", 0o700) != nil { // words of a shell
@@ -166,7 +166,7 @@ func (s *stock) gradle() {
 	})
 }
 
-// links makes links to the entries of a directory of the user's, but for some.
+// links makes links to the entries of a directory of the user's, except for some.
 func (s *stock) links(from, to string, but ...string) {
 	entries, _ := os.ReadDir(from) // it need not be there
 	for _, e := range entries {
@@ -176,7 +176,7 @@ func (s *stock) links(from, to string, but ...string) {
 	}
 }
 
-// use is what becomes of a file of the user's in a set.
+// use says what happens to a user's file in a set.
 type use int
 
 const (
@@ -185,8 +185,8 @@ const (
 	copied
 )
 
-// farm makes directories as the user has them, and in them links to files or copies.
-// What is there already is left as it is, and what fails is fetched anew.
+// farm recreates the user's directories, with links or copies for the files. It leaves
+// existing entries alone, and what fails is downloaded again.
 func (s *stock) farm(from, to string, judge func(name string) use) {
 	if s.full {
 		return

@@ -38,13 +38,12 @@ type Spec struct {
 	Name        string
 	Aliases     []string // names that are accepted, but not offered
 	Description string
-	// Parameters is the JSON Schema of the arguments: an object with properties,
-	// required and additionalProperties false. It is also what arguments are
-	// held against before a call.
+	// Parameters is the JSON Schema of the arguments: an object with properties, required and
+	// additionalProperties false. Arguments are also checked against it before a call.
 	Parameters map[string]any
 	Effect     Effect
-	// SideBySide says that calls may run while others of such tools do. It counts for
-	// a tool that [Reads]; calls of all others run one after the other.
+	// SideBySide says that calls may run in parallel with those of other such tools. It applies
+	// only to tools whose effect is [Reads]; all other calls run one after the other.
 	SideBySide bool
 	// Off says why the tool cannot be used here, and what would change that. A
 	// tool that is off is not offered; a call is answered with this text.
@@ -72,9 +71,8 @@ func New[A any](spec Spec, call func(ctx context.Context, args A) (string, error
 	return t
 }
 
-// Func is [New] for a tool of which only a name and a description are to be
-// said. It is taken for one that may do anything ([Runs]), so an agent with the
-// permission readonly or edits is not offered it.
+// Func is [New] for a tool with only a name and a description. The tool counts as one that may
+// do anything ([Runs]), so an agent with the permission readonly or edits is not offered it.
 func Func[A any](name, description string, call func(ctx context.Context, args A) (string, error)) Tool {
 	return New(Spec{Name: name, Description: description, Effect: Runs}, call)
 }

@@ -171,7 +171,7 @@ func (p *parser) unexpected() error {
 	return e
 }
 
-// misspeltOperator is a hint for people who think in another language.
+// misspeltOperator is a hint for people used to another language.
 func (p *parser) misspeltOperator() string {
 	switch {
 	case p.tok.is("|"):

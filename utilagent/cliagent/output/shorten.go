@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// What is kept of a line that is longer than maxLine: of each text in it the
-// beginning and the end.
+// What is kept of a line longer than maxLine: the beginning and the end of each text in it.
 const (
 	maxLine  = 8 << 20
 	textHead = 512 << 10
@@ -14,9 +13,9 @@ const (
 	leftOut  = " … %d bytes left out … "
 )
 
-// shortener takes a line in pieces and keeps what a reader of it needs. The long
-// texts of a line of JSON lose their middle and say so there; it is JSON as before.
-// Of any other line, and of one that is long without them, the beginning is kept.
+// shortener takes a line in pieces and keeps what a reader needs. Long texts in a line of JSON
+// lose their middle and say so there; the line is still valid JSON. Any other line, or one
+// that is long without them, keeps its beginning.
 type shortener struct {
 	out  []byte
 	json bool
@@ -27,7 +26,7 @@ type shortener struct {
 	escape int  // bytes of an escape sequence that are still to come
 	begun  bool // the backslash was the last byte
 	size   int  // of the text so far
-	toTail bool // where the character goes that is being read
+	toTail bool // where the character being read goes
 	tail   [2][]byte
 	lost   int // bytes of the text that were in neither
 }
@@ -81,7 +80,7 @@ func (s *shortener) run(b []byte) int {
 	return n
 }
 
-// quote begins or ends a text.
+// quote starts or ends a text.
 func (s *shortener) quote() {
 	if s.inText {
 		if s.lost > 0 {
@@ -128,7 +127,7 @@ func (s *shortener) keep(b []byte) {
 	s.over += len(b) - room
 }
 
-// line is what is kept, and how many bytes were left out.
+// line returns what is kept, and how many bytes were left out.
 func (s *shortener) line() ([]byte, int) {
 	line := bytes.TrimRight(s.out, "\r\n")
 	if s.over > 0 {

@@ -1,6 +1,6 @@
-// Package output reads what a program prints: as it comes or line by line, in bounded
-// memory however long a line is, and to an end even if a child of the program keeps the
-// pipe.
+// Package output reads what a program prints, as it comes or line by line. It needs bounded
+// memory however long a line is, and always finishes, even if a child of the program keeps the
+// pipe open.
 package output
 
 import (
@@ -43,8 +43,7 @@ func New(f *os.File, log io.Writer, touch func()) *Stream {
 	return s
 }
 
-// WriterEnded tells that the program has ended: a read that waits, waits no
-// longer than drain.
+// WriterEnded says that the program has ended: a pending read waits no longer than drain.
 func (s *Stream) WriterEnded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +51,8 @@ func (s *Stream) WriterEnded() {
 	s.limit()
 }
 
-// limit makes a read that waits end after drain. Where pipes know no deadlines
-// (Windows), the child's job ends who holds them.
+// limit makes a pending read end after drain. Where pipes have no deadlines (Windows), ending
+// the child's job ends whatever holds them.
 func (s *Stream) limit() *time.Timer {
 	return time.AfterFunc(drain, func() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) })
 }

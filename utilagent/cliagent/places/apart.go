@@ -14,10 +14,10 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// moved gives the program a directory in the place of p, which goes with the step: links
-// to all that the true one holds, which it can read and, but for its logins, not write;
-// and what it has apart, which stays below state, one for each place and working
-// directory. So whatever it makes, or puts in the place of a link, nobody obeys later.
+// moved gives the program a directory in place of p, which is removed after the step. It has
+// links to everything in the true one, which the program can read and, except for its logins,
+// not write. What the program keeps apart is stored below state, one per place and working
+// directory. So nobody later obeys anything that it makes, or puts in place of a link.
 func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 	sum := sha256.Sum256([]byte(path + "\x00" + cwd))
 	key := hex.EncodeToString(sum[:8])
@@ -61,8 +61,8 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 	return nil
 }
 
-// makePlain makes a directory or an empty file where there is none of the kind. What a
-// program has put there instead, such as a link, goes.
+// makePlain makes a directory or an empty file if there is none. It removes whatever else the
+// program has put there, such as a link.
 func makePlain(root *os.Root, name string, isDir bool) error {
 	info, err := root.Lstat(name)
 	if err == nil && (isDir && info.IsDir() || !isDir && info.Mode().IsRegular()) {

@@ -1,6 +1,5 @@
-// Package places gives a program that is confined what is its own: which of its
-// directories and files it may write, and which others it gets instead of those that
-// somebody obeys later.
+// Package places says which directories and files a confined program may write as its own, and
+// which copies it gets in place of files that a program obeys later.
 package places
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// Obeyed is what a command obeys in its own places, by the directory that it is in: what it says is run
-// by whoever starts the program next, also unconfined.
+// Obeyed lists the files in a command's own places that the program obeys, by directory:
+// whoever starts the program next, perhaps unconfined, runs what they say.
 func Obeyed(command []string, env func(string) string) map[string][]string {
 	found := map[string][]string{}
 	places, _ := programs.Places(command)
@@ -40,11 +39,12 @@ type Owned struct {
 	Env, Kept   []string // variables: where it finds what it has apart, and those that we need, too
 }
 
-// Of finds what is a command's own when it works in cwd, and makes what is a known
-// program's: it could not make that itself, since its home directory is closed. Of one
-// that is not known it is what lies under its name in the usual places.
+// Of finds what belongs to a command that works in cwd. It creates a known program's places,
+// since the program could not: its home directory is closed. For an unknown program these are
+// the entries under its name in the usual places.
 //
-// tmp is for what goes with the step, state for what stays of it and is the program's alone.
+// tmp holds what is removed after the step; state holds what stays, and only the program uses
+// it.
 func Of(command []string, cwd, tmp, state string, env func(string) string) (o Owned, err error) {
 	places, known := programs.Places(command)
 	if !known {
@@ -86,8 +86,8 @@ func Of(command []string, cwd, tmp, state string, env func(string) string) (o Ow
 	return o, nil
 }
 
-// add adds what may be written below a directory. Of files only those that are there: a
-// program fails with an empty one that should say who is logged in.
+// add adds what may be written below a directory. Files are added only if they exist: a
+// program fails on an empty file where it expects its login.
 func (o *Owned) add(path string, names []string, cwd string) error {
 	for _, name := range names {
 		dir, isDir := strings.CutSuffix(name, "/")
@@ -137,7 +137,7 @@ func projectName(dir string) string {
 	}, dir)
 }
 
-// Make makes a place that is not there, as the program would at its first start.
+// Make makes a missing place, as the program would at its first start.
 func Make(path, content string) error {
 	if content == "" {
 		return durable.OS().MkdirAll(path, 0o700)
