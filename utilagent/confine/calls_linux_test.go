@@ -237,7 +237,7 @@ func TestCapabilitiesAreDropped(t *testing.T) {
 	}
 	out, code := runUnder(t, confine.Rules{Keep: []string{"sys_admin"}}, "true")
 	require.Equal(t, 126, code)
-	require.Contains(t, out, "no capability that can be kept")
+	require.Contains(t, out, "is not a capability that can be kept")
 }
 
 func capabilities(t *testing.T, status string) map[string]uint64 {
