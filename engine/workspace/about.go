@@ -142,11 +142,15 @@ func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *about
 }
 
 // isForNew reports whether a directory is one in which a repository can be made: it is empty,
-// and in no work tree.
+// or has only what a process left that was killed while it made one, and is in no work tree.
 func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
+	if err != nil || len(entries) > 1 {
 		return false
+	}
+	if len(entries) == 1 {
+		left, err := os.Lstat(unfinished(dir))
+		return err == nil && left.Mode().IsRegular() && entries[0].Name() == ".git"
 	}
 	_, err = files.Find(ctx, e.Env, dir)
 	return errors.Is(err, files.ErrNone)

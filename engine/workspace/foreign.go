@@ -37,16 +37,21 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles
 	own := was != nil && was.Mode == InWorktree
 	if own {
 		repo, err := files.Find(ctx, e.Env, in.Root)
-		if !foreign || err != nil || !SameFile(repo.Common, was.Repo) {
+		if err != nil || !SameFile(repo.Common, was.Repo) {
 			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", t.ID, place.Shown(was.Root))
 		}
+		if !foreign {
+			return was, none, e.ComeBack(ctx, t)
+		}
 	}
+	// Among other files than those of its last step it would go on as if they were its own.
+	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !SameFile(was.Root, in.Root)
 	last, err := e.filesFor(ctx, t)
 	if err != nil {
 		return nil, none, err
 	}
 	switch {
-	case last == nil || !foreign || keepFiles:
+	case last == nil || !foreign && !moved || keepFiles:
 	case own && last.kept:
 		return was, none, e.returned(ctx, t, last.Thread)
 	case own:
