@@ -29,9 +29,8 @@ var raceRounds = flag.Int("remote-races", 4, "how often the homes of TestRemoteR
 // once, and a witness beside the agents has seen no more runs than were killed or came late.
 func TestRemoteRaces(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is needed")
-	}
+	_, err := exec.LookPath("git")
+	require.NoError(t, err, "git is needed")
 	w := newRacing(t)
 	for range *raceRounds {
 		var all sync.WaitGroup

@@ -54,6 +54,9 @@ func (s *Set) Hide(text string) string {
 
 // HideValue hides what is secret in a value of JSON.
 func (s *Set) HideValue(v any) any {
+	if s.Empty() {
+		return v
+	}
 	switch v := v.(type) {
 	case string:
 		return s.Hide(v)

@@ -10,30 +10,6 @@ import (
 // secrets are texts that must not be stored or printed. Safe for concurrent use.
 type secrets struct{ secret.Set }
 
-// value hides secrets in a JSON value.
-func (s *secrets) value(v any) any {
-	if s.Empty() {
-		return v
-	}
-	switch v := v.(type) {
-	case string:
-		return s.Hide(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = s.value(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			out[s.Hide(k)] = s.value(item)
-		}
-		return out
-	}
-	return v
-}
-
 // turn hides secrets in a turn.
 func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	if s.Empty() {
@@ -42,7 +18,7 @@ func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	t.Content, t.Reasoning, t.ToolCallID = s.Hide(t.Content), s.Hide(t.Reasoning), s.Hide(t.ToolCallID)
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, call := range t.ToolCalls {
-		t.ToolCalls[i].ID, t.ToolCalls[i].Name, t.ToolCalls[i].Args = s.Hide(call.ID), s.Hide(call.Name), s.value(call.Args)
+		t.ToolCalls[i].ID, t.ToolCalls[i].Name, t.ToolCalls[i].Args = s.Hide(call.ID), s.Hide(call.Name), s.HideValue(call.Args)
 	}
 	return t
 }

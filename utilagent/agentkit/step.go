@@ -57,7 +57,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	done.detail.Outcome = k.outcome(done.detail.Outcome)
 	// The work is done and paid for: an interrupt that comes now must not lose it.
 	ctx = context.WithoutCancel(ctx)
-	done.output.Value = k.secrets.value(done.output.Value)
+	done.output.Value = k.secrets.HideValue(done.output.Value)
 	if s := done.output.Suspend; s != nil {
 		s.Reason = k.secrets.Hide(s.Reason)
 	}
