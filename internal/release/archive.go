@@ -176,7 +176,7 @@ func (t *tree) members(ctx context.Context, o *outside, to target, d delivery, p
 	if err != nil {
 		return nil, err
 	}
-	third, err := notices(ctx, o, used, p)
+	third, err := t.notices(ctx, o, used, p)
 	if err != nil {
 		return nil, err
 	}

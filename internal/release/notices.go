@@ -18,10 +18,21 @@ import (
 // in its programs: all of them ask for their text to come along.
 const noticesFile = "THIRD-PARTY"
 
+// copies lists the modules whose code is copied into the tree, with the directory that
+// holds it. Every program links them, but build information doesn't name them.
+func copies() map[module.Version]string {
+	return map[module.Version]string{
+		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "util/internal/thirdparty/jsonschema",
+	}
+}
+
 // linked lists the modules that are linked into one of the programs, except our
-// own, sorted.
+// own, and the copies, sorted.
 func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 	used := map[module.Version]bool{}
+	for copied := range copies() {
+		used[copied] = true
+	}
 	for _, program := range programs {
 		info, err := buildinfo.Read(bytes.NewReader(program))
 		if err != nil {
@@ -39,7 +50,7 @@ func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 }
 
 // notices are the texts of that file: for Go itself and for each module.
-func notices(ctx context.Context, o *outside, used []module.Version, p process) ([]byte, error) {
+func (t *tree) notices(ctx context.Context, o *outside, used []module.Version, p process) ([]byte, error) {
 	root, err := o.goEnv(ctx, p, "GOROOT")
 	if err != nil {
 		return nil, err
@@ -54,19 +65,31 @@ func notices(ctx context.Context, o *outside, used []module.Version, p process) 
 		return nil, err
 	}
 	for _, m := range used {
-		path, err := module.EscapePath(m.Path)
+		dir, err := t.licenceDir(cache, m)
 		if err != nil {
 			return nil, err
 		}
-		version, err := module.EscapeVersion(m.Version)
-		if err != nil {
-			return nil, err
-		}
-		if err := notice(&out, m.Path+" "+m.Version, filepath.Join(cache, filepath.FromSlash(path)+"@"+version)); err != nil {
+		if err := notice(&out, m.Path+" "+m.Version, dir); err != nil {
 			return nil, err
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// licenceDir returns the directory with a module's licence: its copy, or the module cache's.
+func (t *tree) licenceDir(cache string, m module.Version) (string, error) {
+	if dir, ok := copies()[m]; ok {
+		return filepath.Join(t.root, filepath.FromSlash(dir)), nil
+	}
+	path, err := module.EscapePath(m.Path)
+	if err != nil {
+		return "", err
+	}
+	version, err := module.EscapeVersion(m.Version)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, filepath.FromSlash(path)+"@"+version), nil
 }
 
 // notice adds the licences of a directory. One without is an error: nobody may

@@ -22,14 +22,21 @@ func TestNotices(t *testing.T) {
 	require.True(t, ok)
 	require.NotEmpty(t, own.Deps)
 	o := &outside{dir: t.TempDir(), env: os.Environ()}
-	used, err := (&tree{}).linked([][]byte{program, program})
+	tree, err := loadTree(".")
 	require.NoError(t, err)
-	text, err := notices(t.Context(), o, used, process{stderr: os.Stderr})
+	used, err := tree.linked([][]byte{program, program})
+	require.NoError(t, err)
+	text, err := tree.notices(t.Context(), o, used, process{stderr: os.Stderr})
 	require.NoError(t, err)
 	bill, err := billOfMaterials(delivery{version: "v1.2.3"}, used)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "The Go programming language")
 	require.Contains(t, string(text), "Redistribution and use in source and binary forms")
+	for copied := range copies() {
+		require.Contains(t, string(text), "\n"+copied.Path+" "+copied.Version+" (LICENSE")
+		require.Contains(t, string(bill), `"purl": "pkg:golang/`+copied.Path+"@"+copied.Version+`"`)
+		require.Contains(t, read(t, tree.root, "util/go.mod"), copied.Path+" "+copied.Version, "the version that the copy is held to")
+	}
 	for _, dep := range own.Deps {
 		require.Equal(t, 1, bytes.Count(text, []byte("\n"+dep.Path+" "+dep.Version+" (LICENSE")), dep.Path)
 		require.Contains(t, string(bill), `"purl": "pkg:golang/`+dep.Path+"@"+dep.Version+`"`)

@@ -14,7 +14,6 @@ require (
 	github.com/joho/godotenv v1.5.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
-	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
 	github.com/united-workforce/uwf/cas v0.1.0 // indirect
 	github.com/united-workforce/uwf/protocol v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
