@@ -23,11 +23,13 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build every command into bin/ (static: it starts faster)
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(patsubst %/main.go,%,$(wildcard cmd/*/main.go))) ./examples/agents/echo
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(patsubst %/main.go,%,$(wildcard cmd/*/main.go)))
+	@# In a directory of their own: an agent named echo on PATH would replace the shell's.
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/examples/uwf-echo ./examples/agents/echo
 
 .PHONY: demo
-demo: build ## three roles fix a real bug in a little Go project; no key, no network
-	@$(GO) run ./examples/demo -bin $(BIN)
+demo: build ## three roles fix a real bug in a little Go project; no key, no network (KEEP=1 keeps what they made)
+	@$(GO) run ./examples/demo -bin $(BIN) $(if $(KEEP),-keep)
 
 .PHONY: test
 test: ## run all tests; fixtures and fakes stand in for other people's agents (see test-agents)

@@ -5,10 +5,10 @@
 set -eu
 bin=$1
 here=$(dirname "$0")
-home=$(go run ./examples/demo/record -o "$here/run.svg" -still "$here/live.svg" -at '^  reviewer · .* 2 turns' \
-	-from '^\$ uwf run' -to '^== What' -- go run ./examples/demo -bin "$bin" | sed -n 's/^ *export UWF_HOME=//p')
-UWF_HOME=$home OCAS_HOME=
+made=$(go run ./examples/demo/record -o "$here/run.svg" -still "$here/live.svg" -at '^  reviewer · .* 2 turns' \
+	-from '^\$ uwf run' -to '^== What' -- go run ./examples/demo -bin "$bin" -keep | sed -n 's/^All of it .* kept in \(.*\)\. Type next:$/\1/p')
+UWF_HOME=$made/home OCAS_HOME=
 export UWF_HOME OCAS_HOME
 thread=$("$bin/uwf" thread list --all --format text | awk '$3 == "solve-issue" { print $1 }')
 "$bin/uwf" thread graph "$thread" --format svg >"$here/solve-issue.svg"
-rm -rf "$(dirname "$home")"
+rm -rf "$made"

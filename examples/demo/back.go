@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,9 @@ func hasGit() bool {
 	return err == nil
 }
 
-// git runs git in the project, as somebody who has no settings.
+// git runs git in the project.
 func (d *demo) git(ctx context.Context, args ...string) error {
-	c := exec.CommandContext(ctx, "git", append([]string{"-c", "user.name=demo", "-c", "user.email=demo@example.org"}, args...)...)
+	c := exec.CommandContext(ctx, "git", args...)
 	c.Dir, c.Env = d.project, d.childEnv()
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("git %s: %w\n%s", args[0], err, out)
@@ -39,20 +40,14 @@ func (d *demo) goBack(ctx context.Context, rejected string) error {
 	if err := d.ask(ctx, &fork, "thread", "fork", rejected); err != nil {
 		return err
 	}
-	var other result
 	commands := [][]string{
 		{"thread", "step", fork.Thread, "--until-end"},
 		{"run", "solve-issue", "-p", task, "--cwd", d.project, "--workspace", "worktree"},
 	}
-	into := []*result{{}, &other}
-	errs := make([]error, len(commands))
-	var both sync.WaitGroup
-	for i, args := range commands {
+	for _, args := range commands {
 		d.prompt("uwf " + strings.Join(quoted(args), " ") + " &")
-		both.Go(func() { errs[i] = d.ask(ctx, into[i], args...) })
 	}
-	both.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := d.atOnce(ctx, commands); err != nil {
 		return err
 	}
 	if err := d.expectTests(ctx, red); err != nil {
@@ -65,6 +60,26 @@ func (d *demo) goBack(ctx context.Context, rejected string) error {
 		return err
 	}
 	return d.expectTests(ctx, green)
+}
+
+// atOnce runs commands concurrently. You watch the first one; what the others print
+// comes after it, each in one piece.
+func (d *demo) atOnce(ctx context.Context, commands [][]string) error {
+	errs := make([]error, len(commands))
+	printed := make([]bytes.Buffer, len(commands))
+	var all sync.WaitGroup
+	for i, args := range commands {
+		one := *d
+		if i > 0 {
+			one.progress = &printed[i]
+		}
+		all.Go(func() { errs[i] = one.ask(ctx, &result{}, args...) })
+	}
+	all.Wait()
+	for i := 1; i < len(commands); i++ {
+		fmt.Fprintf(d.progress, "\nMeanwhile: uwf %s\n%s", strings.Join(quoted(commands[i]), " "), printed[i].String())
+	}
+	return errors.Join(errs...)
 }
 
 // quoted are the words of a command as somebody would type them.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -16,6 +17,7 @@ const task = "Median returns wrong values, see stats_test.go"
 // demo is one run of the demo.
 type demo struct {
 	bin      string // of uwf and its agents
+	keep     bool   // root, also after a success
 	environ  []string
 	out      io.Writer
 	progress io.Writer // uwf's stderr: a terminal, if there is one
@@ -28,11 +30,22 @@ type demo struct {
 	model   model
 }
 
-// run does everything, and fails at the first promise that does not hold.
+// run plays the demo. If it fails, its directory stays, and the error names it.
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.root, err = os.MkdirTemp("", "uwf-demo-"); err != nil {
 		return err
 	}
+	if err := d.play(ctx); err != nil {
+		return fmt.Errorf("%w\nwhat the demo made is in %s", err, d.root)
+	}
+	if d.keep {
+		return nil
+	}
+	return os.RemoveAll(d.root)
+}
+
+// play does everything, and fails at the first promise that does not hold.
+func (d *demo) play(ctx context.Context) (err error) {
 	if err := d.build(ctx); err != nil {
 		return err
 	}
@@ -48,6 +61,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.title("uwf runs planner (uwf-react), developer and reviewer (uwf-builtin)")
+	fmt.Fprintln(d.out, "Each `1 tool call failed` of this demo is a run of the tests that fails as planned.")
 	thread, err := d.runWorkflow(ctx)
 	if err != nil {
 		return err
@@ -74,8 +88,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.argue(ctx); err != nil {
 		return err
 	}
-	d.title("Look around")
-	return d.sayNext(thread, steps, d.now().Sub(began))
+	d.title("Next")
+	return d.printNext(thread, steps, d.now().Sub(began))
 }
 
 // prepare makes the home and the project, and starts the scripted model if no
@@ -88,7 +102,8 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 		}
 	}
 	if hasGit() {
-		for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "A little Go project"}} {
+		// A fresh machine has no identity, and `uwf thread apply` commits, too.
+		for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "demo"}, {"config", "user.email", "demo@example.org"}, {"add", "."}, {"commit", "-q", "-m", "A little Go project"}} {
 			if err := d.git(ctx, args...); err != nil {
 				return nil, err
 			}
@@ -112,29 +127,55 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 
 func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s\n\n", text) }
 
-// sayNext tells what a person can do now.
-func (d *demo) sayNext(thread string, steps []step, took time.Duration) error {
-	fmt.Fprintf(d.out, "All of it took %.1f s and is still there. Type next:\n\n", took.Seconds())
-	fmt.Fprintf(d.out, "  export UWF_HOME=%s\n", d.home)
-	fmt.Fprintf(d.out, "  alias uwf=%s\n\n", d.program("uwf"))
-	reviewed := steps[min(2, len(steps)-1)].Hash
+// printNext prints what a person can type now. The demo's home is there only if it is
+// kept, and its model has ended, so no line starts a step there.
+func (d *demo) printNext(thread string, steps []step, took time.Duration) error {
+	fmt.Fprintf(d.out, "All of it took %.1f s.", took.Seconds())
+	lines := [][2]string{
+		{"make demo KEEP=1", "plays it again and keeps its threads to look at"},
+		{"export PATH=" + shellQuote(d.bin) + `:"$PATH"`, ""},
+		{"uwf setup", "asks who plays your roles"},
+		{"uwf help", "lists what you can do"},
+	}
+	if d.keep {
+		uwf := shellQuote(d.program("uwf")) + " --home " + shellQuote(d.home)
+		reviewed := steps[min(2, len(steps)-1)].Hash
+		lines = [][2]string{
+			{uwf + " thread list --all", "every thread of the demo"},
+			{uwf + " thread read " + thread, "what each role wrote"},
+			{uwf + " thread step-details " + reviewed, "every message and tool call of the first review"},
+			{uwf + " workflow show solve-issue", "the workflow as it is stored"},
+			{"git -C " + shellQuote(d.project) + " log --stat", "the repaired project"},
+			{"rm -rf " + shellQuote(d.root), "removes all of it"},
+		}
+		fmt.Fprintf(d.out, " It is kept in %s.", d.root)
+	}
+	fmt.Fprint(d.out, " Type next:\n\n")
 	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
-	for _, line := range [][2]string{
-		{"uwf thread read " + thread, "what each role said"},
-		{"uwf thread read @", "the debate (@ is the newest thread)"},
-		{"uwf thread step-details " + reviewed, "every message and tool call of the first review"},
-		{"uwf thread fork " + reviewed, "a new thread that begins after that step"},
-		{"uwf workflow show solve-issue", "the workflow as it is stored"},
-	} {
+	for _, line := range lines {
+		if line[1] == "" {
+			fmt.Fprintf(table, "  %s\n", line[0])
+			continue
+		}
 		fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\nThe repaired project: %s\n", d.project)
 	if d.model.scripted {
 		fmt.Fprintln(d.out, "\nThe model was a script. With a real one:")
 		fmt.Fprintln(d.out, "  UWF_DEMO_BASE_URL=<…/v1> UWF_DEMO_MODEL=<name> UWF_DEMO_API_KEY=<key> make demo")
 	}
 	return nil
+}
+
+// shellQuote returns a word that a shell reads as it is.
+func shellQuote(word string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+:@%", r)
+	}
+	if strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,4 +68,65 @@ func TestConfigNamesTheKey(t *testing.T) {
 	require.Contains(t, string(b), "apiKeyEnv: UWF_DEMO_API_KEY")
 	require.Contains(t, string(b), `name: "w: 1"`)
 	require.Contains(t, string(b), `\"bin\"`)
+}
+
+// A demo that fails keeps what it made and names it; the error of a promise comes first.
+func TestFailureNamesItsDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	d := &demo{bin: t.TempDir(), environ: os.Environ(), out: io.Discard, progress: io.Discard, now: time.Now}
+	err := d.run(t.Context())
+	require.ErrorContains(t, err, "make build")
+	require.ErrorContains(t, err, "\nwhat the demo made is in "+d.root)
+	require.DirExists(t, d.root)
+}
+
+// The project commits on a machine where git knows nobody.
+func TestProjectHasAnIdentity(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	d := &demo{root: t.TempDir(), out: io.Discard, environ: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
+		"UWF_DEMO_BASE_URL=http://h/v1", "UWF_DEMO_MODEL=m",
+	}}
+	stop, err := d.prepare(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	require.NoError(t, d.git(t.Context(), "commit", "-q", "--allow-empty", "-m", "as `uwf thread apply` does"))
+}
+
+// What the demo proposes at its end works without its model, and without its files
+// unless they are kept.
+func TestNextLinesWork(t *testing.T) {
+	t.Parallel()
+	steps := []step{{Hash: "A"}, {Hash: "B"}, {Hash: "C"}}
+	var gone, kept bytes.Buffer
+	d := &demo{bin: "/opt/it's/bin", root: "/tmp/uwf-demo-1", home: "/tmp/uwf-demo-1/home", project: "/tmp/uwf-demo-1/project", out: &gone}
+	require.NoError(t, d.printNext("T", steps, time.Second))
+	require.NotContains(t, gone.String(), d.root)
+	require.Contains(t, gone.String(), "make demo KEEP=1")
+	require.Contains(t, gone.String(), `export PATH='/opt/it'\''s/bin':"$PATH"`)
+
+	d.keep, d.out = true, &kept
+	require.NoError(t, d.printNext("T", steps, time.Second))
+	require.Contains(t, kept.String(), `'/opt/it'\''s/bin/uwf' --home /tmp/uwf-demo-1/home thread step-details C `)
+	for _, asksTheModel := range []string{" fork ", " step ", " resume ", " run "} {
+		require.NotContains(t, kept.String(), asksTheModel)
+	}
+}
+
+// What commands that run at once print is never mixed.
+func TestAtOncePrintsInPieces(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	bin, project := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf"), []byte("#!/bin/sh\n"+
+		`for i in 1 2 3 4 5 6 7 8 9; do echo "$1 $i" >&2; ls / >/dev/null; done; echo '{}'`+"\n"), 0o755))
+	var progress bytes.Buffer
+	d := &demo{bin: bin, repo: project, environ: os.Environ(), out: io.Discard, progress: &progress}
+	require.NoError(t, d.atOnce(t.Context(), [][]string{{"one"}, {"two", "words of it"}}))
+	want := "one 1\none 2\none 3\none 4\none 5\none 6\none 7\none 8\none 9\n" + "\nMeanwhile: uwf two \"words of it\"\n" +
+		"two 1\ntwo 2\ntwo 3\ntwo 4\ntwo 5\ntwo 6\ntwo 7\ntwo 8\ntwo 9\n"
+	require.Equal(t, want, progress.String())
 }

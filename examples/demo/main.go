@@ -7,8 +7,8 @@
 // that they leave. With UWF_DEMO_BASE_URL, UWF_DEMO_MODEL and a key in
 // UWF_DEMO_API_KEY or OPENAI_API_KEY a real model plays instead.
 //
-// It exits with 1 if anything that it promises does not hold. What it made stays
-// on the disk, to look around in.
+// It exits with 1 if anything that it promises does not hold, and prints the
+// directory with what it made. Else it removes that directory, unless -keep says no.
 package main
 
 import (
@@ -22,10 +22,11 @@ import (
 
 func main() {
 	bin := flag.String("bin", "", "directory with uwf and uwf-builtin; built if not given")
+	keep := flag.Bool("keep", false, "keep what the demo makes, to look around in")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	d := &demo{bin: *bin, environ: os.Environ(), out: os.Stdout, progress: os.Stderr, now: time.Now}
+	d := &demo{bin: *bin, keep: *keep, environ: os.Environ(), out: os.Stdout, progress: os.Stderr, now: time.Now}
 	if err := d.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)

@@ -67,6 +67,9 @@ func (d *demo) expectTests(ctx context.Context, want colour) error {
 	if got != want {
 		return fmt.Errorf("promised: the tests are %s; they are %s", want, got)
 	}
+	if got == red {
+		fmt.Fprintln(d.out, "(it fails as planned: this is the bug to repair)")
+	}
 	return nil
 }
 
