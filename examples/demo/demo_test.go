@@ -100,7 +100,7 @@ func TestNextLinesWork(t *testing.T) {
 	t.Parallel()
 	steps := []step{{Hash: "A"}, {Hash: "B"}, {Hash: "C"}}
 	var gone, kept bytes.Buffer
-	d := &demo{bin: "/opt/it's/bin", root: "/tmp/uwf-demo-1", home: "/tmp/uwf-demo-1/home", project: "/tmp/uwf-demo-1/project", out: &gone}
+	d := &demo{bin: "/opt/it's/bin", root: "/var/tmp/demo", home: "/var/tmp/demo/home", project: "/var/tmp/demo/project", out: &gone}
 	require.NoError(t, d.printNext("T", steps, time.Second))
 	require.NotContains(t, gone.String(), d.root)
 	require.Contains(t, gone.String(), "make demo KEEP=1")
@@ -108,7 +108,7 @@ func TestNextLinesWork(t *testing.T) {
 
 	d.keep, d.out = true, &kept
 	require.NoError(t, d.printNext("T", steps, time.Second))
-	require.Contains(t, kept.String(), `'/opt/it'\''s/bin/uwf' --home /tmp/uwf-demo-1/home thread step-details C `)
+	require.Contains(t, kept.String(), `'/opt/it'\''s/bin/uwf' --home /var/tmp/demo/home thread step-details C `)
 	for _, asksTheModel := range []string{" fork ", " step ", " resume ", " run "} {
 		require.NotContains(t, kept.String(), asksTheModel)
 	}

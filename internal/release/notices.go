@@ -18,20 +18,31 @@ import (
 // in its programs: all of them ask for their text to come along.
 const noticesFile = "THIRD-PARTY"
 
-// copies lists the modules whose code is copied into the tree, with the directory that
-// holds it. Every program links them, but build information doesn't name them.
-func copies() map[module.Version]string {
+// copied lists the modules whose code may be copied into the tree, with the directory that
+// holds the copy.
+func copied() map[module.Version]string {
 	return map[module.Version]string{
 		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "util/internal/thirdparty/jsonschema",
 	}
+}
+
+// copies lists the copies that are in this tree. Every program links them, but build
+// information doesn't name them.
+func (t *tree) copies() map[module.Version]string {
+	found := copied()
+	maps.DeleteFunc(found, func(_ module.Version, dir string) bool {
+		_, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(dir)))
+		return err != nil
+	})
+	return found
 }
 
 // linked lists the modules that are linked into one of the programs, except our
 // own, and the copies, sorted.
 func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 	used := map[module.Version]bool{}
-	for copied := range copies() {
-		used[copied] = true
+	for m := range t.copies() {
+		used[m] = true
 	}
 	for _, program := range programs {
 		info, err := buildinfo.Read(bytes.NewReader(program))
@@ -78,7 +89,7 @@ func (t *tree) notices(ctx context.Context, o *outside, used []module.Version, p
 
 // licenceDir returns the directory with a module's licence: its copy, or the module cache's.
 func (t *tree) licenceDir(cache string, m module.Version) (string, error) {
-	if dir, ok := copies()[m]; ok {
+	if dir, ok := t.copies()[m]; ok {
 		return filepath.Join(t.root, filepath.FromSlash(dir)), nil
 	}
 	path, err := module.EscapePath(m.Path)

@@ -32,7 +32,8 @@ func TestNotices(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "The Go programming language")
 	require.Contains(t, string(text), "Redistribution and use in source and binary forms")
-	for copied := range copies() {
+	require.Equal(t, copied(), tree.copies())
+	for copied := range tree.copies() {
 		require.Contains(t, string(text), "\n"+copied.Path+" "+copied.Version+" (LICENSE")
 		require.Contains(t, string(bill), `"purl": "pkg:golang/`+copied.Path+"@"+copied.Version+`"`)
 		require.Contains(t, read(t, tree.root, "util/go.mod"), copied.Path+" "+copied.Version, "the version that the copy is held to")
