@@ -268,7 +268,7 @@ func lastBlock(tail []byte) []byte {
 // parseYAML takes hashes and ids as they are written: 0123456789012 and
 // 1234567890E12 are numbers to YAML.
 func parseYAML(src []byte) (wire, error) {
-	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	doc, err := yamldoc.ParseAnswer(src, yamldoc.Bounds{})
 	if err != nil {
 		return wire{}, err
 	}

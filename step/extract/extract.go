@@ -11,7 +11,6 @@ package extract
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -69,19 +68,15 @@ func (e *InvalidError) Error() string {
 // Text extracts from text with a frontmatter block. Errors: an *InvalidError; any
 // other means that nothing is known about the answer, because its judge failed.
 func Text(ctx context.Context, text string, r Role) (Output, error) {
-	answer, err := frontmatter.Parse(text)
 	if protocol.IsAnswerSchema(r.Schema) {
+		answer, _ := frontmatter.Parse(text)
 		return r.plain(ctx, text, answer.Fields)
 	}
-	if errors.Is(err, frontmatter.ErrNone) {
-		return r.behindPreamble(ctx, text)
-	}
+	read, err := r.candidates(ctx, text)
 	if err != nil {
-		return Output{}, &InvalidError{Reason: "the frontmatter block is not valid YAML: " + err.Error()}
+		return Output{}, err
 	}
-	out, err := r.accept(ctx, answer.Fields)
-	out.Body = answer.Body
-	return out, err
+	return choose(text, read)
 }
 
 // plain takes the whole answer of a role that names no data, unless it suspends, or
@@ -98,22 +93,6 @@ func (r Role) plain(ctx context.Context, text string, fields map[string]any) (Ou
 		return Output{}, &InvalidError{Reason: "the answer is empty"}
 	}
 	return Output{Value: map[string]any{protocol.AnswerField: text}, Body: text}, nil
-}
-
-// behindPreamble takes the block that some models put behind a word to the user, if
-// that is the role's output. If it is not, nobody knows that it was meant to be.
-func (r Role) behindPreamble(ctx context.Context, text string) (Output, error) {
-	none := &InvalidError{Reason: noBlock(text)}
-	answer, err := frontmatter.Parse(frontmatter.WithoutPreamble(text))
-	if err != nil {
-		return Output{}, none
-	}
-	out, err := r.accept(ctx, answer.Fields)
-	if _, ok := errors.AsType[*InvalidError](err); ok {
-		return Output{}, none
-	}
-	out.Body = answer.Body
-	return out, err
 }
 
 // accept makes data of the fields of a block.
@@ -199,17 +178,6 @@ func suspend(fields map[string]any) (Output, error) {
 	}
 	s := protocol.NewSuspend(reason)
 	return Output{Value: map[string]any{protocol.StatusKey: s.Status, "reason": s.Reason}, Suspend: &s}, nil
-}
-
-// noBlock says how an answer must begin.
-func noBlock(text string) string {
-	msg := "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 && strings.TrimSpace(line) == "---" {
-			return msg + fmt.Sprintf("; there is a line --- in line %d, but nothing may stand before it", i+1)
-		}
-	}
-	return msg
 }
 
 // only returns the fields that are known.

@@ -5,6 +5,8 @@ package frontmatter
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -39,42 +41,96 @@ func bounds() yamldoc.Bounds {
 	return yamldoc.Bounds{Bytes: 256 << 10, Depth: 32, Aliases: 16, Nodes: 10_000}
 }
 
-// Parse reads a text that begins with a line "---", tolerating what models put
-// around it: a byte order mark, CR LF, white space before, one code fence
-// around the block or the whole. It returns ErrNone, or an *Error.
+// Block is what stands between a line "---" and the next one.
+type Block struct {
+	Answer
+	Err    error // an *Error: it is no mapping, or never closed
+	First  bool  // the text begins with it
+	Fenced bool  // a code fence was opened before it
+	Line   int   // of its opening line, from 1
+	End    int   // of its closing line
+	keys   []string
+}
+
+// Parse reads a text that begins with a block, tolerating what models put around it: thoughts in
+// <think>, invisible characters and white space before, CR LF, one code fence around the block or the
+// whole. It returns ErrNone, or an *Error.
 func Parse(text string) (Answer, error) {
-	s := split(text)
-	if !s.found {
-		return Answer{}, ErrNone
+	for p := range split(text) {
+		if p.first {
+			b := p.read()
+			return b.Answer, b.Err
+		}
+		break
 	}
-	if !s.closed {
-		return Answer{}, &Error{Line: s.line, Message: "the block is never closed; a line with only --- must follow the last field"}
+	return Answer{}, ErrNone
+}
+
+// maxBlocks is how many blocks are looked at. A text with more of them is full of documents, so that
+// only what it begins with counts.
+const maxBlocks = 64
+
+// Blocks returns everything in a text that may be its block, in order: what it begins with, and what
+// begins with a field and is in no code fence. One may begin with the line that ends another.
+func Blocks(text string) []Block {
+	var blocks []Block
+	for p := range split(text) {
+		if len(blocks) == maxBlocks {
+			blocks = slices.DeleteFunc(blocks, func(b Block) bool { return !b.First })
+			break
+		}
+		blocks = append(blocks, p.read())
 	}
-	src := s.padded()
-	doc, err := yamldoc.Parse(src, bounds())
+	return blocks
+}
+
+// Mentions reports whether the block has a field that known accepts, as far as one can see in a block
+// that cannot be read.
+func (b Block) Mentions(known func(field string) bool) bool {
+	return slices.ContainsFunc(b.keys, known)
+}
+
+// read reads the fields.
+func (p parts) read() Block {
+	b := Block{First: p.first, Fenced: p.fence != "", Line: p.line, End: p.end}
+	b.Fields, b.Err = p.fields()
+	if b.Err != nil {
+		b.keys = p.keys()
+		return b
+	}
+	b.Body, b.keys = body(p.rest, p.fence), slices.Collect(maps.Keys(b.Fields))
+	return b
+}
+
+func (p parts) fields() (map[string]any, error) {
+	if !p.closed {
+		return nil, &Error{Line: p.line, Message: "the block is never closed; a line with only --- must follow the last field"}
+	}
+	src := p.padded()
+	doc, err := yamldoc.ParseAnswer(src, bounds())
 	if err != nil {
-		return Answer{}, inLine(err, src)
+		return nil, inLine(err, src)
 	}
 	if bad := doc.Root.Rounded(); bad != nil {
-		return Answer{}, inLine(bad, src)
+		return nil, inLine(bad, src)
 	}
 	fields, ok := doc.Root.Value().(map[string]any)
 	if !ok && doc.Root.Value() != nil {
 		err := &yamldoc.Error{Pos: doc.Root.Pos, Message: "the block must consist of lines 'field: value'"}
-		return Answer{}, inLine(err, src)
+		return nil, inLine(err, src)
 	}
 	if fields == nil {
 		fields = map[string]any{}
 	}
-	return Answer{Fields: fields, Body: s.body}, nil
+	return fields, nil
 }
 
 // padded is the block behind as many empty lines as there are lines before it,
 // so that the places in it are those in the text. Nobody minds a wrong number
 // behind a flood of empty lines, which the YAML reader would refuse.
-func (s parts) padded() []byte {
+func (p parts) padded() []byte {
 	const most = 500
-	return []byte(strings.Repeat("\n", min(s.line, most)) + s.block)
+	return []byte(strings.Repeat("\n", min(p.line, most)) + p.block)
 }
 
 // inLine makes an error of the YAML reader one with its line.

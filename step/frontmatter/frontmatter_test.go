@@ -19,6 +19,7 @@ var (
 		" ---\nstatus: done\n---\n":        "the original's kit trims the answer before it parses it",
 		"\ufeff---\nstatus: done\n---\n":   "a byte order mark",
 		"```\n---\nstatus: done\n---\n```": "a fence around the block",
+		"--- \nstatus: done\n---\nBody":    "white space behind the marker",
 	}
 	// The original accepts these, and loses something.
 	refused = map[string]string{

@@ -1,44 +1,147 @@
 package frontmatter
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
-// parts are the parts of a text.
+// parts are a text cut at a line "---" and the next one.
 type parts struct {
-	found  bool   // there is an opening line
-	closed bool   // and a closing one
-	line   int    // of the opening line
+	first  bool   // nothing stands before it
+	closed bool   // there is a closing line
+	line   int    // of the opening line, from 1
+	end    int    // of the closing line
+	fence  string // the code fence that was opened before it
 	block  string // between the two
-	body   string
+	rest   []string
 }
 
 const marker = "---"
 
-// split finds the block.
-func split(text string) parts {
+// invisible are characters that some models put before their first line, and that nobody sees.
+const invisible = "\ufeff\u200b\u200c\u200d\u2060\u00ad"
+
+// isMarker reports whether a line is "---", with nothing but white space behind it.
+func isMarker(line string) bool {
+	return strings.TrimRight(strings.TrimLeft(line, invisible), invisible+" \t") == marker
+}
+
+// lead returns the lines of a text without what may stand before its block: white space, what is
+// invisible, thoughts in <think>. It also returns how many lines that were.
+func lead(text string) (lines []string, skipped int) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	trimmed := strings.TrimLeft(text, "\ufeff \t\r\n")
-	s := parts{line: 1 + strings.Count(text[:len(text)-len(trimmed)], "\n")}
-	lines := strings.Split(trimmed, "\n")
-	outer := fenceOf(lines[0])
-	if outer != "" {
-		skip := 1 + blanks(lines[1:])
-		s.line += skip
-		lines = lines[skip:]
-	}
-	if len(lines) == 0 || lines[0] != marker {
-		return s
-	}
-	s.found = true
-	for i, line := range lines[1:] {
-		if strings.TrimRight(line, " \t") != marker {
-			continue
+	rest := strings.TrimLeft(text, invisible+" \t\r\n")
+	for _, tag := range []string{"think", "thinking"} {
+		if thought, ok := strings.CutPrefix(rest, "<"+tag+">"); ok {
+			if _, after, closed := strings.Cut(thought, "</"+tag+">"); closed {
+				rest = strings.TrimLeft(after, invisible+" \t\r\n")
+			}
 		}
-		s.closed = true
-		s.block = strings.Join(lines[1:1+i], "\n")
-		s.body = body(lines[2+i:], outer)
-		return s
 	}
-	return s
+	return strings.Split(rest, "\n"), strings.Count(text[:len(text)-len(rest)], "\n")
+}
+
+// split finds the blocks of a text that are in no code fence, and the one that the text begins
+// with, around which a fence is tolerated. Two can share a line: what closes one may open the next.
+func split(text string) iter.Seq[parts] {
+	return func(yield func(parts) bool) {
+		lines, skipped := lead(text)
+		first, fence := opening(lines)
+		for i := first; i < len(lines); {
+			if !isMarker(lines[i]) || fence != "" && i > first {
+				fence = fenceBehind(lines[i], fence)
+				i++
+				continue
+			}
+			p := cut(lines, i, fence)
+			next := i + 1
+			isBlock := p.closed && keyed(p.block)
+			if isBlock {
+				next = p.end - 1 // what is in a block opens no fence
+			}
+			if p.first = i == first; p.first || isBlock {
+				p.line, p.end = p.line+skipped, p.end+skipped
+				if !yield(p) {
+					return
+				}
+			}
+			i = next
+		}
+	}
+}
+
+// opening returns the index of the first line and the fence that the line before it opens around
+// a block, "" if there is none.
+func opening(lines []string) (first int, fence string) {
+	if fence = fenceOf(lines[0]); fence != "" {
+		if first = 1 + blanks(lines[1:]); first < len(lines) && isMarker(lines[first]) {
+			return first, fence
+		}
+	}
+	return 0, ""
+}
+
+// fenceBehind returns the fence that is open behind a line, if fence is before it.
+func fenceBehind(line, fence string) string {
+	line = strings.TrimLeft(line, " ")
+	switch {
+	case fence == "":
+		return fenceOf(line)
+	case closes(line, fence):
+		return ""
+	}
+	return fence
+}
+
+// cut cuts at the marker in line at, from 0.
+func cut(lines []string, at int, fence string) parts {
+	p := parts{line: at + 1, fence: fence}
+	for i, line := range lines[at+1:] {
+		if isMarker(line) {
+			end := at + 1 + i
+			p.closed, p.end = true, end+1
+			p.block = strings.Join(lines[at+1:end], "\n")
+			p.rest = lines[end+1:]
+			break
+		}
+	}
+	return p
+}
+
+// keyed reports whether what stands between two markers is meant as fields: it begins with one, and
+// the second marker is in no code fence.
+func keyed(block string) bool {
+	begins, fence := "", ""
+	for line := range strings.Lines(block) {
+		line = strings.TrimSpace(line)
+		fence = fenceBehind(line, fence)
+		if begins == "" && !strings.HasPrefix(line, "#") {
+			begins = line
+		}
+	}
+	_, ok := keyOf(begins)
+	return fence == "" && (ok || strings.HasPrefix(begins, "{"))
+}
+
+// keys are those of the lines, for a block that is no YAML.
+func (p parts) keys() []string {
+	var keys []string
+	for line := range strings.Lines(p.block) {
+		if key, ok := keyOf(strings.TrimSpace(line)); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// keyOf returns the key that a line begins with.
+func keyOf(line string) (string, bool) {
+	for i, r := range line {
+		if r == ':' && (i+1 == len(line) || strings.IndexByte(" \t\n", line[i+1]) >= 0) {
+			return strings.Trim(line[:i], `"' `), i > 0
+		}
+	}
+	return "", false
 }
 
 // body joins the lines behind a block. If a fence was opened before the block,

@@ -200,7 +200,7 @@ func (f Field) Value(text string) (any, error) {
 		}
 	}
 	if !slices.Contains(f.Types, "string") && len(f.Choices) == 0 {
-		if doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{}); err == nil {
+		if doc, err := yamldoc.ParseAnswer([]byte(text), yamldoc.Bounds{}); err == nil {
 			if bad := doc.Root.Rounded(); bad != nil {
 				return nil, errors.New(bad.Message)
 			}
@@ -279,7 +279,7 @@ func words(text string) []any {
 
 // anything reads a text as YAML; what is none is itself.
 func anything(text string) any {
-	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
+	doc, err := yamldoc.ParseAnswer([]byte(text), yamldoc.Bounds{})
 	if err != nil {
 		return text
 	}

@@ -18,14 +18,15 @@ type lexer struct {
 	pos  Pos // of at
 	raw  token.Tokens
 	out  []tok
+	sign string // what stands for a '#' that is text; "" in plain YAML
 }
 
-func lex(text string) ([]tok, error) {
+func lex(text, sign string) ([]tok, error) {
 	raw, err := scan(text)
 	if err != nil {
 		return nil, err
 	}
-	l := &lexer{text: text, pos: Pos{1, 1}, raw: raw, out: make([]tok, 0, len(raw)+1)}
+	l := &lexer{text: text, sign: sign, pos: Pos{1, 1}, raw: raw, out: make([]tok, 0, len(raw)+1)}
 	for len(l.raw) > 0 {
 		next := l.raw[0]
 		l.raw = l.raw[1:]
@@ -94,6 +95,9 @@ func (l *lexer) add(t tok) {
 	if t.kind == tokBlock {
 		t.end-- // it ends with a line, and we are behind it
 	}
+	if l.sign != "" {
+		t.text, t.body = strings.ReplaceAll(t.text, l.sign, "#"), strings.ReplaceAll(t.body, l.sign, "#")
+	}
 	l.out = append(l.out, t)
 }
 
@@ -114,6 +118,9 @@ func (l *lexer) space() error {
 		case '#':
 			if l.at > 0 && strings.IndexByte(" \t\n", l.text[l.at-1]) < 0 {
 				return l.fail("a comment must have a space before its '#'")
+			}
+			if l.maybeText() {
+				return l.fail("this '#' may begin a text or a comment; put the text in quotes, or a space behind the '#' of a comment")
 			}
 			l.advance(strings.IndexByte(l.text[l.at:], '\n'))
 		default:

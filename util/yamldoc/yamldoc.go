@@ -128,7 +128,9 @@ func (e *Error) Error() string {
 
 // Parse reads exactly one document. An empty text is a document with a null
 // root. Every error is an *Error.
-func Parse(src []byte, b Bounds) (*Doc, error) {
+func Parse(src []byte, b Bounds) (*Doc, error) { return parse(src, b, false) }
+
+func parse(src []byte, b Bounds, answer bool) (*Doc, error) {
 	b = b.orDefault()
 	text, err := clean(src, b)
 	if err != nil {
@@ -137,7 +139,11 @@ func Parse(src []byte, b Bounds) (*Doc, error) {
 	if err := guard(text, b); err != nil {
 		return nil, err
 	}
-	tokens, err := lex(text)
+	sign := ""
+	if answer {
+		text, sign = hideSigns(text)
+	}
+	tokens, err := lex(text, sign)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"
@@ -142,9 +141,6 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	answer, err := loop.Run(ctx, session)
 	err = w.failure(w.advise(err))
 	took := w.run.Env.Now().Sub(began).Milliseconds()
-	if !w.kind.resolves && !w.plain() {
-		answer.Text = frontmatter.WithoutPreamble(answer.Text)
-	}
 	model := answer.Model
 	if model == "" {
 		model = w.endpoint.Model

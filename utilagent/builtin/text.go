@@ -39,9 +39,14 @@ const endWithText = "- Call tools until the work is done. A message without a to
 
 // acceptable says why a text is not a final answer.
 func acceptable(text string) error {
-	_, err := frontmatter.Parse(frontmatter.WithoutPreamble(text))
-	if errors.Is(err, frontmatter.ErrNone) {
+	blocks := frontmatter.Blocks(text)
+	if len(blocks) == 0 {
 		return errors.New("it does not begin with a frontmatter block (a first line `---`, the fields, a line `---`)")
 	}
-	return err
+	for _, b := range blocks {
+		if b.Err == nil {
+			return nil
+		}
+	}
+	return blocks[0].Err
 }

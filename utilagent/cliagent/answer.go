@@ -85,9 +85,6 @@ func (t *text) String() string { return strings.ToValidUTF8(string(t.pieces), ""
 
 // isFramed reports whether a text begins with a frontmatter block.
 func isFramed(s string) bool {
-	if s = strings.TrimLeft(s, "\ufeff \t\r\n"); !strings.HasPrefix(s, "---") && !strings.HasPrefix(s, "```") {
-		return false // as nearly all texts: nothing to parse
-	}
 	_, err := frontmatter.Parse(s)
 	return !errors.Is(err, frontmatter.ErrNone)
 }

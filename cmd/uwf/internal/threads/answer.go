@@ -249,7 +249,7 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
+	doc, err := yamldoc.ParseAnswer(data, yamldoc.Bounds{})
 	if err == nil {
 		if bad := doc.Root.Rounded(); bad != nil {
 			err = bad
