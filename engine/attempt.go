@@ -282,7 +282,7 @@ func (a *attempt) failed(status rundir.Status, err error) error {
 func (a *attempt) started(agent string, adopted bool) {
 	a.info = StepInfo{
 		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role,
-		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Path: a.path, Label: a.label,
+		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Earlier: a.cmd.Earlier, Path: a.path, Label: a.label,
 	}
 	begun := a.event(EventStepStarted)
 	if begun.Took = 0; adopted {

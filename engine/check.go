@@ -44,5 +44,5 @@ func (e *Engine) Casting() casting.Caster {
 
 // Wish is what the options say about which agent plays which role.
 func (o StepOptions) Wish() casting.Wish {
-	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Scenario: o.Scenario, Timeout: o.Timeout}
+	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
 }

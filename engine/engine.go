@@ -98,6 +98,7 @@ type StepInfo struct {
 	Path    string    // of a child, from the thread that was asked for; "": that itself
 	Label   string    // the path with each key replaced by the item that it stands for; "": there are none
 	Adopted bool
+	Earlier bool // the agent was chosen for an earlier step, and kept
 }
 
 // StepOptions for one step. The zero value works.
@@ -121,6 +122,8 @@ type StepOptions struct {
 	// Parallel bounds how many threads of a run are at work at once; 0: twice as many
 	// as there are processors.
 	Parallel int `json:"parallel,omitempty"`
+
+	earlier map[string]string // agents chosen for steps before, by role or [heads.AllRoles]
 
 	more  bool // another step is to follow
 	toEnd bool // and all that come after it

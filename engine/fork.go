@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -74,7 +75,7 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	if o.Thread != "" {
 		facts.Fork.Thread = o.Thread
 	}
-	if facts.Attempts, err = e.attemptsAt(ctx, facts.Fork.Thread, node); err != nil {
+	if err := e.asBefore(ctx, &facts, node); err != nil {
 		return "", fault.Of(err)
 	}
 	id, done, err := e.newThread(ctx)
@@ -90,21 +91,18 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	return e.addThread(ctx, id, node, facts)
 }
 
-// attemptsAt are the attempts of a thread's children at a head: a fork goes on counting from
-// there.
-func (e *Engine) attemptsAt(ctx context.Context, thread string, head protocol.Hash) (map[string]int, error) {
-	if thread == "" {
-		return nil, nil
+// asBefore lets a fork go on as its thread would: with the agents chosen for that, and counting
+// the attempts of children from those at the same head.
+func (e *Engine) asBefore(ctx context.Context, fork *heads.Facts, head protocol.Hash) error {
+	if fork.Fork.Thread == "" {
+		return nil
 	}
-	known, err := e.Heads.Facts(ctx, thread)
-	var at map[string]int
-	for key, n := range known.Attempts {
-		if strings.HasPrefix(key, string(head)+"/") {
-			if at == nil {
-				at = map[string]int{}
-			}
-			at[key] = n
-		}
+	known, err := e.Heads.Facts(ctx, fork.Fork.Thread)
+	if err != nil {
+		return err
 	}
-	return at, err
+	fork.Attempts = maps.Clone(known.Attempts)
+	maps.DeleteFunc(fork.Attempts, func(key string, _ int) bool { return !strings.HasPrefix(key, string(head)+"/") })
+	fork.Agents, err = e.ChosenAgents(ctx, known)
+	return err
 }

@@ -57,7 +57,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 			keep := filepath.Join(w.Dirs.Home, "keep.yaml")
 			require.NoError(t, os.WriteFile(keep, nil, 0o600))
 			other, id := w.start(), w.start()
-			w.mustStep(id, StepOptions{})
+			w.mustStep(id, StepOptions{Agent: "fake"})
 			for range 3 {
 				head := w.head(id)
 				require.Error(t, w.lie(id, script))
@@ -68,7 +68,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.NoError(t, err)
 				w.LastRun(t.Context(), id)
 				require.Equal(t, head, w.head(id))
-				require.NotEqual(t, head, w.mustStep(id, StepOptions{}).Head)
+				require.NotEqual(t, head, w.mustStep(id, StepOptions{Agent: "fake"}).Head)
 				require.FileExists(t, keep)
 				require.NotEmpty(t, w.head(other))
 				require.NoFileExists(t, filepath.Join(w.Dirs.Home, runfiles.RecordFile))

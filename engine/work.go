@@ -76,6 +76,9 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.St
 	if err != nil {
 		return nil, fault.Ended(ctx, err)
 	}
+	if w.StepOptions, err = e.agentsFor(ctx, h, w.StepOptions); err != nil {
+		return nil, fault.Ended(ctx, err)
+	}
 	e = e.reading(e.Remembering().Knowing(h.id, &h.facts))
 	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {

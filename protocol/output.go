@@ -118,8 +118,10 @@ type ThreadShow struct {
 	// steps, the newest 500 at most, have made of them.
 	Workspace *ThreadWorkspace `json:"workspace,omitempty"`
 	Changes   *FileTotals      `json:"changes,omitempty"`
-	Totals    *Totals          `json:"totals"`          // null: a step that has not been summed up yet cannot be read
-	Steps     []any            `json:"steps,omitempty"` // StartEntry, then StepEntry
+	// Agents are those that an earlier --agent chose for the next steps, by role; "*": all others.
+	Agents map[string]string `json:"agents,omitempty"`
+	Totals *Totals           `json:"totals"`          // null: a step that has not been summed up yet cannot be read
+	Steps  []any             `json:"steps,omitempty"` // StartEntry, then StepEntry
 }
 
 // ThreadWorkspace is where the agents of a thread work.

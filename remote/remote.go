@@ -173,7 +173,7 @@ const (
 // Shared are the facts that travel. Where a thread works, where it was pushed, and
 // whether it came from elsewhere concern the machine that says so.
 func Shared(f heads.Facts) heads.Facts {
-	f.Workspace, f.Remote, f.Imported, f.Doubt = nil, nil, nil, nil
+	f.Workspace, f.Remote, f.Imported, f.Agents, f.Doubt = nil, nil, nil, nil, nil
 	return f
 }
 

@@ -20,11 +20,16 @@ type Facts struct {
 	// ParkedUntil is in ms.
 	ParkedUntil int64   `json:"parkedUntil,omitempty"`
 	Remote      *Remote `json:"remote,omitempty"`
+	// Agents are those chosen by a person on this machine, by role or [AllRoles].
+	Agents map[string]string `json:"agents,omitempty"`
 
 	// Doubt names a line that cannot be read and that may have said where the thread
 	// comes from; nil: there is none, or a later line says it.
 	Doubt error `json:"-"`
 }
+
+// AllRoles stands for every role without an agent of its own; no role is named so.
+const AllRoles = "*"
 
 // Imported says that a thread was brought in from elsewhere.
 type Imported struct {

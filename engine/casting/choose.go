@@ -27,6 +27,7 @@ type Command struct {
 	PassEnv []string      // secrets of .env that it gets
 	Form    string        // of the step in its arguments: protocol.Agent.Protocol
 	Timeout time.Duration // 0: none
+	Earlier bool          // chosen for an earlier step, and kept
 	// Plain is the role of a command that is no agent.
 	Plain *protocol.Role
 }
@@ -64,6 +65,7 @@ func (r Caster) Agent(ctx context.Context, o Wish, workflow, role string) (Comma
 	if err != nil {
 		return Command{}, err
 	}
+	cmd.Earlier = o.Agent == "" && o.Agents[role] == "" && o.For(role) != ""
 	cmd.Timeout, err = timeoutFor(c, cmd.Alias, o.Timeout)
 	return cmd, err
 }

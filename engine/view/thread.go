@@ -28,6 +28,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	}
 	facts, _ := e.Heads.Facts(ctx, id) // without them it is called as its task
 	show.Title, show.ForkedFrom = named(task, facts)
+	show.Agents, _ = e.ChosenAgents(ctx, facts)
 	if at, err := threadid.Time(id); err == nil {
 		ms := at.UnixMilli()
 		show.StartedAt = &ms

@@ -111,6 +111,7 @@ func facts(t *testing.T, w world) {
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Head: c.Head(), Facts: heads.Facts{
 		Title: &title, Labels: map[string]string{"a": "1"}, Fork: &heads.Fork{Step: c.Heads[0]},
 		Workspace: &heads.Workspace{Mode: "none", Root: "/secret"}, Remote: &heads.Remote{Name: "team"}, Imported: &heads.Imported{From: "f", Confirmed: true},
+		Agents: map[string]string{heads.AllRoles: "./evil"},
 	}}))
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: c.Head(), Facts: heads.Facts{Title: &other, ParkedUntil: 5}}))
 	got, err := w.open().Thread(ctx, idA)

@@ -258,7 +258,7 @@ func TestWordsAboutAnswers(t *testing.T) {
 // Facts that concern this machine are not a helper's to say.
 func TestFactsOfAStranger(t *testing.T) {
 	t.Parallel()
-	says := frame('.', `{"state":{"thread":"`+idA+`","head":"4EAEYQKFHTJ23","facts":{"title":"t","imported":{"from":"x","confirmed":true},"workspace":{"mode":"none","root":"/"},"remote":{"name":"x"}}}}`)
+	says := frame('.', `{"state":{"thread":"`+idA+`","head":"4EAEYQKFHTJ23","facts":{"title":"t","imported":{"from":"x","confirmed":true},"agents":{"*":"./evil"},"workspace":{"mode":"none","root":"/"},"remote":{"name":"x"}}}}`)
 	c, err := stranger(t, false, wire.Magic+frame('.', greeting), says)
 	require.NoError(t, err)
 	got, err := c.Thread(t.Context(), idA)
@@ -267,6 +267,7 @@ func TestFactsOfAStranger(t *testing.T) {
 	require.Nil(t, got.Facts.Imported)
 	require.Nil(t, got.Facts.Workspace)
 	require.Nil(t, got.Facts.Remote)
+	require.Nil(t, got.Facts.Agents)
 }
 
 // Whoever says nothing, or only that he is at work, is waited for so long and no longer.

@@ -82,6 +82,9 @@ func (v *Display) StepStarted(s engine.StepInfo) {
 	if s.Adopted {
 		what = ", adopting the result of an interrupted run"
 	}
+	if s.Earlier {
+		what = ", from an earlier --agent"
+	}
 	if !v.live || s.Path == "" {
 		v.line(terminal.Bold, "%sstep %d: %s (%s)%s", under(s), s.Number, plaintext.Line(s.Role), plaintext.Line(s.Agent), what)
 	} else {

@@ -71,6 +71,9 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
 		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(t.Start.Prompt, 100), "directory", directoryText(s, t))
 	}
+	if len(s.Agents) > 0 {
+		lines = append(lines, "agents", agentsText(s.Agents)+", from an earlier --agent")
+	}
 	if s.Changes != nil {
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}

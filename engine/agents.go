@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"maps"
+
+	"github.com/united-workforce/uwf/cas/heads"
+)
+
+// agentsFor adds to the options of a thread's steps the agents that a person has chosen for
+// its earlier ones, and keeps those chosen now. They are facts of this machine: neither a
+// remote nor a bundle brings any. What a scenario plays is kept nowhere.
+func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) (StepOptions, error) {
+	if o.Scenario != "" {
+		return o, nil
+	}
+	before, err := e.ChosenAgents(ctx, h.facts)
+	if err != nil {
+		return o, err
+	}
+	o.earlier = before
+	wish := o.Wish()
+	now := e.Casting().Chosen(ctx, wish)
+	if maps.Equal(now, before) || e.Casting().Named(ctx, wish) != nil { // the step says what is wrong
+		return o, nil
+	}
+	h.facts.Agents = now
+	return o, e.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
+}
+
+// ChosenAgents are the agents chosen for a thread: its own, or else those of its parent. Errors
+// are those of the heads.
+func (e *Engine) ChosenAgents(ctx context.Context, facts heads.Facts) (map[string]string, error) {
+	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	for range generations {
+		if facts.Agents != nil || facts.Parent == nil {
+			break
+		}
+		above, err := e.Heads.Facts(ctx, facts.Parent.Thread)
+		if err != nil {
+			return nil, err
+		}
+		facts = above
+	}
+	return facts.Agents, nil
+}
