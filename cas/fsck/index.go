@@ -24,14 +24,12 @@ func (c *check) checkIndex(ctx context.Context) error {
 		return nil
 	}
 	threads, history := c.index.ThreadsPath(), c.index.HistoryPath()
-	known := map[string]bool{}
 	for h, err := range c.index.Heads(ctx) {
 		if err != nil {
 			c.unreadableLine(threads, err)
 			continue
 		}
 		c.report.Threads++
-		known[h.Thread] = true
 		c.roots = append(c.roots, root{node: c.graph.Node(h.Hash), name: h.Thread})
 		c.leads(ctx, threads, "thread "+h.Thread, h.Hash, protocol.KindStep, protocol.KindStart)
 	}
@@ -41,7 +39,6 @@ func (c *check) checkIndex(ctx context.Context) error {
 			continue
 		}
 		c.report.Threads++
-		known[e.Thread] = true
 		c.roots = append(c.roots, root{node: c.graph.Node(e.Head), name: e.Thread})
 		c.leads(ctx, history, "thread "+e.Thread, e.Head, protocol.KindStep, protocol.KindStart)
 		if e.Workflow.Valid() {
@@ -54,7 +51,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 			c.unreadableLine(c.index.FactsPath(), line)
 		}
 	}
-	if err := c.checkRuns(ctx, known); err != nil {
+	if err := c.checkLost(ctx); err != nil {
 		return err
 	}
 	return c.checkRegistry(ctx)

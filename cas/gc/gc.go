@@ -26,8 +26,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // DefaultGrace is how long a node is young, if nobody says otherwise.
@@ -48,7 +50,7 @@ type Options struct {
 	// DryRun only counts.
 	DryRun bool
 	// Damaged goes on although a node that a root leads to is missing or
-	// damaged. What only it leads to is garbage then.
+	// damaged, or a thread is lost. What only it leads to is garbage then.
 	Damaged bool
 	Now     func() time.Time
 }
@@ -66,15 +68,18 @@ type Report struct {
 	DryRun    bool  `json:"dryRun"`
 }
 
-// DamagedError means that what a root leads to cannot all be read, so nobody
-// knows what else it leads to. Nothing was removed.
+// DamagedError means that what a root leads to cannot all be read, or that threads are lost,
+// so nobody knows what else they lead to. Nothing was removed.
 type DamagedError struct {
-	Count int
+	Count int // of nodes
 	First error
 }
 
 // Error implements error.
 func (e *DamagedError) Error() string {
+	if e.Count == 0 {
+		return e.First.Error()
+	}
 	return fmt.Sprintf("%d nodes that threads or workflows need are missing or damaged; the first: %v", e.Count, e.First)
 }
 
@@ -143,6 +148,9 @@ func (c *collection) markRoots(ctx context.Context) error {
 	now := c.options.Now()
 	c.cutoff = now.Add(-c.options.Grace)
 	for _, home := range c.options.Homes {
+		if err := fileheads.Open(home, durable.OS()).CheckLost(ctx); err != nil && !c.options.Damaged {
+			return &DamagedError{First: err}
+		}
 		begun, err := oldestRun(home)
 		if err != nil {
 			return err

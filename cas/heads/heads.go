@@ -97,6 +97,12 @@ type Placer interface {
 	ThreadPlace(ctx context.Context, thread string) string
 }
 
+// Auditor is a [Heads] that can lose threads to damage, and notice it.
+type Auditor interface {
+	// CheckLost is an error if there are threads that it does not have any more.
+	CheckLost(ctx context.Context) error
+}
+
 // Registry gives workflows their names.
 type Registry interface {
 	// Workflow returns the hash that a name stands for, or [ErrNoWorkflow].

@@ -172,7 +172,7 @@ func (c *CLI) gcCommand() *ucli.Command {
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be removed"},
 			&ucli.StringFlag{Name: "grace", Usage: "keep nodes added within this `TIME`, such as 30m or 0s (default: 1h)"},
 			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; repeatable (default: all homes that have used the store)"},
-			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes in use are missing or damaged"},
+			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes in use are missing or damaged, or threads are lost"},
 		},
 	}, c.gc)
 }

@@ -142,16 +142,19 @@ func StoreError(err error, program string) error {
 // Classify gives every error of the store a code; program is how hints name the
 // commands.
 func Classify(err error, program string) *protocol.Error {
+	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
+	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
+		out.Code, out.Hints = protocol.CodeCorrupt, []string{program + " fsck", program + " gc --damaged continues, and removes what only damaged nodes or lost threads lead to"}
+		return out
+	}
 	if coded, ok := errors.AsType[*protocol.Error](err); ok {
 		return coded
 	}
-	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	var (
 		corrupt   *cas.CorruptError
 		collision *cas.CollisionError
 		schema    *cas.SchemaError
 		kind      *cas.TypeError
-		damaged   *gc.DamagedError
 		budget    *jsonschema.BudgetError
 	)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -159,8 +162,6 @@ func Classify(err error, program string) *protocol.Error {
 		return out
 	}
 	switch {
-	case errors.As(err, &damaged):
-		out.Code, out.Hints = protocol.CodeCorrupt, []string{program + " fsck", program + " gc --damaged goes on, and takes what only damaged nodes lead to"}
 	case errors.As(err, &corrupt), errors.As(err, &collision), errors.Is(err, cas.ErrNotFound):
 		out.Code = protocol.CodeCorrupt
 	case errors.As(err, &schema):

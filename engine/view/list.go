@@ -23,7 +23,7 @@ type Filter struct {
 }
 
 // Listed reads the heads only: which threads there are, newest first. An entry that
-// cannot be read hides no other; damaged is told of it.
+// cannot be read hides no other; damaged gets it, and what says that threads are lost.
 func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []status.Listed {
 	var entries []status.Listed
 	active := map[string]bool{}
@@ -50,10 +50,19 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 			}
 		}
 	}
+	if a, ok := x.(heads.Auditor); ok {
+		if err := a.CheckLost(ctx); err != nil {
+			damaged(err)
+		}
+	}
 	if f.Children {
 		return newestFirst(entries)
 	}
-	if facts, _ := x.AllFacts(ctx); len(facts) > 0 { // what cannot be read is no reason to hide a thread
+	facts, err := x.AllFacts(ctx)
+	if err != nil { // no reason to hide a thread, but one that plays a role may seem to be of its own
+		damaged(err)
+	}
+	if len(facts) > 0 {
 		entries = slices.DeleteFunc(entries, func(l status.Listed) bool {
 			id := l.Thread
 			if l.Ended != nil {

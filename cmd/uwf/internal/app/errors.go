@@ -66,6 +66,9 @@ func withHint(e *protocol.Error, hint string) *protocol.Error {
 
 // translate gives the typed errors of the layers below their code, in one place.
 func translate(err error) *protocol.Error {
+	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
+		return ocascli.Classify(err, CasProgram)
+	}
 	var coded *protocol.Error
 	if errors.As(err, &coded) {
 		if coded.Message == err.Error() {
@@ -75,7 +78,6 @@ func translate(err error) *protocol.Error {
 	}
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	var (
-		collected *gc.DamagedError
 		corrupt   *cas.CorruptError
 		collision *cas.CollisionError
 		kind      *cas.TypeError
@@ -86,7 +88,7 @@ func translate(err error) *protocol.Error {
 	switch {
 	case errors.As(err, &signal):
 		out.Code = signal.Code()
-	case errors.As(err, &collected), isRedacted(err):
+	case isRedacted(err):
 		return ocascli.Classify(err, CasProgram)
 	case errors.As(err, &corrupt):
 		out.Code = protocol.CodeCorrupt

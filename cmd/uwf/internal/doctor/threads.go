@@ -28,6 +28,10 @@ func (x *examination) threads(ctx context.Context) {
 		x.problem("threads", "uwf cas fsck --repair moves the line away", "%v", err)
 		return
 	}
+	if err := x.index.CheckLost(ctx); err != nil {
+		x.problem("threads", "uwf cas fsck names them", "%v", err)
+		return
+	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
 	x.parked(ctx, facts)
 	x.running(ctx)

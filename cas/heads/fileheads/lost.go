@@ -1,0 +1,97 @@
+package fileheads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// LostThread is a thread that neither threads.yaml nor history.jsonl has, though it exists: its line
+// was lost, or its id is damaged there.
+type LostThread struct {
+	ID  string
+	Run runfiles.Dir // "" if it has not run
+}
+
+// Lost returns the threads that have run and that neither file has, sorted. If there are any, or if
+// threads.yaml was lost as a whole, so are those of which only facts are known: facts alone may be
+// what a killed command has left.
+func (x *Heads) Lost(ctx context.Context) ([]LostThread, error) {
+	runs, err := os.ReadDir(x.path("runs")) // before the files: a thread is in one of them before it runs
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for h := range x.Heads(ctx) { // a line that cannot be read may be any: see nowhere
+		known[h.Thread] = true
+	}
+	says, _ := x.saysFacts()
+	says = says || !isThere(x.path(factsFile))
+	ids := map[string]runfiles.Dir{}
+	for _, e := range runs {
+		if id := e.Name(); !known[id] && threadid.Valid(id) {
+			ids[id] = runfiles.Dir(filepath.Join(x.path("runs"), id))
+		}
+	}
+	if len(ids) == 0 && says {
+		return nil, ctx.Err()
+	}
+	ends, _, err := x.lastEnds()
+	if err != nil {
+		return nil, err
+	}
+	var lost []LostThread
+	for id, run := range ids {
+		if _, ended := ends[id]; ended || !x.nowhere(ctx, id) {
+			continue
+		}
+		if _, err := run.Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
+			lost = append(lost, LostThread{id, run})
+		}
+	}
+	if says && len(lost) == 0 {
+		return nil, ctx.Err()
+	}
+	facts, _ := x.AllFacts(ctx) // lines that cannot be read are reported with the facts
+	for _, id := range slices.Sorted(maps.Keys(facts)) {
+		if _, ended := ends[id]; !known[id] && !ended && ids[id] == "" && facts[id].Doubt == nil && x.nowhere(ctx, id) {
+			lost = append(lost, LostThread{ID: id})
+		}
+	}
+	slices.SortFunc(lost, func(a, b LostThread) int { return threadid.NewestFirst(b.ID, a.ID) })
+	return lost, ctx.Err()
+}
+
+// nowhere looks once more: a thread may have begun, or have been resumed, meanwhile. A line that
+// cannot be read and mentions it has been reported.
+func (x *Heads) nowhere(ctx context.Context, id string) bool {
+	if _, err := x.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
+		return false
+	}
+	_, err := x.Ended(ctx, id)
+	return errors.Is(err, heads.ErrNoThread)
+}
+
+// CheckLost is an error if threads are lost ([Heads.Lost]).
+func (x *Heads) CheckLost(ctx context.Context) error {
+	lost, err := x.Lost(ctx)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeCorrupt,
+		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: restore the file from a backup",
+			x.path(threadsFile), render.Count(len(lost), "thread"), lost[0].ID),
+	}
+}
