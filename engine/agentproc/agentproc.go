@@ -47,6 +47,8 @@ type Invocation struct {
 	// Plain: the program is no agent. What it prints goes to the output file and is no
 	// result, and every status with which it ends is an answer.
 	Plain bool
+	// Init is that of [proc.Command].
+	Init bool
 	// Apart: what a plain program prints on stderr goes to the file of stderr.
 	Apart bool
 	// Printed is told the last line that a plain program has printed, again and again.
@@ -117,7 +119,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
 		Stdout: stdout, Stderr: stderr,
 		// Nothing in the agent can wait at our terminal for an answer.
-		Session: true,
+		Session: true, Init: inv.Init,
 	}
 	if inv.Lock != nil {
 		cmd.Inherit = []*os.File{inv.Lock.File()}

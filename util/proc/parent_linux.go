@@ -31,6 +31,9 @@ func tie(a *syscall.SysProcAttr, c Command) {
 	if c.WithParent {
 		a.Pdeathsig = syscall.SIGTERM
 	}
+	if c.namespaces {
+		inNamespaces(a)
+	}
 }
 
 // keepNice gives the session of a child the niceness that this process has. Where the

@@ -39,6 +39,11 @@ type Command struct {
 	// WithParent asks the child to end (SIGTERM) when this process is killed. Only
 	// Linux does that.
 	WithParent bool
+	// Init makes the child, whose program calls [NewInit], the init of a pid namespace for
+	// the command that it runs: nothing outlives it. Only Linux has those. Where it refuses
+	// them, the child adopts and kills what the command leaves behind.
+	Init       bool
+	namespaces bool
 }
 
 // SignalError is the cause of a context that a signal has ended. [Child.Wait]
@@ -71,11 +76,15 @@ type Child struct {
 	cmd     *exec.Cmd
 	group   group
 	session bool
-	release func() // what keeps it tied to us
+	release func()   // what keeps it tied to us
+	report  *os.File // of an init
 }
 
 // Start starts the child. Call Wait once, or the child's end goes unseen.
 func Start(c Command) (*Child, error) {
+	if c.Init {
+		return startInit(c)
+	}
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: append([]string{c.Path}, c.Args...),
 		Dir: c.Dir, Env: append([]string{}, c.Env...),
@@ -184,6 +193,11 @@ func (c *Child) clear(s Status) error {
 func (c *Child) status(waitErr error) (Status, error) {
 	if exit := (*exec.ExitError)(nil); waitErr != nil && !errors.As(waitErr, &exit) {
 		return Status{Code: -1}, fmt.Errorf("wait for process %d: %w", c.Pid(), waitErr)
+	}
+	if c.report != nil {
+		if status, ok := reported(c.report); ok {
+			return status, nil
+		}
 	}
 	state := c.cmd.ProcessState
 	return Status{Code: state.ExitCode(), Signal: endSignal(state)}, nil

@@ -113,6 +113,7 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	c.Env = append(env, Mark+"="+strconv.Itoa(starts+1))
 	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
 	c.Path = exe
+	c.Init = r.Profile == Strict
 	return c, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -130,10 +131,11 @@ func TestOtherProcessesAreClosed(t *testing.T) {
 		require.Zero(t, confine.Level(), "nothing is promised")
 		return
 	}
-	out, code := run(t, "cat /proc/$PPID/environ | tr '\\0' '\\n'; test -r /proc/$PPID/environ", t.TempDir())
+	agent := fmt.Sprintf("/proc/%d/environ", os.Getpid())
+	out, code := run(t, strings.ReplaceAll("cat FILE | tr '\\0' '\\n'; test -r FILE", "FILE", agent), t.TempDir())
 	require.NotContains(t, out, "=", "exit %d", code)
 	if confine.Level() >= 6 {
-		_, code = run(t, "kill -0 $PPID", t.TempDir())
+		_, code = run(t, fmt.Sprint("kill -0 ", os.Getpid()), t.TempDir())
 		require.NotZero(t, code)
 	}
 }
@@ -191,4 +193,53 @@ func TestBoundAgain(t *testing.T) {
 	require.FileExists(t, filepath.Join(outer, "a"))
 	require.NoFileExists(t, filepath.Join(outer, "b"))
 	require.NoFileExists(t, filepath.Join(inner, "c"))
+}
+
+// A daemon with an environment, a session and a parent of its own does not outlive a command:
+// it would write what nobody compares any more.
+func TestNothingOutlivesACommand(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		return // nothing is confined
+	}
+	const daemon = `sh -c 'trap "" TERM INT HUP; echo $$ >DIR/pid; exec 8>FIFO; echo began >&8; exec sleep 300'`
+	for name, c := range map[string]struct {
+		script string
+		code   int
+	}{
+		"a daemon":      {"env -i setsid " + daemon + " & head -c 1 FIFO", 0},
+		"two forks":     {"(env -i setsid " + daemon + " &) & head -c 1 FIFO", 0},
+		"a killed one":  {"env -i setsid " + daemon + " & head -c 1 FIFO; kill -KILL $$", -1},
+		"no namespaces": {`"$AGENT" probe confined "$SCRIPT" DIR && ! kill -0 $(cat DIR/pid)`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			fifo := filepath.Join(dir, "fifo")
+			require.NoError(t, unix.Mkfifo(fifo, 0o600))
+			f, err := os.OpenFile(fifo, os.O_RDWR, 0) // both ends, so that nobody waits
+			require.NoError(t, err)
+			script := c.script
+			if strings.Contains(script, "$SCRIPT") {
+				script = "SCRIPT=$(cat <<'EOF'\nenv -i setsid " + daemon + " & head -c 1 FIFO\nEOF\n)\n" + script
+			}
+			_, code := run(t, strings.NewReplacer("FIFO", fifo, "DIR", dir).Replace(script), dir)
+			require.Equal(t, c.code, code)
+			require.NoError(t, f.Close())
+			_, err = os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
+			require.ErrorIs(t, err, unix.ENXIO, "nobody has it open")
+		})
+	}
+}
+
+// The command's process ids are those that /proc shows, it gets no descriptor but the standard
+// streams, and its status is reported.
+func TestACommandHasItsOwnProcesses(t *testing.T) {
+	t.Parallel()
+	if confine.Level() == 0 {
+		return // nothing is confined
+	}
+	out, code := run(t, `env | grep STATUS; test "$(sh -c 'echo $PPID')" = $$ && test -d /proc/$$ || exit 8; ls /proc/self/fd; exit 7`)
+	require.Equal(t, "0\n1\n2\n3\n", out, "the last one is the list itself")
+	require.Equal(t, 7, code)
 }

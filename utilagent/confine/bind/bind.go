@@ -20,8 +20,8 @@ import (
 const failed = 126
 
 // Dispatch does its part if args (without the program's name) are those of
-// [confine.Command]: it becomes the command and does not return, or returns an exit
-// status and true. Else it returns false.
+// [confine.Command]: it becomes the command and does not return, or runs it to its end, and
+// returns an exit status and true. Else it returns false.
 func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched bool) {
 	if len(args) == 0 || args[0] != confine.Argument {
 		return 0, false
@@ -32,7 +32,9 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 		err = json.Unmarshal([]byte(args[1]), &r)
 	}
 	if err == nil {
-		err = become(r, args[2:], confine.Unmarked(environ))
+		if err = become(r, args[2:], confine.Unmarked(environ)); err == nil {
+			return 0, true // how the command ended is reported
+		}
 	}
 	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
 	return failed, true

@@ -5,10 +5,11 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// become binds this process and replaces it. Landlock comes first, since root
+// become binds this process and replaces it, or runs the command if this is an init. Landlock comes first, since root
 // opens directories for it that others could not; the filter comes last, since it
 // refuses some of what the others need.
 func become(r confine.Rules, argv, environ []string) error {
@@ -16,6 +17,7 @@ func become(r confine.Rules, argv, environ []string) error {
 	if err != nil {
 		return err
 	}
+	init, isInit := proc.NewInit(environ)
 	if err := restrictPaths(r); err != nil {
 		return err
 	}
@@ -25,6 +27,9 @@ func become(r confine.Rules, argv, environ []string) error {
 	}
 	if err := filter.install(); err != nil && r.Whole {
 		return err
+	}
+	if isInit {
+		return init.Run(argv)
 	}
 	if err := syscall.Exec(argv[0], argv, environ); err != nil {
 		return fmt.Errorf("start %s: %w", argv[0], err)

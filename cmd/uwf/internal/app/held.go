@@ -86,7 +86,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	if err != nil {
 		return ran, fmt.Errorf("%s: %w", plaintext.Word(inv.Command), err)
 	}
-	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
+	inv.Command, inv.Args, inv.Env, inv.Init = held.Path, held.Args, held.Env, held.Init
 	ran, err = agentproc.Run(ctx, inv)
 	for _, kv := range inv.Env {
 		if strings.HasPrefix(kv, protocol.EnvCommand+"=") { // nobody else writes while it is put back
