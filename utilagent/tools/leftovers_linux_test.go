@@ -1,25 +1,31 @@
 package tools
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // What leaves the process group, by a session of its own, is killed too; and
 // nobody waits for it.
 func TestWhatLeavesTheGroupIsKilled(t *testing.T) {
 	t.Parallel()
-	const flee = `setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 300' & while [ ! -e pid ]; do sleep 0.01; done; `
+	const flee = `setsid sh -c 'exec 8<>fifo; echo > pid; exec sleep 300' & while [ ! -e pid ]; do sleep 0.01; done; `
 	for name, c := range map[string]struct {
 		line, want string
 	}{
 		"at the end":        {flee + "echo done", "done\n[exit 0]"},
 		"after the timeout": {flee + "wait", "[stopped after 1s"},
-		"two generations":   {`setsid sh -c "( ` + `setsid sh -c 'echo \$\$ > pid.new; mv pid.new pid; exec sleep 300' & )"; while [ ! -e pid ]; do sleep 0.01; done`, "[exit 0]"},
+		"two generations":   {`setsid sh -c "( ` + `setsid sh -c 'exec 8<>fifo; echo > pid; exec sleep 300' & )"; while [ ! -e pid ]; do sleep 0.01; done`, "[exit 0]"},
 	} {
 		w, r := commands(t, Commands{Shell: true, Exe: self(t)})
+		fifo := filepath.Join(w.Dir(), "fifo")
+		require.NoError(t, unix.Mkfifo(fifo, 0o600))
 		require.Contains(t, call(t, r, "run_command", args{"command": c.line, "timeout": 1.0}), c.want, name)
-		requireGone(t, w)
+		_, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
+		require.ErrorIs(t, err, unix.ENXIO, "%s: nobody has it open", name)
 	}
 }
