@@ -24,6 +24,7 @@ var ErrUnknown = errors.New("no home directory")
 type Dirs struct {
 	Home  string // absolute
 	Store string // absolute
+	User  string // the user's own directory, absolute; "" if nothing names it
 }
 
 // Find applies the rule. homeFlag and storeFlag are the flags' values, "" when
@@ -43,7 +44,7 @@ func Find(e env.Env, homeFlag, storeFlag string) (Dirs, error) {
 	if err != nil {
 		return Dirs{}, err
 	}
-	return Dirs{Home: home, Store: store}, nil
+	return Dirs{Home: home, Store: store, User: User(e)}, nil
 }
 
 // Config is the configuration file, <home>/config.yaml.
@@ -66,8 +67,17 @@ func (d Dirs) Run(thread string) string { return filepath.Join(d.Home, "runs", t
 func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 
 // Guard is the directory of what is put back if an agent is killed while a command
-// runs, <home>/guard.
+// runs, <home>/guard, where [Dirs.SharedGuard] cannot be made.
 func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
+
+// SharedGuard is that of all homes of a user, whose commands may run in one repository at the
+// same time: ~/.cache/uwf/guard. "" if nothing names the user's own directory.
+func (d Dirs) SharedGuard() string {
+	if d.User == "" {
+		return ""
+	}
+	return filepath.Join(d.User, ".cache", "uwf", "guard")
+}
 
 // Edit is the directory of the copy of the config that an editor has open, <home>/edit.
 func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }

@@ -25,7 +25,7 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	commands.Warn, commands.Guard = w.warn, w.run.Dirs.Guard()
+	commands.Warn, commands.Guard = w.warn, offlimits.GuardDir(w.run.Dirs)
 	changed, err := offlimits.Recover(commands.Guard)
 	if said := changed.String(); said != "" {
 		w.warn("a command whose agent was killed " + said)

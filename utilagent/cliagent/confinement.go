@@ -186,7 +186,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 			dirs = append(dirs, path)
 		}
 	}
-	recovered, err := offlimits.Recover(r.around.Dirs.Guard())
+	recovered, err := offlimits.Recover(offlimits.GuardDir(r.around.Dirs))
 	if said := recovered.String(); said != "" {
 		r.req.Warn("a program whose agent was killed %s", said)
 	}
@@ -197,14 +197,11 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if r.ipc {
 		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
 	}
-	watched, err := offlimits.Watch(off, offlimits.Place{
+	watched, err := offlimits.Keep(offlimits.GuardDir(r.around.Dirs), off, offlimits.Place{
 		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: places.Obeyed(r.driven(), env.Get),
 		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
 	})
 	if err != nil {
-		return confine.Rules{}, offlimits.List{}, nil, err
-	}
-	if err := watched.Save(r.around.Dirs.Guard()); err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
 	}
 	if said := watched.Unseen(); said != "" {

@@ -43,9 +43,8 @@ func TestALargerFloodHidesNothingForLong(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir, guard := put(t, map[string]string{"f": ""}), t.TempDir()
 		shell(t, dir, "git init -q")
-		w, err := offlimits.Watch(offlimits.WithNewDirs(100), offlimits.Place{Workspace: dir})
+		w, err := offlimits.Keep(guard, offlimits.WithNewDirs(100), offlimits.Place{Workspace: dir})
 		require.NoError(t, err)
-		require.NoError(t, w.Save(guard))
 		shell(t, dir, "mkdir flood; cd flood; seq 200 | xargs mkdir; cd ..; "+plants)
 		changed, err := w.Restore()
 		require.NoError(t, err)

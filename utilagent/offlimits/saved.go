@@ -2,16 +2,20 @@ package offlimits
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/gob"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
 )
 
 // A baseline that is kept while a command runs, for whoever comes after a kill.
@@ -50,9 +54,92 @@ const maxSaved = 4 * maxBytes
 
 const savedSuffix = ".baseline"
 
-// Save keeps what was in a directory that commands cannot write to, until Restore:
-// if this process is killed while a command runs, [Recover] puts it back.
-func (w *Watched) Save(dir string) error {
+// Keep is [Watch], for a command that may overlap with others in the same
+// repository: what one of them has planted is not taken for what was there before.
+func Keep(dir string, l List, p Place) (*Watched, error) {
+	unlock, err := lockGuard(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	w := &Watched{list: l, place: p, guard: dir}
+	if w.before, err = running(dir); err != nil {
+		return nil, err
+	}
+	if err := w.remember(); err != nil {
+		return nil, err
+	}
+	return w, w.save(dir)
+}
+
+// GuardDir makes the directory for [Keep] that all homes of a user share. Where a user has no
+// directory to write to, as in some containers, it is the home's.
+func GuardDir(d home.Dirs) string {
+	if dir := d.SharedGuard(); filepath.IsAbs(dir) && durable.MkdirAll(durable.OS(), dir, 0o700) == nil {
+		return dir
+	}
+	return d.Guard()
+}
+
+// guardPatience is how long a command waits for those that compare what was changed: a second
+// or two in the largest repositories.
+const guardPatience = 30 * time.Second
+
+// lockGuard excludes others from beginning a baseline, and from ending one, which is when a
+// planted file is seen by neither.
+func lockGuard(dir string) (unlock func(), err error) {
+	if err := durable.MkdirAll(durable.OS(), dir, 0o700); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), guardPatience)
+	defer cancel()
+	held, err := durable.Lock(ctx, filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = held.Unlock() }, nil
+}
+
+// earlier are the baselines of the commands that run.
+type earlier []savedTree
+
+// running reads them. One that began while another ran has taken over what that one had.
+func running(dir string) (trees earlier, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), savedSuffix) {
+			s, err := readSaved(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, fmt.Errorf("what was there before another command: %w", err)
+			}
+			trees = append(trees, s.Trees...)
+		}
+	}
+	return trees, err
+}
+
+// node is what was at a path before the first of the commands that run; false: none of them
+// could have changed it.
+func (e earlier) node(path string) (n *node, known map[string]bool, ok bool) {
+	for _, t := range e {
+		name, err := filepath.Rel(t.Dir, path)
+		if name = filepath.ToSlash(name); err != nil || !filepath.IsLocal(name) {
+			continue
+		}
+		was := t.Names[name]
+		_, watched := t.Scope[name]
+		switch {
+		case was != nil:
+			return was.node(), t.Known, true
+		case watched || t.Space && (view{unseen: t.Unseen}).saw(name):
+			return nil, t.Known, true
+		}
+	}
+	return nil, nil, false
+}
+
+// save keeps what was in a directory until Restore.
+func (w *Watched) save(dir string) error {
 	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
 	for _, t := range w.trees {
 		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed}
@@ -65,9 +152,6 @@ func (w *Watched) Save(dir string) error {
 	}
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(s); err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(durable.OS(), dir, 0o700); err != nil {
 		return err
 	}
 	file := filepath.Join(dir, rand.Text()+savedSuffix)
@@ -99,7 +183,7 @@ func (w *Watched) forget() error {
 }
 
 // Pending are the workspaces of commands whose agent was killed, and whose changes nobody
-// has put back yet. dir is that of Save.
+// has put back yet. dir is that of Keep.
 func Pending(dir string) (found []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +220,7 @@ func readSaved(file string) (s savedWatched, err error) {
 }
 
 // Recover puts back what commands have changed during which their agent was
-// killed. dir is that of Save.
+// killed. dir is that of Keep.
 func Recover(dir string) (Changes, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,6 @@
 package offlimits_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,9 +17,8 @@ func TestWhatAKilledAgentLeftIsPutBack(t *testing.T) {
 	shell(t, dir, `git init -q; git commit -q --allow-empty -m first`)
 	before := state(t, dir)
 	begin := func() *offlimits.Watched {
-		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
+		w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: dir})
 		require.NoError(t, err)
-		require.NoError(t, w.Save(guard))
 		shell(t, dir, `git config core.fsmonitor id; echo id > .git/hooks/post-commit; echo evil > .workflow/x.yaml`)
 		return w
 	}
@@ -32,7 +30,7 @@ func TestWhatAKilledAgentLeftIsPutBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, changed.Undone, 3)
 	require.Equal(t, before, state(t, dir))
-	left, err := os.ReadDir(guard)
+	left, err := filepath.Glob(filepath.Join(guard, "*.baseline*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 
@@ -45,4 +43,65 @@ func TestWhatAKilledAgentLeftIsPutBack(t *testing.T) {
 	changed, err = offlimits.Recover(guard)
 	require.NoError(t, err)
 	require.Empty(t, changed)
+}
+
+// Two commands overlap in a repository: what the first one has planted when the second one
+// begins is not what was there before.
+func TestWhatAnotherCommandHasPlantedIsNotPutBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range plantings() {
+		if c.changed == ".git/config" && c.name != "config" {
+			continue // one of its settings is enough here
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, guard := guardedRepository(t), t.TempDir()
+			before := state(t, dir)
+			keep := func() *offlimits.Watched {
+				w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: dir})
+				require.NoError(t, err)
+				return w
+			}
+			end := func(w *offlimits.Watched) {
+				_, err := w.Restore()
+				require.NoError(t, err)
+			}
+			first := keep()
+			shell(t, dir, c.script)
+			second := keep()
+			end(first)
+			end(second)
+			require.Equal(t, before, tidied(c, state(t, dir)))
+			shell(t, dir, "git config core.pager cat") // nobody runs: a person's
+			after := state(t, dir)
+			end(keep())
+			require.Equal(t, after, state(t, dir))
+		})
+	}
+}
+
+// A worktree of a thread shares the git directory of its repository with others.
+func TestWorktreesShareOneBaseline(t *testing.T) {
+	t.Parallel()
+	base, guard := t.TempDir(), t.TempDir()
+	shell(t, base, "git init -q r; git -C r commit -q --allow-empty -m first; git -C r worktree add -q ../a; git -C r worktree add -q ../b")
+	git := filepath.Join(base, "r/.git")
+	keep := func(name string) *offlimits.Watched {
+		w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: filepath.Join(base, name), Beside: []string{git}})
+		require.NoError(t, err)
+		return w
+	}
+	first := keep("a")
+	shell(t, base, "echo id > r/.git/hooks/pre-commit; git -C a config core.fsmonitor id")
+	second := keep("b")
+	_, err := first.Restore()
+	require.NoError(t, err)
+	shell(t, base, "echo id > r/.git/hooks/pre-commit")
+	third := keep("a") // the first one has ended, and what it began with still counts
+	for _, w := range []*offlimits.Watched{second, third} {
+		_, err := w.Restore()
+		require.NoError(t, err)
+	}
+	require.NoFileExists(t, filepath.Join(git, "hooks/pre-commit"))
+	require.NotContains(t, shell(t, base, "cat r/.git/config"), "fsmonitor")
 }

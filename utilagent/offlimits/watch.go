@@ -44,8 +44,10 @@ type Watched struct {
 	trees []*tree
 	dirs  int
 
-	saved string // a file; see Save
-	held  *durable.Held
+	saved  string // a file; see Keep
+	held   *durable.Held
+	guard  string // a directory; see Keep
+	before earlier
 }
 
 // tree is a directory with the names in it that are watched.
@@ -64,6 +66,11 @@ type tree struct {
 // Watch remembers what commands must not change in a place.
 func Watch(l List, p Place) (*Watched, error) {
 	w := &Watched{list: l, place: p}
+	return w, w.remember()
+}
+
+func (w *Watched) remember() error {
+	p := w.place
 	errs := []error{w.add(p.Workspace, true, map[string]scope{".git": repository})}
 	for _, dir := range p.Outside {
 		errs = append(errs, w.add(dir, true, map[string]scope{".git": repository}))
@@ -81,7 +88,7 @@ func Watch(l List, p Place) (*Watched, error) {
 		}
 		errs = append(errs, w.add(dir, false, scopes))
 	}
-	return w, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // Unseen says what of the workspace was too much to be looked at; "": nothing.
@@ -119,7 +126,13 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 	}
 	m := &memory{root: root, known: t.known}
 	for name, s := range names {
-		t.names[name] = m.node(name, s, 0)
+		was, known, ok := w.before.node(filepath.Join(dir, filepath.FromSlash(name)))
+		if ok {
+			maps.Copy(t.known, known)
+		} else {
+			was = m.node(name, s, 0)
+		}
+		t.names[name] = was
 	}
 	t.passed = passing(root, names, nil).ids
 	w.trees = append(w.trees, t)
@@ -218,6 +231,13 @@ func (w *Watched) Dirs() int { return w.dirs }
 func (w *Watched) Restore() (Changes, error) {
 	var all Changes
 	var errs []error
+	if w.guard != "" {
+		unlock, err := lockGuard(w.guard)
+		if err == nil {
+			defer unlock()
+		}
+		errs = append(errs, err)
+	}
 	for _, t := range w.trees {
 		c, err := w.restore(t)
 		if w.place.Obeyed[t.dir] != nil || t.outside { // in a place that nobody thinks of

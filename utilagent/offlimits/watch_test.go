@@ -34,9 +34,11 @@ func state(t *testing.T, dir string) string {
 		if [ -L "$f" ]; then echo "$f -> $(readlink "$f")"; elif [ -f "$f" ]; then echo "$f $(stat -c %a "$f" 2>/dev/null) $(cksum < "$f")"; else echo "$f"; fi; done`)
 }
 
-func TestWhatStartsProgramsIsPutBack(t *testing.T) {
-	t.Parallel()
-	cases := []struct{ name, script, changed string }{
+// planted is a script that changes what starts programs, and the name that is told.
+type planted struct{ name, script, changed string }
+
+func plantings() []planted {
+	return []planted{
 		{"config", `git config core.fsmonitor "touch x"`, ".git/config"},
 		{"an alias", `printf '[alias]\n x = !id\n' >> .git/config`, ".git/config"},
 		{"an include", `printf '[include]\n path = ../evil\n' >> .git/config`, ".git/config"},
@@ -70,12 +72,31 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 		{"a home", `mkdir .uwf; echo evil > .uwf/config.yaml; rm -r .uwf; mkdir .uwf; echo evil > .uwf/config.yaml; `, ".uwf"},
 		{"a home below", `mkdir -p inner/.uwf/cas; echo evil > inner/.uwf/config.yaml`, "inner/.uwf"},
 	}
-	for _, c := range cases {
+}
+
+// guardedRepository has something of each kind that is guarded.
+func guardedRepository(t *testing.T) string {
+	t.Helper()
+	dir := put(t, map[string]string{".workflow/x.yaml": "mine", ".cursor/hooks.json": "{}"})
+	shell(t, dir, `git init -q; git commit -q --allow-empty -m first; echo mine > .git/hooks/mine; git init -q inner
+		mkdir -p .git/modules/dir; cp -r inner/.git .git/modules/dir/sub; rm -r .git/modules/dir/sub/hooks; mkdir -p .git/info`)
+	return dir
+}
+
+// tidied is a state without the empty directory that a plant may leave.
+func tidied(c planted, state string) string {
+	if c.name == "a submodule's hook" {
+		return strings.Replace(state, "./.git/modules/dir/sub/hooks\n", "", 1)
+	}
+	return state
+}
+
+func TestWhatStartsProgramsIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range plantings() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir := put(t, map[string]string{".workflow/x.yaml": "mine", ".cursor/hooks.json": "{}"})
-			shell(t, dir, `git init -q; git commit -q --allow-empty -m first; echo mine > .git/hooks/mine; git init -q inner
-				mkdir -p .git/modules/dir; cp -r inner/.git .git/modules/dir/sub; rm -r .git/modules/dir/sub/hooks; mkdir -p .git/info`)
+			dir := guardedRepository(t)
 			before := state(t, dir)
 			w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
 			require.NoError(t, err)
@@ -86,11 +107,7 @@ func TestWhatStartsProgramsIsPutBack(t *testing.T) {
 			changed, err = w.Restore()
 			require.NoError(t, err)
 			require.Contains(t, changed.Undone, c.changed)
-			after := state(t, dir)
-			if strings.HasPrefix(c.name, "a submodule's hook") {
-				after = strings.Replace(after, "./.git/modules/dir/sub/hooks\n", "", 1)
-			}
-			require.Equal(t, before, after)
+			require.Equal(t, before, tidied(c, state(t, dir)))
 		})
 	}
 }

@@ -189,15 +189,13 @@ func (c Commands) Hold(w *Workspace, cmd proc.Command) (held proc.Command, done 
 		return held, nil, err
 	}
 	watched := w.flooded // until all is looked at, it says what was there before
-	if watched == nil {
-		if watched, err = offlimits.Watch(w.off, c.place(w)); err != nil {
-			return held, nil, fmt.Errorf("the command was not run: %w. Say so in your answer", err)
-		}
+	if watched == nil && c.Guard != "" {
+		watched, err = offlimits.Keep(c.Guard, w.off, c.place(w))
+	} else if watched == nil {
+		watched, err = offlimits.Watch(w.off, c.place(w))
 	}
-	if c.Guard != "" && w.flooded == nil {
-		if err := watched.Save(c.Guard); err != nil {
-			return held, nil, fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
-		}
+	if err != nil {
+		return held, nil, fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 	}
 	return held, func() string { return c.putBack(w, watched) + c.unseen(w, watched) }, nil
 }

@@ -201,7 +201,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		},
 		Progress: p,
 		PutBack: func() (string, error) {
-			changed, err := offlimits.Recover(dirs.Guard())
+			changed, err := offlimits.Recover(offlimits.GuardDir(dirs))
 			return changed.String(), err
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },

@@ -128,7 +128,7 @@ func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentpr
 	off := a.offLimits(with.Dirs, b, inv.Dir)
 	required := config.CommandConfining(settings) == protocol.ConfineRequired
 	c := tools.Commands{
-		Shell: true, Guard: with.Dirs.Guard(), Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
+		Shell: true, Guard: offlimits.GuardDir(with.Dirs), Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
 		MustConfine: required, Keep: b.Capabilities, IPC: b.IPC,
 		NoUnixSockets: config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()}),
 	}

@@ -64,12 +64,12 @@ func (x *examination) home(context.Context) {
 
 // pending names workspaces in which git may obey what a model has written.
 func (x *examination) pending() {
-	found, err := offlimits.Pending(x.Dirs.Guard())
+	found, err := offlimits.Pending(offlimits.GuardDir(x.Dirs))
 	for _, dir := range found {
 		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
 	}
 	if err != nil {
-		x.warn("home", "look at "+x.Dirs.Guard(), "whether commands of killed agents have changed what git runs is not known: %v", err)
+		x.warn("home", "look at "+offlimits.GuardDir(x.Dirs), "whether commands of killed agents have changed what git runs is not known: %v", err)
 	}
 }
 
