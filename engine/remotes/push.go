@@ -1,6 +1,7 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 )
@@ -18,7 +20,7 @@ import (
 type Pushed struct {
 	Thread string   `json:"thread"`
 	Head   cas.Hash `json:"head"`   // here
-	Result string   `json:"result"` // as of an import, seen from the remote
+	Result string   `json:"result"` // as of an import, seen from the remote, or [Failed]
 	// There is its head at the remote, if that is another one afterwards.
 	There cas.Hash `json:"there,omitempty"`
 	Nodes int      `json:"nodes"` // that were sent
@@ -27,6 +29,24 @@ type Pushed struct {
 	Parent  string `json:"parent,omitempty"`
 	// Whole are nodes that were redacted here, and are whole there.
 	Whole []cas.Hash `json:"whole,omitempty"`
+	// Error is why the remote does not have the thread as it is here; nil if it does.
+	Error *PushError `json:"error,omitempty"`
+}
+
+// PushError is why a thread was not pushed.
+type PushError struct {
+	Code    protocol.Code `json:"code"`
+	Message string        `json:"message"`
+}
+
+// failed notes why a push has failed. Nothing counts that only a head would have made a part
+// of the thread.
+func (p *Pushed) failed(err error) {
+	why := fault.Of(err)
+	p.Error = &PushError{Code: why.Code, Message: why.Message}
+	if p.Result == "" {
+		p.Result, p.Nodes, p.Objects = Failed, 0, 0
+	}
 }
 
 // PushOptions say how threads are taken to a remote. The zero value works.
@@ -76,8 +96,9 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 		if err == nil {
 			err = l.push(ctx, at, facts[id], &p)
 		}
-		if err = l.of(id, err); err != nil && first == nil {
-			first = err
+		if err = l.of(id, err); err != nil {
+			p.failed(err)
+			first = cmp.Or(first, err)
 		}
 		if ctx.Err() != nil {
 			return done, first
@@ -110,13 +131,13 @@ func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p
 // pushOnce compares, sends and swaps, with the fence of a lease if there is one.
 func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed, fence int64) error {
 	there, err := l.Remote.Thread(ctx, p.Thread)
+	result := bundle.Added
 	switch {
 	case errors.Is(err, heads.ErrNoThread):
-		p.Result = bundle.Added
 	case err != nil:
 		return err
 	default:
-		if p.Result, err = l.compare(ctx, at, facts, there); err != nil {
+		if result, err = l.compare(ctx, at, facts, there); err != nil {
 			return err
 		}
 	}
@@ -127,7 +148,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	if err != nil {
 		return err
 	}
-	switch p.Result {
+	switch result {
 	case bundle.Unchanged: // a push before may not have taken its files
 		if l.check {
 			if p.Nodes, p.Whole, err = l.send(ctx, []cas.Hash{at.Head}); err != nil {
@@ -143,8 +164,10 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 				return err
 			}
 		}
+		p.Result = result
 		return l.see(ctx, p.Thread, at.Head, facts)
 	case Behind, Diverged, bundle.Stays:
+		p.Result = result
 		return l.notPushed(p, there)
 	}
 	swap := remote.Swap{
@@ -167,6 +190,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	if err := l.Remote.Swap(ctx, swap); err != nil {
 		return err
 	}
+	p.Result = result
 	return l.see(ctx, p.Thread, at.Head, facts)
 }
 

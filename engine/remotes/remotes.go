@@ -54,6 +54,7 @@ type Link struct {
 const (
 	Behind   = "behind"   // the remote has gone on: a pull brings it
 	Diverged = "diverged" // both have gone on
+	Failed   = "failed"   // a push: the remote is not known to have it
 )
 
 // divergedError is of a thread that has gone on at both sides.

@@ -229,6 +229,36 @@ func TestUnpublished(t *testing.T) {
 	}
 }
 
+// What a push says of each thread is what has become of it.
+func TestPushThatFailed(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*failing{"nodes": {put: 3}, "head": {swap: 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.Remote = memremote.New(cas.XXH3, time.Now)
+			ann := newSide(t, f)
+			first, last := ann.start(), ann.start()
+			_, err := ann.Push(t.Context(), []string{first, last}, remotes.PushOptions{})
+			require.NoError(t, err)
+			ann.step(first, 1)
+			ann.step(last, 2)
+			done, err := ann.Push(t.Context(), []string{first, last}, remotes.PushOptions{})
+			require.ErrorIs(t, err, errGone)
+			require.Len(t, done, 2)
+			require.Equal(t, remotes.Failed, done[0].Result)
+			require.Zero(t, done[0].Nodes)
+			require.Contains(t, done[0].Error.Message, errGone.Error())
+			require.NotEmpty(t, done[0].Error.Code)
+			require.Equal(t, bundle.Advanced, done[1].Result, "the others are pushed")
+			require.NotZero(t, done[1].Nodes)
+			require.Nil(t, done[1].Error)
+			got, err := ann.push(first)
+			require.NoError(t, err)
+			require.Equal(t, bundle.Advanced, got)
+		})
+	}
+}
+
 // If only the answer was lost, all is well.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()

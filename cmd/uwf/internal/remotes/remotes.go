@@ -213,9 +213,13 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return failed
 	}
 	err = a.Print(Pushed{Remote: link.Name, Threads: pushed}, func(w io.Writer) error {
-		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES", "FILES")
+		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES", "FILES", "ERROR")
 		for _, p := range pushed {
-			t.Row(p.Thread, cmp.Or(p.Result, "failed"), string(p.Head), fmt.Sprint(p.Nodes), fmt.Sprint(p.Objects))
+			why := ""
+			if p.Error != nil {
+				why = p.Error.Message
+			}
+			t.Row(p.Thread, p.Result, string(p.Head), fmt.Sprint(p.Nodes), fmt.Sprint(p.Objects), why)
 		}
 		return t.Print(w)
 	})
