@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -42,10 +43,15 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		return nil, fault.Of(err)
 	}
 	var lines []string
+	if m.Again && pos.Next.Cause == moderator.ByLimit { // of steps: resuming grants as many
+		m.Again, lines = false, []string{"granted as many steps again"}
+	}
 	if m.Asked() {
-		if lines, err = budget.Grant(&own, pos.ID, pos.State, pos.UsedUp, m); err != nil {
+		var granted []string
+		if granted, err = budget.Grant(&own, pos.ID, pos.State, pos.UsedUp, m); err != nil {
 			return nil, err
 		}
+		lines = append(lines, granted...)
 	}
 	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Limits: &own}); err != nil {
 		return nil, fault.Of(err)

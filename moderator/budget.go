@@ -26,12 +26,12 @@ type Spent struct {
 func OverBudget(s State, role string) (string, bool) {
 	l, spent := s.Limits, s.Spent
 	const next = "; %q would be next"
-	switch {
-	case l.MaxCostUSD > 0 && spent.CostUSD >= l.MaxCostUSD:
+	switch Reached(l, spent) {
+	case protocol.OutcomeMaxCost:
 		return fmt.Sprintf("the run has cost %s of at most %s (maxCostUsd)"+next, protocol.Dollars(spent.CostUSD), protocol.Dollars(l.MaxCostUSD), role), true
-	case l.MaxTokens > 0 && spent.Tokens >= l.MaxTokens:
+	case protocol.OutcomeMaxTokens:
 		return fmt.Sprintf("the run has used %d of at most %d tokens (maxTokens)"+next, spent.Tokens, l.MaxTokens, role), true
-	case l.MaxTimeMs > 0 && spent.TimeMs >= l.MaxTimeMs:
+	case protocol.OutcomeMaxTime:
 		return fmt.Sprintf("the steps of the run have taken %s of at most %s (maxTime)"+next, span(spent.TimeMs), span(l.MaxTimeMs), role), true
 	}
 	unknown, what := spent.Unheld(l)
@@ -39,6 +39,19 @@ func OverBudget(s State, role string) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("what %s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown, "run"), what, role), true
+}
+
+// Reached returns the limit that a run has used up, such as [protocol.OutcomeMaxCost]; "": none.
+func Reached(l protocol.Limits, spent Spent) string {
+	switch {
+	case l.MaxCostUSD > 0 && spent.CostUSD >= l.MaxCostUSD:
+		return protocol.OutcomeMaxCost
+	case l.MaxTokens > 0 && spent.Tokens >= l.MaxTokens:
+		return protocol.OutcomeMaxTokens
+	case l.MaxTimeMs > 0 && spent.TimeMs >= l.MaxTimeMs:
+		return protocol.OutcomeMaxTime
+	}
+	return ""
 }
 
 // Unheld is how many runs of agents the limits cannot hold, because nobody knows what

@@ -85,16 +85,19 @@ func Least[T int64 | float64](before *T, now T) *T {
 	return &now
 }
 
-// MoreHints say how to grant more.
-func MoreHints(id string, l protocol.Limits) []string {
-	hints := []string{"uwf thread resume " + id + " --more grants as much again"}
+// MoreHints say how to grant more of the limit that is reached; "": of one that there is.
+func MoreHints(id string, l protocol.Limits, reached string) []string {
+	return []string{"uwf thread resume " + id + " --more grants as much again", amountHint(id, l, reached)}
+}
+
+func amountHint(id string, l protocol.Limits, reached string) string {
 	switch {
-	case l.MaxCostUSD > 0:
-		return append(hints, "uwf thread resume "+id+" --more-cost 5 grants $5 more")
-	case l.MaxTokens > 0:
-		return append(hints, "uwf thread resume "+id+" --more-tokens 100000 grants that many more")
+	case reached == protocol.OutcomeMaxCost, reached == "" && l.MaxCostUSD > 0:
+		return "uwf thread resume " + id + " --more-cost 5 grants $5 more"
+	case reached == protocol.OutcomeMaxTokens, reached == "" && l.MaxTokens > 0:
+		return "uwf thread resume " + id + " --more-tokens 100000 grants that many more"
 	}
-	return append(hints, "uwf thread resume "+id+" --more-time 30m grants that much more")
+	return "uwf thread resume " + id + " --more-time 30m grants that much more"
 }
 
 // More is what a person grants a run beyond its limits.
@@ -141,8 +144,12 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 			if outcome != "" {
 				return nil, nil // the step's own budget: it has as much again anyway
 			}
-			return nil, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has not reached a limit of what it may cost: there is nothing to grant again", id),
-				"uwf thread resume "+id, "uwf thread resume "+id+" --more-cost 5 grants a certain amount")
+			err := fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has not reached a limit of what it may cost: there is nothing to grant again", id),
+				"uwf thread resume "+id)
+			if Bounded(now) {
+				err = fault.Hinted(err, amountHint(id, now, ""))
+			}
+			return nil, err
 		}
 		if reached.MaxCostUSD > 0 {
 			m.CostUSD = max(m.CostUSD, base.MaxCostUSD)

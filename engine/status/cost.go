@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -198,10 +199,11 @@ func (p *Position) WithinBudget(role string) error {
 
 // moreHints say how to grant more, to the thread whose limit is reached.
 func (p *Position) moreHints() []string {
+	by := bound{p.ID, p.State.Limits, p.State.Spent}
 	if p.heldBy != nil {
-		return budget.MoreHints(p.heldBy.thread, p.heldBy.limits)
+		by = *p.heldBy
 	}
-	return budget.MoreHints(p.ID, p.State.Limits)
+	return budget.MoreHints(by.thread, by.limits, cmp.Or(moderator.Reached(by.limits, by.spent), p.UsedUp))
 }
 
 // Spending is what a thread may cost and has cost; no limit of cost, no sums.

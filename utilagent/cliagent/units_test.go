@@ -196,3 +196,27 @@ func TestSilenceIsShown(t *testing.T) {
 	const text = "nothing heard of toy for %s: it thinks, or its provider holds it up"
 	require.Equal(t, []string{fmt.Sprintf(text, "30s"), fmt.Sprintf(text, "2m0s"), "it goes on", fmt.Sprintf(text, "30s")}, shown)
 }
+
+// The limit that is named is the one that applied: what a person adds to the arguments
+// replaces the one that was set.
+func TestLimitText(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		out   Outcome
+		extra []string
+		want  string
+	}{
+		"turns that were set":      {out: Outcome{Kind: MaxTurns}, want: "toy stopped at its limit of 90 turns."},
+		"turns that it states":     {out: Outcome{Kind: MaxTurns, Limit: "2"}, extra: []string{"--max-turns", "2"}, want: "toy stopped at its limit of 2 turns."},
+		"turns that nobody states": {out: Outcome{Kind: MaxTurns}, extra: []string{"--max-turns", "2"}, want: "toy stopped at its limit of turns."},
+		"cost that was set":        {out: Outcome{Kind: Budget}, want: "toy stopped at its limit of cost ($0.5)."},
+		"cost that it states":      {out: Outcome{Kind: Budget, Limit: "0.003"}, want: "toy stopped at its limit of cost ($0.003)."},
+		"cost that nobody states":  {out: Outcome{Kind: Budget}, extra: []string{"--max-budget-usd", "0.003"}, want: "toy stopped at its limit of cost."},
+	} {
+		r := &runner{adapter: Adapter{Program: "toy"}, extra: tt.extra, settings: settings{maxTurns: 90, maxCost: 0.5, ofRun: true}}
+		require.Equal(t, tt.want, r.limitText(tried{Outcome: tt.out}), name)
+		require.Equal(t, tt.out.Kind == Budget && tt.out.Limit == "", r.usedUpRun(tried{Outcome: tt.out}), name)
+	}
+	r := &runner{adapter: Adapter{Program: "toy"}}
+	require.Equal(t, "toy stopped at its limit of cost.", r.limitText(tried{Outcome: Outcome{Kind: Budget}}), "no limit was set")
+}

@@ -27,7 +27,7 @@ func limitFlags() []ucli.Flag {
 // moreFlags grant a run more than its limits.
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.BoolFlag{Name: "more", Usage: "grant as much again of the limit of cost, tokens or time that was reached"},
+		&ucli.BoolFlag{Name: "more", Usage: "grant as much again of the limit that was reached: cost, tokens, time or steps"},
 		&ucli.StringFlag{Name: "more-cost", Usage: "grant `DOLLARS` more"},
 		&ucli.StringFlag{Name: "more-tokens", Usage: "grant `N` more tokens"},
 		&ucli.StringFlag{Name: "more-time", Usage: "grant this much more `TIME`, such as 30m"},

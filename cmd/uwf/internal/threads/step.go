@@ -208,8 +208,8 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 		Name: "resume", ArgsUsage: "<thread>", Usage: "continue a thread to its end, whatever stopped it",
 		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
 			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
-			"it; -p '' goes on without words. One that has cost what it may goes on with --more, or with as much\n" +
-			"as --more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
+			"it; -p '' goes on without words. One that stopped at a limit goes on with --more, or with as much as\n" +
+			"--more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
 			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
 			"   uwf thread resume @ -c 1                   # one step only",
 		Flags: append(append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
