@@ -297,8 +297,11 @@ func (a *attempt) started(agent string, adopted bool) {
 
 func (a *attempt) ended(out protocol.StepOutput, err error) {
 	ended := a.event(EventStepDone)
+	if err != nil && out.StepHash == nil {
+		ended.Name = EventStepFailed
+	}
 	if err != nil {
-		ended.Name, ended.Err = EventStepFailed, fault.Of(err)
+		ended.Err = fault.Of(err)
 	}
 	a.tell(ended)
 	if a.locked.inStep = false; a.locked.farewell != nil {

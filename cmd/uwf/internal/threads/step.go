@@ -151,6 +151,9 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if len(results) == 0 {
 		return err
 	}
+	if left := results[len(results)-1]; left.Status == protocol.StatusWaiting && w.Steps != engine.UntilEnd && err == nil {
+		a.Say("thread %s: its children are still to be run, and -c counts only steps of the thread itself", id)
+	}
 	// Where a single step leads is no more than its result.
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
 	cutShort := results[len(results)-1].Status == protocol.StatusFailed && len(results) < w.Steps
