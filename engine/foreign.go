@@ -186,11 +186,17 @@ func (e *Engine) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return e.origins().TrustOwn(ctx, workflow)
 }
 
+// ThreadCommands returns the workflow of a thread, and its commands and those of the workflows
+// that it runs, one per line.
+func (e *Engine) ThreadCommands(ctx context.Context, id string) (protocol.Hash, []string, error) {
+	return e.origins().ThreadCommands(ctx, id)
+}
+
 // TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, including any command words that the thread brought along. It returns the commands.
-func (e *Engine) TrustThread(ctx context.Context, id string) (commands []string, err error) {
+// run, including any command words that the thread brought along.
+func (e *Engine) TrustThread(ctx context.Context, id string) error {
 	if err := e.mayWrite(); err != nil {
-		return nil, err
+		return err
 	}
 	return e.origins().TrustThread(ctx, id)
 }

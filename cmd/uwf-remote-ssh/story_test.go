@@ -67,7 +67,7 @@ bob remote list team
 bob pull $T team
 bob thread read $T >/dev/null
 if bob thread step $T --cwd .; then exit 1; fi # nobody has said that its commands may run as Bob
-bob thread trust $T
+bob thread trust $T --yes
 bob thread step $T --cwd .
 test ! -e clone/log
 bob push $T team
@@ -77,7 +77,7 @@ test $(wc -l <app/log) = 2
 ann pull @ team
 ann thread apply @
 test $(wc -l <app/log) = 3
-ann thread trust @
+ann thread trust @ --yes
 ann thread step @ --remote team --cwd .
 bob pull $T team
 bob thread apply $T

@@ -39,7 +39,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 	s := newSite(t, "uwf")
 	id := s.start("x")
 	at := s.http.Listener.Addr().String()
-	base, cookie := s.guard.base, "Cookie: "+cookieName+"="+s.guard.key+"\r\n"
+	base, cookie := s.guard.base, "Cookie: "+cookieName+"="+s.guard.secret+"\r\n"
 	for name, c := range map[string]struct {
 		line, header string
 		want         []int
@@ -80,7 +80,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 func TestTheCookieOfAnotherHome(t *testing.T) {
 	t.Parallel()
 	one, other := newSite(t, ""), newSite(t, "")
-	for _, value := range []string{other.guard.key, one.guard.key + other.guard.key, ""} {
+	for _, value := range []string{other.guard.secret, one.guard.secret + other.guard.secret, ""} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, one.http.URL+one.guard.base, nil)
 		require.NoError(t, err)
 		r.AddCookie(&http.Cookie{Name: cookieName, Value: value})

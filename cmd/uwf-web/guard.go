@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // guard lets in only the browser of the person who was shown the address or has signed in,
@@ -22,7 +23,9 @@ import (
 type guard struct {
 	place
 	base   string // "/word/", or "/"
-	key    string // in the address once, and in the cookie from then on
+	key    string // in the address, which works once
+	opened atomic.Bool
+	secret string // of the cookie that it is exchanged for
 	form   string // the token of every form
 	origin *http.CrossOriginProtection
 	next   http.Handler
@@ -34,7 +37,7 @@ const cookieName = "uwf-web"
 
 // newGuard guards the pages of a server.
 func newGuard(at place, random io.Reader, s *server) (*guard, error) {
-	var words [3]string
+	var words [4]string
 	for i := range words {
 		secret := make([]byte, 24)
 		if _, err := io.ReadFull(random, secret); err != nil {
@@ -42,7 +45,7 @@ func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 		}
 		words[i] = base64.RawURLEncoding.EncodeToString(secret)
 	}
-	g := &guard{place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], origin: http.NewCrossOriginProtection()}
+	g := &guard{place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], secret: words[3], origin: http.NewCrossOriginProtection()}
 	if g.token != "" {
 		g.base = "/"
 	}
@@ -100,13 +103,20 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds what a page may send.
 const maxForm = 1 << 20
 
-// enter takes the key from the address and redirects to the address without it.
+// enter exchanges the key of the address for the cookie, once: the address stays in terminals
+// and histories. The browser that has the cookie may open it again.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("key"), g.key) {
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
 		return
 	}
-	g.know(w)
+	if !g.known(r) {
+		if g.opened.Swap(true) {
+			refuse(w, http.StatusForbidden, "another browser has opened this address; start uwf web again for a new one")
+			return
+		}
+		g.know(w)
+	}
 	http.Redirect(w, r, g.base, http.StatusSeeOther)
 }
 
@@ -134,7 +144,7 @@ type signInPage struct {
 
 // know gives the browser the cookie.
 func (g *guard) know(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.key, Path: g.base, HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.secret, Path: g.base, HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode})
 }
 
 // cookie is the cookie's name: with TLS, one that no other host can set.
@@ -151,7 +161,7 @@ func (g *guard) known(r *http.Request) bool {
 		return same(given, g.token)
 	}
 	cookie, err := r.Cookie(g.cookie())
-	return err == nil && same(cookie.Value, g.key)
+	return err == nil && same(cookie.Value, g.secret)
 }
 
 // foreign reports whether the browser says that another site, or another port of this

@@ -146,7 +146,7 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	_, err := os.Stat(uwf + ".args")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	r := httptest.NewRequest(http.MethodGet, "http://uwf.example.org"+s.guard.base, nil)
-	r.Header.Set("Cookie", cookieName+"="+s.guard.key)
+	r.Header.Set("Cookie", cookieName+"="+s.guard.secret)
 	w := httptest.NewRecorder()
 	s.guard.ServeHTTP(w, r)
 	require.Equal(t, http.StatusMisdirectedRequest, w.Code)

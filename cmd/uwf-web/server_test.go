@@ -155,7 +155,7 @@ func TestGuard(t *testing.T) {
 	s := newSite(t, "uwf")
 	id := s.start("x")
 	home := s.http.URL + s.guard.base
-	cookie := cookieName + "=" + s.guard.key
+	cookie := cookieName + "=" + s.guard.secret
 	same := map[string]string{"Cookie": cookie, "Origin": s.http.URL, "Sec-Fetch-Site": "same-origin"}
 	stop := home + "thread/" + id + "/stop"
 	for name, c := range map[string]struct {
@@ -215,6 +215,7 @@ func TestGuard(t *testing.T) {
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
+	s.guard.opened.Store(false) // by its browser
 	r := httptest.NewRequest(http.MethodGet, s.guard.address(), nil)
 	w := httptest.NewRecorder()
 	s.guard.ServeHTTP(w, r)
@@ -224,6 +225,15 @@ func TestCookie(t *testing.T) {
 	require.True(t, c.HttpOnly)
 	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
 	require.Equal(t, s.guard.base, c.Path)
+
+	for cookie, want := range map[string]int{"": http.StatusForbidden, c.Name + "=" + c.Value: http.StatusSeeOther} {
+		again := httptest.NewRequest(http.MethodGet, s.guard.address(), nil)
+		again.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		s.guard.ServeHTTP(w, again)
+		require.Equal(t, want, w.Code, "only the browser that has opened it may do so again")
+		require.Empty(t, w.Result().Cookies())
+	}
 }
 
 // Whatever anything has written is shown on every page, and nothing of it is run.

@@ -127,38 +127,45 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return j.Trust(ctx, workflow)
 }
 
-// TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever text they contain. It also confirms the commands of its workflow, and returns
-// them one per line. Errors are *protocol.Error.
-func (j Judge) TrustThread(ctx context.Context, id string) (commands []string, err error) {
+// ThreadCommands returns the workflow of a thread, and its commands and those of the workflows
+// that it runs, one per line. Errors are *protocol.Error.
+func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol.Hash, commands []string, err error) {
 	facts, err := j.Heads.Facts(ctx, id)
 	if err != nil {
-		return nil, fault.Of(err)
+		return "", nil, fault.Of(err)
 	}
 	head, _, err := j.Lookup(ctx, id)
 	if err != nil {
-		return nil, fault.Of(err)
+		return "", nil, fault.Of(err)
 	}
-	workflow, err := j.given(ctx, head, facts)
-	if err != nil {
-		return nil, fault.Of(err)
+	if workflow, err = j.given(ctx, head, facts); err != nil {
+		return "", nil, fault.Of(err)
 	}
 	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
 	if err != nil {
-		return nil, fault.Of(err)
+		return "", nil, fault.Of(err)
 	}
-	if commands, err = j.Commands(ctx, w); err != nil {
-		return nil, err
+	commands, err = j.Commands(ctx, w)
+	return workflow, commands, err
+}
+
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever text they contain. It also confirms the commands of its workflow. Errors are
+// *protocol.Error.
+func (j Judge) TrustThread(ctx context.Context, id string) error {
+	workflow, commands, err := j.ThreadCommands(ctx, id)
+	if err != nil {
+		return err
 	}
 	if len(commands) > 0 {
 		if err := j.Trust(ctx, workflow); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := j.confirm(trust.Line{Thread: id}); err != nil {
-		return nil, fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
 	}
-	return commands, nil
+	return nil
 }
 
 // whoseWords returns a thread and the threads above it, itself first, and whether any of them

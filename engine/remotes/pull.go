@@ -407,7 +407,7 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 			return nil
 		}
 		if p.Trusted {
-			_, err := p.Engine.TrustThread(ctx, t.Thread)
+			err := p.Engine.TrustThread(ctx, t.Thread)
 			return err
 		}
 		if own, err := p.ownWorkflow(ctx, t); err != nil || own != "" {

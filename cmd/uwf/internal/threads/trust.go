@@ -2,11 +2,11 @@ package threads
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
 // threadTrustOutput answers thread trust.
@@ -19,22 +19,25 @@ type threadTrustOutput struct {
 func (a Commands) threadTrustCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
-		Description: "A thread from elsewhere brings a workflow, and inputs, answers and approvals of others, of which the words\n" +
-			"of commands are made. They run only once you have confirmed it for the thread: a terminal shows the\n" +
-			"commands and asks, and here it is said, for its children as well. uwf workflow show, and the list that\n" +
-			"this prints, say what they are. Imported again, it is asked again.",
+		Description: "A thread from elsewhere brings a workflow, and inputs, answers and approvals of other people, from\n" +
+			"which the words of its commands are made. The commands run only once you have confirmed the thread.\n" +
+			"This command prints them and asks; the answer holds for the thread's children, too. After another\n" +
+			"import uwf asks again.",
+		Flags: []ucli.Flag{app.YesFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		id, e, err := a.ThreadAndEngine(ctx, c, nil)
 		if err != nil {
 			return err
 		}
-		commands, err := e.TrustThread(ctx, id)
+		_, commands, err := e.ThreadCommands(ctx, id)
 		if err != nil {
 			return err
 		}
-		return a.Print(threadTrustOutput{id, true, append([]string{}, commands...)}, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, strings.Join(append([]string{"confirmed: the commands of thread " + id + " and of its children, the next and later ones"}, commands...), "\n  "))
+		what := "thread " + id + " and its children"
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.TrustThread(ctx, id) }); err != nil {
 			return err
-		})
+		}
+		out := threadTrustOutput{id, true, append([]string{}, commands...)}
+		return a.Print(out, func(w io.Writer) error { return app.PrintAgreed(w, what, commands) })
 	})
 }

@@ -3,7 +3,6 @@ package workflows
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
@@ -29,8 +29,9 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "trust", ArgsUsage: "<workflow>", Usage: "confirm that the commands of a workflow may run",
 		Description: "A workflow whose roles are commands runs them as you. One that came with a thread from elsewhere, or\n" +
-			"that a project has in the place of a registered one, runs only once it was confirmed, as it is: a\n" +
-			"terminal asks, and here it is said.",
+			"that a project has in place of a registered one, runs only once you have confirmed its content. This\n" +
+			"command prints what would run and asks.",
+		Flags: []ucli.Flag{app.YesFlag()},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		e, err := a.Engine(ctx, nil)
 		if err != nil {
@@ -52,13 +53,11 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 		if out.Commands == nil {
 			out.Commands = []string{}
 		}
-		if err := e.Trust(ctx, h); err != nil {
+		what := "workflow " + w.Name + "  " + string(h)
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.Trust(ctx, h) }); err != nil {
 			return err
 		}
-		return a.Print(out, func(wr io.Writer) error {
-			_, err := fmt.Fprintln(wr, strings.Join(append([]string{"confirmed: " + w.Name + "  " + string(h)}, out.Commands...), "\n  "))
-			return err
-		})
+		return a.Print(out, func(wr io.Writer) error { return app.PrintAgreed(wr, what, commands) })
 	})
 }
 
@@ -79,7 +78,7 @@ func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() erro
 			return err
 		}
 		if untrusted.Thread != "" {
-			_, err = e.TrustThread(ctx, untrusted.Thread)
+			err = e.TrustThread(ctx, untrusted.Thread)
 		} else {
 			err = e.Trust(ctx, untrusted.Workflow)
 		}
