@@ -184,6 +184,15 @@ const shortest = 4
 // Shortened is the end of an id of a thread of ours.
 func Shortened(id string) string { return id[max(0, len(id)-2*shortest):] }
 
+// Named is an id as a person may type it: short for a thread that was started here, whole for
+// one from elsewhere.
+func Named(id string, facts map[string]heads.Facts) string {
+	if facts != nil && facts[id].StartedHere() {
+		return Shortened(id)
+	}
+	return id
+}
+
 // threadIDs lists active and ended threads, each once.
 func threadIDs(ctx context.Context, x *fileheads.Heads) ([]string, error) {
 	seen := map[string]bool{}
@@ -240,6 +249,11 @@ func (a *App) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 	}
 	hints := []string{"uwf thread list --all"}
 	if ids, err := threadIDs(ctx, x); err == nil {
+		whole := slices.IndexFunc(ids, func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(arg)) })
+		if len(arg) >= shortest && whole >= 0 {
+			return cmdline.NotFound(fmt.Sprintf("thread not found: %s: a thread from elsewhere is named by the beginning of its id", arg),
+				"did you mean "+ids[whole]+"?")
+		}
 		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
 			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
 		}

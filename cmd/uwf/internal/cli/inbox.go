@@ -7,6 +7,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/view"
@@ -27,13 +28,14 @@ func (a commands) inboxCommand() *ucli.Command {
 			a.Status = app.Classify(err).Code
 		})
 		return a.Print(items, func(w io.Writer) error {
-			return inboxText(w, items, a.Env.Now(), cmdline.Colours(a.Env, w))
+			facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
+			return inboxText(w, items, facts, a.Env.Now(), cmdline.Colours(a.Env, w))
 		})
 	})
 }
 
 // inboxText is a paragraph for each thread: a line to type is not for a table.
-func inboxText(w io.Writer, items []protocol.InboxItem, now time.Time, colours bool) error {
+func inboxText(w io.Writer, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time, colours bool) error {
 	if len(items) == 0 {
 		_, err := io.WriteString(w, "nothing waits for you\n")
 		return err
@@ -49,7 +51,7 @@ func inboxText(w io.Writer, items []protocol.InboxItem, now time.Time, colours b
 				return err
 			}
 		}
-		t := term.NewTable(app.Shortened(it.Thread), string(it.Status), it.Workflow, app.Started(it.Since, now), app.TitleText(it.Title, nil)).InColour(colours)
+		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now), app.TitleText(it.Title, nil)).InColour(colours)
 		t.Headed = false
 		if err := t.Print(w); err != nil {
 			return err

@@ -106,11 +106,11 @@ func topLevel() map[string]string {
 }
 
 const (
-	doing     = "Do"
-	sharing   = "Hand over"
-	forAgents = "For agents and authors"
-	keeping   = "Keep"
-	settingUp = "Set up, and look up"
+	doing     = "Run"
+	sharing   = "Share"
+	forAgents = "Write agents and workflows"
+	keeping   = "Maintain"
+	settingUp = "Set up"
 )
 
 func (a commands) versionCommand() *ucli.Command {

@@ -43,11 +43,12 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
 			_, err := io.WriteString(w, "no worktrees\n")
 			return err
 		}
+		facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
 		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "").InColour(cmdline.Colours(a.Env, w))
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
 			if tree.Thread != "" {
-				thread = app.Shortened(tree.Thread)
+				thread = app.Named(tree.Thread, facts)
 			}
 			t.Row(thread, cmp.Or(status, "-"), beganAt(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
 		}
