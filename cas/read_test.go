@@ -25,6 +25,7 @@ func samples() []protocol.Payload {
 			Index: 1, Role: protocol.TurnAssistant, Content: "c", Reasoning: "r", Usage: usage, AtMs: 1780000000000,
 			ToolCalls: []protocol.ToolCall{{ID: "1", Name: "read_file", Args: map[string]any{"path": "a", "lines": []any{int64(1), 2.5}}}, {ID: "2", Name: "x", Args: "raw"}},
 		},
+		protocol.Turn{Role: protocol.TurnUser, Content: "c", Refused: &protocol.Refused{Why: "w", Number: 1, Of: 2}},
 		protocol.Detail{
 			SessionID: "s", Model: "m", AgentVersion: "v", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{someHash},
 			Requests: []protocol.Hash{someHash}, Outcome: "end_turn", DurationMs: 5,

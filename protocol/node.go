@@ -129,6 +129,9 @@ type Turn struct {
 	Reasoning  string     `json:"reasoning,omitempty"`
 	Usage      *Usage     `json:"usage,omitempty"`
 	AtMs       int64      `json:"atMs"`
+
+	// Version 2.
+	Refused *Refused `json:"refused,omitempty"` // the answer before this turn, which asks for another
 }
 
 // TurnRole is who speaks in a turn.
@@ -252,7 +255,7 @@ func (d Detail) Version() int { return version(d.By != "") }
 func (Turn) Kind() Kind { return KindTurn }
 
 // Version implements [Payload].
-func (Turn) Version() int { return 1 }
+func (t Turn) Version() int { return version(t.Refused != nil) }
 
 // Kind implements [Payload].
 func (Text) Kind() Kind { return KindText }
@@ -319,7 +322,7 @@ func (t Turn) Validate() error {
 	default:
 		err = errors.Join(err, fmt.Errorf("turn: role %q is unknown", t.Role))
 	}
-	return errors.Join(err, t.Usage.validate())
+	return errors.Join(err, t.Usage.validate(), t.Refused.validate())
 }
 
 // Validate accepts every text.

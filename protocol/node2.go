@@ -74,6 +74,31 @@ type Memo struct {
 	Of  *Hash  `json:"of,omitempty"`
 }
 
+// Refused is why an answer was not accepted, and how often of how many times another one has
+// been asked for.
+type Refused struct {
+	Why    string `json:"why"`
+	Number int    `json:"number"` // from 1
+	Of     int    `json:"of"`
+}
+
+// String is what people read; why comes from an agent's answer, so it needs cleaning.
+func (r Refused) String() string {
+	const most = 300 // it has a line
+	why := strings.Join(strings.Fields(r.Why), " ")
+	if runes := []rune(why); len(runes) > most {
+		why = string(runes[:most]) + "…"
+	}
+	return fmt.Sprintf("answer refused: %s; asked again (%d of %d)", why, r.Number, r.Of)
+}
+
+func (r *Refused) validate() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(wantNatural("turn: refused", r.Number), wantNatural("turn: refused of", r.Of))
+}
+
 // version is that of a payload that has or has not what version 2 adds.
 func version(second bool) int {
 	if second {

@@ -122,6 +122,9 @@ func snapshot(ctx context.Context, s Submission) (root string, kept *protocol.Fi
 // that cannot be is unknown.
 func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
 	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
+	if r := t.Refused; r != nil {
+		t.Refused = &protocol.Refused{Why: valid(r.Why), Number: r.Number, Of: r.Of}
+	}
 	if t.Usage.Plausible() != nil {
 		t.Usage = nil
 	}

@@ -90,6 +90,22 @@ func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail
 	return detail, err
 }
 
+// Refused returns which answers of a step were refused, as its last turns say. What cannot be
+// read is left out: it is shown elsewhere.
+func Refused(ctx context.Context, r cas.Reader, detail cas.Hash) (all []protocol.Refused) {
+	const most = 100 // turns: a correction repeats no work
+	d, err := ShownDetail(ctx, r, detail)
+	if err != nil {
+		return nil
+	}
+	for _, h := range d.Turns[max(0, len(d.Turns)-most):] {
+		if turn, err := ShownTurn(ctx, r, h); err == nil && turn.Refused != nil {
+			all = append(all, *turn.Refused)
+		}
+	}
+	return all
+}
+
 // Content is the last answer of the agent in a step's detail, "" if there is
 // none, or if the detail is of a form that only an agent of the original's knows.
 // If that answer may have been redacted, it is the mark that says so

@@ -65,6 +65,18 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
+// Brief is the error on one line.
+func (e *InvalidError) Brief() string {
+	if e.Reason != "" {
+		return e.Reason
+	}
+	var parts []string
+	for _, p := range e.Problems {
+		parts = append(parts, strings.TrimSpace(strings.TrimPrefix(p.Path, "/")+" "+p.Message))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Text extracts from text with a frontmatter block. Errors: an *InvalidError; any
 // other means that nothing is known about the answer, because its judge failed.
 func Text(ctx context.Context, text string, r Role) (Output, error) {

@@ -16,6 +16,9 @@ func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 		return t
 	}
 	t.Content, t.Reasoning, t.ToolCallID = s.Hide(t.Content), s.Hide(t.Reasoning), s.Hide(t.ToolCallID)
+	if r := t.Refused; r != nil {
+		t.Refused = &protocol.Refused{Why: s.Hide(r.Why), Number: r.Number, Of: r.Of}
+	}
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, call := range t.ToolCalls {
 		t.ToolCalls[i].ID, t.ToolCalls[i].Name, t.ToolCalls[i].Args = s.Hide(call.ID), s.Hide(call.Name), s.HideValue(call.Args)

@@ -55,7 +55,7 @@ func (k *kit) mail(ctx context.Context, req *Request) (string, error) {
 	var texts []string
 	err := req.Mail(ctx, func(ctx context.Context, text string) error {
 		texts = append(texts, text)
-		return k.turns.corrected(ctx, text)
+		return k.turns.corrected(ctx, text, nil)
 	})
 	return strings.Join(texts, "\n\n"), err
 }

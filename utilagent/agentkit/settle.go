@@ -20,7 +20,7 @@ type settled struct {
 	role    extract.Role
 	output  extract.Output
 	by      protocol.ExtractedBy
-	problem error // why the last answer is not the role's output
+	problem *extract.InvalidError // why the last answer is not the role's output
 
 	session string          // the newest id: a continued session may get another one
 	mark    string          // where the newest answer ends in it
@@ -52,11 +52,11 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	if err := k.take(ctx, s, res, err); err != nil {
 		return s, err
 	}
-	for range maxCorrections {
+	for n := range maxCorrections {
 		if s.problem == nil || k.opts.Continue == nil {
 			break
 		}
-		if err := k.correct(ctx, req, s); err != nil {
+		if err := k.correct(ctx, req, s, n+1); err != nil {
 			return s, s.invalid(fmt.Errorf("%w (it was to correct this: %s)", err, s.problem.Error()))
 		}
 	}
@@ -66,8 +66,8 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	return s, k.lastResort(ctx, req, s)
 }
 
-// correct sends the last answer back.
-func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
+// correct sends the last answer back, for the nth time.
+func (k *kit) correct(ctx context.Context, req *Request, s *settled, n int) error {
 	message := prompt.Correction(s.problem.Error(), req.Schema)
 	if k.opts.Structured {
 		message = prompt.ValueCorrection(s.problem.Error(), req.Schema)
@@ -76,12 +76,13 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled) error {
 	if err != nil {
 		return err
 	}
-	if heard != "" {
-		message = heard + "\n\n" + message
-	}
 	k.run.Log.Info("the answer is sent back", "session", s.session, "problem", s.problem)
-	if err := k.turns.corrected(ctx, message); err != nil {
+	refused := protocol.Refused{Why: s.problem.Brief(), Number: n, Of: maxCorrections}
+	if err := k.turns.corrected(ctx, message, &refused); err != nil {
 		return err
+	}
+	if heard != "" { // it has turns of its own
+		message = heard + "\n\n" + message
 	}
 	res, err := k.call("continue", func() (Result, error) {
 		return k.opts.Continue(ctx, s.session, message, req)
@@ -105,7 +106,7 @@ func (k *kit) take(ctx context.Context, s *settled, res Result, err error) error
 	if err != nil && !errors.As(err, &invalid) {
 		return err // nobody knows about the answer: no reason to send it back
 	}
-	s.problem = err
+	s.problem = invalid
 	return nil
 }
 

@@ -134,14 +134,14 @@ func (t *turns) recorded() bool {
 	return len(t.hashes) > t.begin
 }
 
-// corrected records the message of a correction.
-func (t *turns) corrected(ctx context.Context, message string) error {
+// corrected records what the agent is told after its answer, and why that was refused, if it was.
+func (t *turns) corrected(ctx context.Context, message string, refused *protocol.Refused) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.beside.wait(); err != nil {
 		return err
 	}
-	if err := t.add(ctx, protocol.Turn{Role: protocol.TurnUser, Content: message}); err != nil {
+	if err := t.add(ctx, protocol.Turn{Role: protocol.TurnUser, Content: message, Refused: refused}); err != nil {
 		return err
 	}
 	t.begin = len(t.hashes)

@@ -43,6 +43,7 @@ type Step struct {
 	Whole                 Text // the prompt as the agent was given it; empty: it is not kept, or not shown
 	Usage                 string
 	Tries                 []Try
+	Refused               []string // why answers were refused
 	Kids                  *Kids    // of a server; nil: nobody has played a part of it
 	Gone                  string   // what stands in place of turns that were redacted, or how the agent ended
 	Changes               []Change // of the answer, since the role's last one
@@ -110,6 +111,9 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	detail, err := thread.ShownDetail(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
 	shown.Model, shown.By, shown.AllTurns = Line(detail.Model, Longest), Line(detail.By, Longest), len(detail.Turns)
+	for _, refused := range thread.Refused(ctx, r, s.Detail) {
+		shown.Refused = append(shown.Refused, Line(refused.String(), LongestTitle))
+	}
 	if detail.Capture == "" { // it was redacted
 		shown.Gone = Line(detail.Outcome, LongestTitle)
 	}
@@ -193,6 +197,9 @@ func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int
 // ShowTurn is a turn to show, finished or not.
 func ShowTurn(t protocol.Turn, most int) Turn {
 	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most), Reasoning: TextOf(t.Reasoning, most)}
+	if t.Refused != nil {
+		shown.Who, shown.Content = "uwf", TextOf(t.Refused.String(), most)
+	}
 	for _, c := range t.ToolCalls {
 		shown.Calls = append(shown.Calls, Call{Name: Line(c.Name, Longest), Args: ValueText(c.Args, most)})
 	}

@@ -157,6 +157,11 @@ func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
 	for _, call := range t.ToolCalls {
 		at.calls[call.ID] = call.Name
 	}
+	if t.Refused != nil && v.live && s.Path != "" {
+		at.writing = "✗ " + term.FirstLine(t.Refused.String(), lastWord)
+	} else if t.Refused != nil {
+		v.line(terminal.Yellow, "  ✗ %s%s", under(s), plaintext.Line(t.Refused.String()))
+	}
 	name := at.calls[t.ToolCallID]
 	if t.Role == protocol.TurnTool {
 		delete(at.calls, t.ToolCallID)

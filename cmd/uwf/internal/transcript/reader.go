@@ -294,6 +294,9 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	if sum, ok := r.Changes[s.Hash]; ok {
 		head += " | **Files:** " + view.Changes(sum)
 	}
+	for _, refused := range thread.Refused(ctx, r.Store, s.Detail) {
+		head += "\n- " + RefusedText(refused)
+	}
 	head += r.parts(ctx, s.Children)
 	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
 }

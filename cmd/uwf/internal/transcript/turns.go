@@ -18,6 +18,9 @@ func TurnBlock(t protocol.Turn) string {
 	if strings.TrimSpace(t.Content) == "" && len(t.ToolCalls) == 0 {
 		return ""
 	}
+	if r := t.Refused; r != nil {
+		return fmt.Sprintf("\n\n## Turn %d\n\n**uwf:** %s", t.Index+1, RefusedText(*r))
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
 	for _, call := range t.ToolCalls {
@@ -32,6 +35,12 @@ func TurnBlock(t protocol.Turn) string {
 		b.WriteString(fence.Said(t.Content))
 	}
 	return b.String()
+}
+
+// RefusedText is why an answer was refused, for people and for models: it quotes the answer.
+func RefusedText(r protocol.Refused) string {
+	text := plaintext.Line(r.String())
+	return fence.Word(fence.AnswerProblem, text, text)
 }
 
 // JoinReversed is the text of blocks that were collected from the newest on.
