@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,23 +36,111 @@ func servedRelease(t *testing.T) (d delivery, url string) {
 	return d, server.URL
 }
 
+// fetchers are the programs that install.sh fetches with, and the flags that it may give
+// them: all of them, with the file and the address.
+var fetchers = map[string]*regexp.Regexp{
+	"curl": regexp.MustCompile(`^--fail --silent --show-error --location --output (\S+) (\S+)$`),
+	"wget": regexp.MustCompile(`^--quiet --output-document=(\S+) (\S+)$`),
+}
+
+// TestMain plays a fetcher under that name: a fresh machine has none.
+func TestMain(m *testing.M) {
+	if want, ok := fetchers[filepath.Base(os.Args[0])]; ok {
+		os.Exit(fetch(want, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func fetch(want *regexp.Regexp, args []string) int {
+	found := want.FindStringSubmatch(strings.Join(args, " "))
+	if found == nil {
+		return 2
+	}
+	response, err := http.Get(found[2])
+	if err != nil {
+		return 6
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return 22
+	}
+	file, err := os.Create(found[1])
+	if err != nil {
+		return 23
+	}
+	if _, err := file.ReadFrom(response.Body); err != nil || file.Close() != nil {
+		return 23
+	}
+	return 0
+}
+
+// pathWith returns a directory for PATH that has the programs install.sh needs, and of the
+// fetchers this one.
+func pathWith(t *testing.T, fetcher string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"uname", "mktemp", "rm", "grep", "wc", "tar", "gzip", "mkdir", "cp", "chmod", "mv", "sha256sum", "shasum"} {
+		if program, err := exec.LookPath(name); err == nil {
+			require.NoError(t, os.Symlink(program, filepath.Join(dir, name)))
+		}
+	}
+	if fetcher != "" {
+		self, err := os.Executable()
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(self, filepath.Join(dir, fetcher)))
+	}
+	return dir
+}
+
 // install runs install.sh with an empty home.
-func install(t *testing.T, url string, env ...string) (home, output string, err error) {
+func install(t *testing.T, path, url string, env ...string) (home, output string, err error) {
 	t.Helper()
 	home = t.TempDir()
 	tree, err := loadTree(".")
 	require.NoError(t, err)
-	cmd := exec.Command("sh", filepath.Join(tree.root, "packaging", "install.sh"))
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + t.TempDir(), "UWF_DOWNLOAD=" + url}, env...)
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	cmd := exec.Command(sh, filepath.Join(tree.root, "packaging", "install.sh"))
+	cmd.Env = append([]string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + t.TempDir(), "UWF_DOWNLOAD=" + url}, env...)
 	out, err := cmd.CombinedOutput()
 	return home, string(out), err
+}
+
+func TestInstallScriptFetchesWithWhatIsThere(t *testing.T) {
+	t.Parallel()
+	_, url := servedRelease(t)
+	for fetcher := range fetchers {
+		_, out, err := install(t, pathWith(t, fetcher), url)
+		require.NoError(t, err, "%s: %s", fetcher, out)
+		require.Contains(t, out, "uwf v1.2.3")
+	}
+	_, out, err := install(t, pathWith(t, ""), url)
+	require.Error(t, err)
+	require.Contains(t, out, "neither curl nor wget is installed")
+}
+
+// TestRealFetchers holds the fakes to the programs where they are installed.
+func TestRealFetchers(t *testing.T) {
+	t.Parallel()
+	_, url := servedRelease(t)
+	for name := range fetchers {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			continue // the fake of this name has been tried
+		}
+		path := pathWith(t, "")
+		require.NoError(t, os.Symlink(program, filepath.Join(path, name)))
+		_, out, err := install(t, path, url)
+		require.NoError(t, err, "%s: %s", name, out)
+	}
 }
 
 func TestInstallScript(t *testing.T) {
 	t.Parallel()
 	d, url := servedRelease(t)
+	path := pathWith(t, "curl")
 	for _, env := range [][]string{nil, {"UWF_VERSION=v1.2.3"}} {
-		home, out, err := install(t, url, env...)
+		home, out, err := install(t, path, url, env...)
 		require.NoError(t, err, out)
 		require.Contains(t, out, "uwf v1.2.3")
 		require.Contains(t, out, "add "+filepath.Join(home, ".local/bin")+" to PATH, then: uwf setup")
@@ -59,14 +148,14 @@ func TestInstallScript(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, entries, 3, "the programs, and nothing half copied")
 	}
-	_, out, err := install(t, url, "UWF_VERSION=v9.9.9")
+	_, out, err := install(t, path, url, "UWF_VERSION=v9.9.9")
 	require.Error(t, err)
 	require.Contains(t, out, "cannot fetch "+url+"/download/v9.9.9/SHA256SUMS")
 
 	// One byte more than the list says.
 	name := "uwf_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 	write(t, read(t, d.out, name)+"x", d.out, name)
-	home, out, err := install(t, url)
+	home, out, err := install(t, path, url)
 	require.Error(t, err)
 	require.Contains(t, out, "is not what SHA256SUMS says: nothing was installed")
 	require.NoDirExists(t, filepath.Join(home, ".local"))
@@ -77,7 +166,7 @@ func TestInstallScript(t *testing.T) {
 		strings.Repeat("0", 64) + "  ../uwf_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz\n": "no archive for",
 	} {
 		write(t, list, d.out, "SHA256SUMS")
-		_, out, err = install(t, url)
+		_, out, err = install(t, path, url)
 		require.Error(t, err)
 		require.Contains(t, out, want)
 	}

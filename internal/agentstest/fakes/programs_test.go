@@ -72,17 +72,37 @@ func claude() {
 	}
 	result := map[string]any{"type": "result", "subtype": "success", "session_id": f.session.ID, "usage": map[string]any{"input_tokens": 100, "output_tokens": 7}, "total_cost_usd": 0.01}
 	print(map[string]any{"type": "system", "subtype": "init", "session_id": f.session.ID, "model": "sonnet", "claude_code_version": "2.1.329"})
-	if data, err := os.ReadFile(filepath.Join(os.Getenv("FAKES"), "limit")); err == nil {
-		if until, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && time.Now().Unix() < until {
-			result["is_error"], result["result"] = true, fmt.Sprintf("Claude AI usage limit reached|%d", until)
-			print(result)
-			os.Exit(1)
-		}
+	if until := limitedUntil(); time.Now().Unix() < until {
+		result["is_error"], result["result"] = true, fmt.Sprintf("Claude AI usage limit reached|%d", until)
+		print(result)
+		os.Exit(1)
 	}
 	text := f.hear(prompt)
 	result["result"] = text
 	print(map[string]any{"type": "assistant", "session_id": f.session.ID, "uuid": "u1", "message": map[string]any{
 		"id": "m1", "model": "sonnet", "content": []any{map[string]any{"type": "text", "text": text}}}}, result)
+}
+
+// limitedUntil returns the time in the file, 0 without one. "+2" there means two seconds
+// from the first call, however long a busy machine takes until then.
+func limitedUntil() int64 {
+	file := filepath.Join(os.Getenv("FAKES"), "limit")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	text := strings.TrimSpace(string(data))
+	until, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	if strings.HasPrefix(text, "+") {
+		until += time.Now().Unix()
+		if err := os.WriteFile(file, []byte(strconv.FormatInt(until, 10)), 0o600); err != nil {
+			return 0
+		}
+	}
+	return until
 }
 
 func gemini() {
