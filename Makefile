@@ -7,6 +7,10 @@ TOOLS   := $(CURDIR)/.tmp/tools
 EXTENSIONS = $(patsubst %/go.work,%,$(wildcard ext/*/go.work))
 # -race needs a C compiler; RACE=-race is what CI sets where there is one.
 RACE    ?=
+# How long a package's tests may take. Go's 10 minutes are too few for a slow machine.
+TESTTIME ?= 60m
+# The packages whose goroutines share memory: what CI runs with the race detector.
+RACED   := %s
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM          := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.0
@@ -33,7 +37,7 @@ demo: build ## three roles fix a real bug in a little Go project; no key, no net
 
 .PHONY: test
 test: ## run all tests; fixtures and fakes stand in for other people's agents (see test-agents)
-	$(GO) test $(RACE) -shuffle=on work
+	$(GO) test $(RACE) -timeout $(TESTTIME) -shuffle=on work
 
 .PHONY: test-endpoint
 test-endpoint: ## run client, loop and agents against a fake endpoint that others wrote (npm installs it)
@@ -90,10 +94,7 @@ race: ## run all tests with the race detector (needs a C compiler)
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser and file format for FUZZTIME each (default 20s)
-	@failed=; for found in $$(git grep --untracked -oE '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | sed 's|/[^/]*:func |:|'); do \
-		echo "fuzz $$found"; \
-		$(GO) test -run '^$$' -fuzz "^$${found#*:}$$" -fuzztime $(or $(FUZZTIME),20s) "./$${found%:*}" || failed="$$failed $$found"; \
-	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+	@GO="$(GO)" internal/release/fuzz.sh $(or $(FUZZTIME),20s)
 
 .PHONY: bench
 bench: build ## measure what is promised about speed and memory; BENCH=-full for the large fixtures, -machines for real servers
@@ -152,6 +153,10 @@ cross: ## compile for the systems that cannot be tried here
 .PHONY: tidy
 tidy: ## go mod tidy in every module, siblings served from the tree
 	$(GO) run ./internal/release tidy
+
+.PHONY: tidy-check
+tidy-check: ## the same, and fail if that changes a file
+	$(GO) run ./internal/release tidy -check
 
 .PHONY: install-check
 install-check: ## go install every command from a proxy made of the tree

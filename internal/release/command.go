@@ -16,7 +16,7 @@ type process struct {
 
 const usage = `usage: release [-C DIR] COMMAND
   proxy -o DIR [-version V]   build a module proxy in DIR from the tree
-  tidy [-sums]                go mod tidy in every module, siblings from the tree
+  tidy [-sums | -check]       go mod tidy in every module, siblings from the tree; -check fails if that changes a file
   install-check [dir...]      go install each command from such a proxy
   archives -o DIR [-version V] [-only OS/ARCH,...] [-nfpm PROGRAM]  what people install from, and SHA256SUMS
   release -version V          commit and tag a release; it pushes nothing
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, p process) int {
 // arguments are what stands behind the name of a command.
 type arguments struct {
 	out, version, only, nfpm string
-	sums                     bool
+	sums, check              bool
 	dirs                     []string
 }
 
@@ -57,6 +57,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 	flags.StringVar(&a.nfpm, "nfpm", "", "")
 	flags.StringVar(&a.only, "only", "", "")
 	flags.BoolVar(&a.sums, "sums", false, "")
+	flags.BoolVar(&a.check, "check", false, "")
 	if err := flags.Parse(rest); err != nil {
 		return flag.ErrHelp
 	}
@@ -67,7 +68,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 	}{
 		"proxy":    {proxyCommand, a.out != ""},
 		"archives": {archivesCommand, a.out != ""},
-		"tidy":     {func(ctx context.Context, t *tree, a arguments, p process) error { return t.tidy(ctx, a.sums, p) }, true},
+		"tidy":     {tidyCommand, !a.sums || !a.check},
 		"install-check": {func(ctx context.Context, t *tree, a arguments, p process) error {
 			return t.installCheck(ctx, a.dirs, p)
 		}, true},
@@ -106,4 +107,11 @@ func archivesCommand(ctx context.Context, t *tree, a arguments, p process) error
 		return err
 	}
 	return t.archives(ctx, delivery{out: a.out, version: v, targets: targets, nfpm: a.nfpm}, p)
+}
+
+func tidyCommand(ctx context.Context, t *tree, a arguments, p process) error {
+	if a.check {
+		return t.checkTidy(ctx, p)
+	}
+	return t.tidy(ctx, a.sums, p)
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"go/build"
+	"io"
 	"os"
 	"os/exec"
 	"path"
@@ -43,7 +45,7 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 		return err
 	}
 	for _, installed := range programs {
-		if err := o.run(ctx, p, empty, "install", string(installed)+"@"+version); err != nil {
+		if err := o.install(ctx, p, empty, string(installed)+"@"+version); err != nil {
 			return err
 		}
 		if err := checkBinary(filepath.Join(o.dir, "bin", installed.name()), string(installed), version); err != nil {
@@ -58,6 +60,21 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 		return nil
 	}
 	return t.thirdParty(ctx, o, version, p)
+}
+
+// install installs a program. A go.mod that lacks a module is an error, although go finds
+// the newest version then: users would get another one every day.
+func (o *outside) install(ctx context.Context, p process, dir, program string) error {
+	var printed bytes.Buffer
+	p.stderr = io.MultiWriter(p.stderr, &printed)
+	if err := o.run(ctx, p, dir, "install", program); err != nil {
+		return err
+	}
+	if _, after, found := strings.Cut(printed.String(), "finding module for package "); found {
+		missing, _, _ := strings.Cut(after, "\n")
+		return fmt.Errorf("%s: its go.mod names no module with %s: run make tidy", program, missing)
+	}
+	return nil
 }
 
 // downloadAll puts all modules into the cache. A named version is taken from the

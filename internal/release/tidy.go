@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // tidy runs "go mod tidy" in every module, dependencies first, each against the
@@ -44,6 +48,38 @@ func (t *tree) tidy(ctx context.Context, sums bool, p process) (err error) {
 		fmt.Fprintln(p.stdout, "tidy", m.dir)
 	}
 	return t.tidyWorkspace(ctx, p)
+}
+
+// checkTidy tidies, and reports every file that this has changed as an error.
+func (t *tree) checkTidy(ctx context.Context, p process) error {
+	before := t.moduleFiles()
+	if err := t.tidy(ctx, false, p); err != nil {
+		return err
+	}
+	after := t.moduleFiles()
+	maps.DeleteFunc(after, func(name, text string) bool { return before[name] == text })
+	if len(after) > 0 {
+		return fmt.Errorf("make tidy has changed %s: commit that", strings.Join(slices.Sorted(maps.Keys(after)), ", "))
+	}
+	return nil
+}
+
+// moduleFiles returns the texts of the files that tidy writes, by name; "" for one that
+// is not there.
+func (t *tree) moduleFiles() map[string]string {
+	texts := map[string]string{}
+	add := func(name string) {
+		text, _ := os.ReadFile(filepath.Join(t.root, filepath.FromSlash(name)))
+		texts[name] = string(text)
+	}
+	for _, m := range t.modules {
+		add(path.Join(m.dir, "go.mod"))
+		add(path.Join(m.dir, "go.sum"))
+	}
+	for _, dir := range t.works {
+		add(path.Join(dir, "go.work.sum"))
+	}
+	return texts
 }
 
 // tidyWorkspace loads every package, which makes the go command write what only
@@ -85,8 +121,8 @@ func (t *tree) dropSums(m *sibling) error {
 	}
 	var kept []byte
 	for line := range bytes.Lines(data) {
-		path, _, _ := bytes.Cut(line, []byte(" "))
-		if t.module(string(path)) == nil {
+		required, _, _ := bytes.Cut(line, []byte(" "))
+		if t.module(string(required)) == nil {
 			kept = append(kept, line...)
 		}
 	}

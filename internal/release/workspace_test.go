@@ -118,7 +118,7 @@ func TestTreesThatCannotBeReleased(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	root := workspace(t)
-	for _, args := range [][]string{nil, {"publish"}, {"proxy"}, {"tidy", "now"}, {"proxy", "-x"}} {
+	for _, args := range [][]string{nil, {"publish"}, {"proxy"}, {"tidy", "now"}, {"tidy", "-sums", "-check"}, {"proxy", "-x"}} {
 		code, stdout, stderr := release(t, root, args...)
 		require.Equal(t, 2, code, args)
 		require.Empty(t, stdout)
@@ -135,7 +135,13 @@ func TestTidyCompletesWhatTheWorkspaceHides(t *testing.T) {
 	stale := "example.com/ours/leaf v0.1.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
 	write(t, stale, root, "lib/go.sum")
 
-	code, _, stderr := release(t, root, "tidy")
+	code, _, stderr := release(t, root, "tidy", "-check")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "make tidy has changed cmd/tool/go.mod, lib/go.sum: commit that")
+	code, _, stderr = release(t, root, "tidy", "-check")
+	require.Zero(t, code, stderr)
+
+	code, _, stderr = release(t, root, "tidy")
 	require.Zero(t, code, stderr)
 	require.Contains(t, read(t, root, "cmd/tool/go.mod"), "example.com/ours/leaf v0.1.0 // indirect")
 	require.NotContains(t, read(t, root, "lib/go.sum"), "example.com/ours", "lines for siblings go stale")
@@ -163,6 +169,11 @@ func TestProxyServesTheTreeAsItIs(t *testing.T) {
 func TestInstallCheck(t *testing.T) {
 	t.Parallel()
 	root := workspace(t)
+	code, _, stderr := release(t, root, "install-check", "cmd/tool")
+	require.Equal(t, 1, code, "go finds what its go.mod lacks, and so would every user")
+	require.Contains(t, stderr, "names no module with example.com/ours/leaf: run make tidy")
+	code, _, stderr = release(t, root, "tidy")
+	require.Zero(t, code, stderr)
 	code, stdout, stderr := release(t, root, "install-check", "cmd/tool")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "install example.com/ours/cmd/tool@v0.1.0")
@@ -181,8 +192,10 @@ func TestInstallCheck(t *testing.T) {
 func TestInstallCheckRunsWhatItInstalls(t *testing.T) {
 	t.Parallel()
 	root := workspace(t)
+	code, _, stderr := release(t, root, "tidy")
+	require.Zero(t, code, stderr)
 	write(t, strings.Replace(read(t, root, "cmd/tool/main.go"), "info.Main.Version", `"devel"+info.Main.Version[:0]`, 1), root, "cmd/tool/main.go")
-	code, _, stderr := release(t, root, "install-check")
+	code, _, stderr = release(t, root, "install-check")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, `tool --version says "tool devel`)
 }
