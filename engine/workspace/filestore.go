@@ -32,10 +32,13 @@ type CollectedFiles struct {
 	Removed int `json:"removed,omitempty"`
 	// Worktrees counts those that commands were killed over, and that no thread has ever had.
 	Worktrees int `json:"worktrees,omitempty"`
+	// Failed are the git directories of ours that could not be collected, and why.
+	Failed []string `json:"failed,omitempty"`
 }
 
 // CollectFiles removes the kept files of threads that are no longer in any of these homes, and
-// packs the rest. alone runs while nobody makes a thread.
+// packs the rest. alone runs while nobody makes a thread. What cannot be collected keeps nothing else
+// from being collected.
 func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
 	if !dry {
@@ -74,6 +77,10 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alon
 			done.Removed++
 			c.After = 0
 			err = os.RemoveAll(store)
+		}
+		if failed, ok := errors.AsType[*files.CollectError](err); ok {
+			done.Failed = append(done.Failed, failed.Error())
+			continue
 		}
 		if err != nil {
 			return done, fmt.Errorf("collect in %s: %w", store, err)

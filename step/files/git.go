@@ -129,7 +129,15 @@ func of(environ []string, s Spec) (git, error) {
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	release := func() {}
+	if g.own && writesObjects(args[0]) {
+		release = g.writing(ctx)
+	}
 	out, err := g.feed(ctx, bytes.NewReader(stdin), args...)
+	release()
+	if err != nil && g.own && writesObjects(args[0]) {
+		g.sweep(ctx)
+	}
 	if err != nil && g.own && movesRefs(args[0]) && unlocked(ctx, g.store(), refLocks(g.store())) {
 		return g.feed(ctx, bytes.NewReader(stdin), args...)
 	}

@@ -5,7 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Git locks a ref by a file, for a moment. A git that is killed leaves it, and no other git
@@ -81,4 +84,44 @@ func unlocked(ctx context.Context, dir string, locks []string) bool {
 		}
 	}
 	return true
+}
+
+// A git that fails or is killed while it writes an object leaves it half-written, under a
+// temporary name: as large as a snapshot, and on a full disk in the way of the next one.
+
+// writersLock is held shared by each git that writes objects in a git directory of ours.
+const writersLock = "uwf-writers.lock"
+
+// writesObjects reports whether a command of git's writes objects.
+func writesObjects(command string) bool {
+	return slices.Contains([]string{"update-index", "write-tree", "hash-object", "mktree", "merge-tree", "fetch", "repack", "pack-objects"}, command)
+}
+
+// writing marks that git writes objects here. Without a lock, which needs a disk that can be
+// written, nobody removes anything either.
+func (g git) writing(ctx context.Context) (release func()) {
+	held, err := durable.LockShared(ctx, filepath.Join(g.store(), writersLock))
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = held.Unlock() }
+}
+
+// sweep removes what git has left half-written in a git directory of ours, unless a git that
+// writes there keeps running.
+func (g git) sweep(ctx context.Context) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	held, err := durable.Lock(ctx, filepath.Join(g.store(), writersLock))
+	if err != nil {
+		return
+	}
+	defer func() { _ = held.Unlock() }()
+	for _, pattern := range []string{"tmp_*", "*/tmp_*", "pack/.tmp-*"} {
+		left, _ := filepath.Glob(filepath.Join(g.store(), "objects", pattern)) // the pattern is well-formed
+		for _, path := range left {
+			_ = os.Remove(path) // the next collection tries again
+		}
+	}
 }

@@ -29,7 +29,7 @@ func isSum(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == "" && (len(text) == 40 || len(text) == 64)
 }
 
-// mendRefs removes the refs that lead nowhere.
+// mendRefs removes the refs that lead nowhere, or to a commit whose files are gone.
 func (g git) mendRefs(ctx context.Context, store string) error {
 	err := filepath.WalkDir(filepath.Join(store, "refs"), func(path string, d fs.DirEntry, err error) error {
 		ref, _ := filepath.Rel(store, path) // it is below
@@ -45,13 +45,14 @@ func (g git) mendRefs(ctx context.Context, store string) error {
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	out, err := g.run(ctx, []byte(strings.Join(refs, "\n")+"\n"), "cat-file", "--batch-check")
+	const files = "^{tree}"
+	out, err := g.run(ctx, []byte(strings.Join(refs, files+"\n")+files+"\n"), "cat-file", "--batch-check")
 	if err != nil {
 		return err
 	}
 	var gone bytes.Buffer
 	for line := range strings.Lines(string(out)) {
-		if ref, missing := strings.CutSuffix(line, " missing\n"); missing {
+		if ref, missing := strings.CutSuffix(line, files+" missing\n"); missing {
 			gone.WriteString("delete " + ref + "\n")
 		}
 	}

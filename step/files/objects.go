@@ -259,6 +259,13 @@ func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) 
 	if _, err := there.keep(ctx, tree, "", ref); err != nil {
 		return err
 	}
+	err = fetch(ctx, e, from, to, ref)
+	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
+	return errors.Join(err, gone)
+}
+
+// fetch copies a ref from one git directory of ours to another, with everything that it keeps.
+func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
 	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
 	if err != nil {
 		return err
@@ -270,6 +277,5 @@ func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) 
 	}
 	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
 	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, "+"+ref+":"+ref)
-	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
-	return errors.Join(err, gone)
+	return err
 }

@@ -3,6 +3,7 @@
 package files_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"os"
@@ -169,4 +170,42 @@ func TestSurvey(t *testing.T) {
 	v, err := files.GitVersion(t.Context(), w.env, w.root)
 	require.NoError(t, err)
 	require.True(t, v.AtLeast(2, 31), fmt.Sprint(v))
+}
+
+// A git that cannot finish an object leaves nothing: neither the one that fails, nor one that was
+// killed before a collection, however young that is.
+func TestHalfWrittenObjects(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	halves := func() (found []string) {
+		require.NoError(t, filepath.WalkDir(filepath.Join(w.spec.Git, "objects"), func(p string, d fs.DirEntry, err error) error {
+			if strings.Contains(filepath.Base(p), "tmp") {
+				found = append(found, filepath.Base(p))
+			}
+			return err
+		}))
+		return found
+	}
+	bin := filepath.Join(w.dir, "bin")
+	require.NoError(t, os.Mkdir(bin, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nulimit -f 64\nPATH=${PATH#*:} exec git \"$@\"\n"), 0o755))
+	limited := w.env
+	limited.Environ = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, w.env.Environ[1:]...)
+	data := make([]byte, 1<<20)
+	_, _ = rand.Read(data)
+	w.write("large", string(data))
+	_, err := files.Take(t.Context(), limited, w.spec)
+	require.Error(t, err)
+	require.Empty(t, halves())
+
+	for _, path := range []string{"17/tmp_obj_aBcDeF", "pack/tmp_pack_aBcDeF", "pack/.tmp-1-pack-0123.idx"} {
+		path = filepath.Join(w.spec.Git, "objects", path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, data, 0o400))
+	}
+	require.Len(t, halves(), 3)
+	w.collect(files.Needs{}, false)
+	require.Empty(t, halves())
+	w.take()
 }

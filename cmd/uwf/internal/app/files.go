@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -21,7 +22,11 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 		return nil, "", err
 	}
 	done, err := e.Files().CollectFiles(ctx, homes, dry, alone)
-	if err != nil || done.Repositories == 0 {
+	for _, failed := range done.Failed {
+		a.Say("uwf: %v", failed)
+		a.Status = protocol.CodeFailed
+	}
+	if err != nil || done.Repositories+len(done.Failed) == 0 {
 		return nil, "", err
 	}
 	verb := "forgot"
