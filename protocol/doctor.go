@@ -55,6 +55,15 @@ type SetupOutput struct {
 	Validation   *SetupValidation `json:"validation,omitempty"` // nil: the model was not tried
 	May          string           `json:"may,omitempty"`        // what the agent may do
 	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil: no role was played
+	Replaced     *SetupReplaced   `json:"replaced,omitempty"`   // nil: nothing that was in use
+}
+
+// SetupReplaced is the model that was in use before `uwf setup`.
+type SetupReplaced struct {
+	Alias    string `json:"alias"` // in models, where it still is
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	BaseURL  string `json:"baseUrl"` // the provider's address, before
 }
 
 // SetupProbe is a run of one role that answers one question.

@@ -30,8 +30,9 @@ func (a Commands) Setup() *ucli.Command {
 		Description: "On a terminal and without flags it asks: which of the coding agents found here plays\n" +
 			"the roles, or uwf's own with a model of yours, and whether commands may run. With flags\n" +
 			"it changes only what they name, and asks nothing; --yes takes what Enter would. Comments\n" +
-			"and all other values stay. At the end the agent answers one question in a run of one\n" +
-			"role; the config is kept even if it does not, and the exit status is 1 then.\n\n" +
+			"and all other values stay, and so does a model that was in use: setup prints the line that\n" +
+			"restores it. At the end the agent answers one question in a run of one role; the config\n" +
+			"is kept even if it does not, and the exit status is 1 then.\n\n" +
 			"--commands: all lets an agent run any program, none lets it only change files, and a\n" +
 			"list such as go,git holds for uwf's own agents. Where the system can confine them, they\n" +
 			"write only in the directory where a step works.\n\n" +
@@ -196,7 +197,7 @@ func (a Commands) may(c protocol.Config, alias string) string {
 // setupResult tries what was written: the model first, if one is needed, since what is
 // wrong with it is said best by itself; then a run of one role.
 func (a Commands) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config, untried bool) (protocol.SetupOutput, error) {
-	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent}
+	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent, Replaced: s.Replaced}
 	command := c.Agents[c.DefaultAgent].Command
 	absent := c.DefaultAgent != "" && command == protocol.AgentName(c.DefaultAgent) && !slices.Contains(s.Installed, command)
 	if absent {
@@ -256,6 +257,12 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 			b.WriteString(" answers\n")
 		default:
 			fmt.Fprintf(&b, " does not answer: %s\n         uwf doctor --check tries again\n", plaintext.Line(v.Error))
+		}
+	}
+	if r := out.Replaced; r != nil {
+		fmt.Fprintf(&b, "Before:  %s at %s (%s)\n", plaintext.Line(r.Model), plaintext.Line(r.Provider), plaintext.Line(r.BaseURL))
+		if r.Model != out.Model || r.Provider != out.Provider {
+			fmt.Fprintf(&b, "         uwf config set defaultModel %s restores it\n", plaintext.Word(r.Alias))
 		}
 	}
 	if out.DefaultAgent != "" {

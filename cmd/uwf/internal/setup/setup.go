@@ -35,6 +35,8 @@ type Setup struct {
 	Players func(ctx context.Context) []Player
 	// Confined: commands of agents can be kept from writing elsewhere.
 	Confined bool
+	// Replaced is the model that [Setup.Text] has replaced; nil: none.
+	Replaced *protocol.SetupReplaced
 
 	src []byte          // config.yaml as it is; empty: there is none
 	old protocol.Config // what it says
@@ -89,6 +91,7 @@ func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
 	if err := s.complete(&a); err != nil {
 		return nil, err
 	}
+	s.Replaced = nil
 	return s.text(a)
 }
 

@@ -61,11 +61,13 @@ func TestText(t *testing.T) {
 			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: { provider: ollama, name: llama }", "defaultModel: default", "  builtin: { command: uwf-builtin }", "defaultAgent: builtin"}, nil, ""},
 		"a key from the environment": {"", Answers{Provider: "OpenAI", Model: "m"}, []string{"OPENAI_API_KEY=sk-1234567890"},
 			[]string{`  openai: { baseUrl: "https://api.openai.com/v1", apiKeyEnv: OPENAI_API_KEY }`}, nil, ""},
-		"only an agent":          {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, ""},
-		"an agent that is there": {existing, Answers{Agent: "builtin"}, nil, nil, nil, ""},
-		"only a model":           {existing, Answers{Model: "large"}, nil, []string{"  fast: {provider: openai, name: large} # cheap"}, []string{"  fast: { provider: openai, name: small } # cheap"}, ""},
+		"only an agent":           {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, ""},
+		"an agent that is there":  {existing, Answers{Agent: "builtin"}, nil, nil, nil, ""},
+		"only a model":            {existing, Answers{Model: "large"}, nil, []string{"  large: {name: large, provider: openai}", "defaultModel: large"}, []string{"defaultModel: fast"}, ""},
+		"the model that is there": {existing, Answers{Provider: "openai", Model: "small"}, nil, nil, nil, ""},
+		"an alias of another":     {strings.Replace(existing, "defaultModel", "  llama: { provider: openai, name: x }\ndefaultModel", 1), Answers{Provider: "ollama", Model: "llama"}, nil, []string{"  llama-2: {name: llama, provider: ollama}", "defaultModel: llama-2"}, []string{"defaultModel: fast"}, ""},
 		"another provider": {existing, Answers{Provider: "ollama", Model: "llama"}, nil,
-			[]string{`  ollama: {baseUrl: "http://localhost:11434/v1"}`, "  fast: {provider: ollama, name: llama} # cheap"}, []string{"  fast: { provider: openai, name: small } # cheap"}, ""},
+			[]string{`  ollama: {baseUrl: "http://localhost:11434/v1"}`, "  llama: {name: llama, provider: ollama}", "defaultModel: llama"}, []string{"defaultModel: fast"}, ""},
 		"another address": {existing, Answers{Provider: "openai", BaseURL: "https://other.test/v1"}, nil,
 			[]string{`  openai: {baseUrl: "https://other.test/v1", apiKeyEnv: MY_KEY} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
 		"a key of its own": {existing, Answers{Provider: "openai", APIKey: "sk-1234567890"}, nil,
@@ -216,4 +218,24 @@ func TestYesGuessesNoProvider(t *testing.T) {
 	require.NoError(t, s.Open())
 	_, err := s.Dialog(context.Background(), &Agreeing{}, func(string, ...any) {}, Answers{Agent: "builtin"})
 	require.ErrorContains(t, err, "--yes cannot answer this: Number, name, or the address of another one:")
+}
+
+// Setup says what it has taken the place of.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	old := protocol.SetupReplaced{Alias: "fast", Provider: "openai", Model: "small", BaseURL: "https://example.test/v1"}
+	for name, c := range map[string]struct {
+		answers Answers
+		want    *protocol.SetupReplaced
+	}{
+		"a model":    {Answers{Provider: "ollama", Model: "llama"}, &old},
+		"an address": {Answers{Provider: "openai", BaseURL: "https://other.test/v1"}, &old},
+		"nothing":    {Answers{Provider: "openai", Model: "small", BaseURL: "https://example.test/v1"}, nil},
+		"an agent":   {Answers{Agent: "mock"}, nil},
+	} {
+		s := newSetup(t)
+		_, err := s.Text([]byte(existing), c.answers)
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.Replaced, name)
+	}
 }

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -51,16 +52,7 @@ func (s *Setup) changes(a Answers) []change {
 			out = append(out, ifSet(provider+".apiKey", a.APIKey)...)
 			out = append(out, ifSet(provider+".apiKeyEnv", a.APIKeyEnv)...)
 		}
-		model := "models." + quoted(s.alias())
-		if _, known := s.old.Models[s.alias()]; !known {
-			out = append(out, change{model, plain(modelMap(a))})
-		} else {
-			out = append(out, change{model + ".provider", a.Provider})
-			out = append(out, ifSet(model+".name", a.Model)...)
-		}
-		if s.old.DefaultModel == "" {
-			out = append(out, change{"defaultModel", s.alias()})
-		}
+		out = append(out, s.modelChanges(a)...)
 	}
 	for _, name := range a.agents() {
 		if _, known := s.old.Agents[name]; !known {
@@ -75,6 +67,41 @@ func (s *Setup) changes(a Answers) []change {
 		out = append(out, s.permissions(a)...)
 	}
 	return out
+}
+
+// modelChanges make a model the default. One that was it stays under its own alias, for whoever
+// wants it back.
+func (s *Setup) modelChanges(a Answers) (out []change) {
+	alias := s.alias()
+	if was, known := s.old.Models[alias]; known {
+		moved := a.BaseURL != "" && a.BaseURL != s.old.Providers[was.Provider].BaseURL
+		same := a.Provider == was.Provider && (a.Model == "" || a.Model == was.Name)
+		if !same || moved && a.Provider == was.Provider {
+			s.Replaced = &protocol.SetupReplaced{Alias: alias, Provider: was.Provider, Model: was.Name, BaseURL: s.old.Providers[was.Provider].BaseURL}
+		}
+		if !same {
+			alias = s.newAlias(a)
+		}
+	}
+	if _, known := s.old.Models[alias]; !known {
+		out = append(out, change{"models." + quoted(alias), plain(modelMap(a))})
+	}
+	if s.old.DefaultModel != alias {
+		out = append(out, change{"defaultModel", alias})
+	}
+	return out
+}
+
+// newAlias is that of the model that is asked for, or one that nothing has.
+func (s *Setup) newAlias(a Answers) string {
+	alias := a.Model
+	for n := 2; ; n++ {
+		m, known := s.old.Models[alias]
+		if !known || m.Provider == a.Provider && m.Name == a.Model {
+			return alias
+		}
+		alias = a.Model + "-" + strconv.Itoa(n)
+	}
 }
 
 func ifSet(key, value string) []change {
