@@ -91,6 +91,13 @@ func holdsSecret(u *url.URL) bool {
 	return false
 }
 
+// IsAddress tells an address from the name of a remote: it has a scheme, is host:path, or is a
+// directory that begins with a slash or a dot.
+func IsAddress(text string) bool {
+	return strings.Contains(text, "://") || isSSH(text) || strings.HasPrefix(text, "/") ||
+		strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")
+}
+
 // isSSH tells host:path from a directory, as git does: a colon before the first slash,
 // behind more than the letter of a drive.
 func isSSH(text string) bool {

@@ -80,3 +80,13 @@ func TestSSH(t *testing.T) {
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUsage}, text)
 	}
 }
+
+func TestIsAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"host:threads": true, "ann@host:~/threads": true, "ssh://host/threads": true, "/srv/team": true, "./team": true, "../team": true,
+		"team": false, "@": false, "01M8GBNH65TEPE2472YR7RJ3QM": false, "@developer@1": false, "": false,
+	} {
+		require.Equal(t, want, remote.IsAddress(text), text)
+	}
+}

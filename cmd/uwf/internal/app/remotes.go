@@ -167,7 +167,7 @@ func (a *App) FindRemote(name string) (Remote, error) {
 		return Remote{}, cmdline.NotFound("this home knows no remote", "uwf remote add team ADDRESS")
 	case name == "":
 		return Remote{}, cmdline.UsageError("which remote? there are "+strings.Join(names, ", "), "name it last")
-	case IsRemoteAddress(name):
+	case remote.IsAddress(name):
 		at, err := remote.ParseAddress(name, a.Env.Dir)
 		return Remote{Name: at.Text, Address: at.Text}, err
 	}
@@ -179,11 +179,6 @@ func (a *App) FindRemote(name string) (Remote, error) {
 		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
 	}
 	return Remote{}, cmdline.NotFound(fmt.Sprintf("there is no remote %q", name), hints...)
-}
-
-// IsRemoteAddress tells an address from a name.
-func IsRemoteAddress(text string) bool {
-	return strings.Contains(text, "://") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")
 }
 
 // Link connects the home with a remote, until done is called.

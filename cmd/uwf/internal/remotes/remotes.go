@@ -173,6 +173,7 @@ func (a Commands) Push() *ucli.Command {
 		Description: "What the remote lacks is sent, then its head moves, if it is still where it was. A thread that has gone\n" +
 			"on at both sides is named with both heads, and stays as it is at both.\n\n" +
 			"   uwf push @ team\n" +
+			"   uwf push @ host:threads\n" +
 			"   uwf push --all team",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
@@ -190,8 +191,11 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return cmdline.UsageError("which threads? name them, or say --all", "uwf push @ "+cmp.Or(plaintext.Word(name), "team"))
 	}
 	var ids []string
-	for _, arg := range args {
+	for i, arg := range args {
 		id, err := a.Thread(ctx, arg)
+		if err != nil && name == "" && i > 0 && i == len(args)-1 { // a remote was meant
+			_, err = a.FindRemote(arg)
+		}
 		if err != nil {
 			return err
 		}
@@ -259,7 +263,7 @@ func (a Commands) withRemote(args []string) (others []string, name string, err e
 	if err != nil {
 		return nil, "", err
 	}
-	if indexOf(all, last) >= 0 || app.IsRemoteAddress(last) {
+	if indexOf(all, last) >= 0 || remote.IsAddress(last) {
 		return args[:len(args)-1], last, nil
 	}
 	return args, "", nil
@@ -282,7 +286,7 @@ func (a Commands) Pull() *ucli.Command {
 func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	if all, err := a.Remotes(); err != nil {
 		return err
-	} else if only := c.Args().First(); c.NArg() == 1 && (indexOf(all, only) >= 0 || app.IsRemoteAddress(only)) {
+	} else if only := c.Args().First(); c.NArg() == 1 && (indexOf(all, only) >= 0 || remote.IsAddress(only)) {
 		word := plaintext.Word(only)
 		return cmdline.UsageError("which thread? that is a remote", "uwf pull THREAD "+word, "uwf remote list "+word+" shows its threads", "uwf fetch "+word+" brings all that are here, too")
 	}
