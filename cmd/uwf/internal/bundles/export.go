@@ -96,10 +96,12 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 			fmt.Fprintln(a.Env.Stderr, "warning: "+"no files are kept with these steps: the bundle has none")
 		}
 	}
-	written, err := ocascli.WriteBundle(ctx, a.Env, output, s, m, from)
+	looked := watch(s)
+	written, err := ocascli.WriteBundle(ctx, a.Env, output, looked, m, from)
 	if err != nil {
 		return notFetched(err)
 	}
+	a.warnOfKeys(looked, m.Threads[0].Thread)
 	for _, link := range written.Links {
 		fmt.Fprintln(a.Env.Stderr, "warning: "+"link "+plaintext.Line(link)+" leads out of the work tree: uwf thread import wants --links for it")
 	}

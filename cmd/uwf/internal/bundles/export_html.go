@@ -34,6 +34,9 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	looked := watch(e.Store)
+	e.Store = looked
+	defer func() { a.warnOfKeys(looked, id) }()
 	output := c.String("output")
 	if output == "-" {
 		if terminal.Is(a.Env.Stdout) {
