@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -25,6 +26,10 @@ func TestSignalsEndTheAgent(t *testing.T) {
 		signal os.Signal
 		code   int
 	}{{os.Interrupt, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}} {
+		// The agent inherits what is ignored here: SIGHUP under nohup, SIGINT in the background.
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, c.signal)
+		defer signal.Stop(caught)
 		got := agentkittest.New(t, scenario{}).Play(func(e agentkit.Process) int {
 			cmd := command(t, "waits", e)
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
