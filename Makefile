@@ -8,7 +8,7 @@ EXTENSIONS = $(patsubst %/go.work,%,$(wildcard ext/*/go.work))
 # -race needs a C compiler; RACE=-race is what CI sets where there is one.
 RACE    ?=
 # How long a package's tests may take. Go's 10 minutes are too few for a slow machine.
-TESTTIME ?= 60m
+TESTTIME ?= 30m
 # The packages whose goroutines share memory, except those that take minutes: what CI runs with the race detector.
 RACED   ?= $(addprefix ./,cas cas/internal/... cas/memstore cas/heads/memheads engine/agentproc engine/discover engine/locker/... engine/notify \
 	engine/remotes remote/memremote remote/storeremote step/files/pipes util/internal/... util/log util/plaintext util/proc util/secret \

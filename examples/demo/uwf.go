@@ -65,7 +65,6 @@ func (d *demo) runWorkflow(ctx context.Context) (thread string, err error) {
 	if err := d.ask(ctx, &r, "run", "solve-issue", "-p", task, "--cwd", d.project); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(d.out, "thread %s: %s\n", r.Thread, r.Status)
 	if r.Status != "completed" || !r.Done {
 		return "", fmt.Errorf("promised: the thread is completed; it is %s", r.Status)
 	}
