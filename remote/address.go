@@ -159,9 +159,10 @@ func (a Address) SSH() (s SSH, err error) {
 	return s, nil
 }
 
-// Args are the arguments of ssh that start the far end.
+// Args are the arguments of ssh that start the far end. A connection that has died ends ssh after
+// three intervals.
 func (s SSH) Args() []string {
-	args := []string{"-T"}
+	args := []string{"-T", "-o", "ServerAliveInterval=15"}
 	if s.Port != "" {
 		args = append(args, "-p", s.Port)
 	}

@@ -55,13 +55,13 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 func TestSSH(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"host:team":                       {"-T", "--", "host", "uwf remote serve 'team'"},
-		"me@host:/srv/a b":                {"-T", "--", "me@host", "uwf remote serve '/srv/a b'"},
-		"ssh://me@host:2222/srv/team":     {"-T", "-p", "2222", "--", "me@host", "uwf remote serve '/srv/team'"},
-		"ssh://host/~/team":               {"-T", "--", "host", "uwf remote serve '~/team'"},
-		"ssh://[::1]:2222/team":           {"-T", "-p", "2222", "--", "::1", "uwf remote serve '/team'"},
-		"host:-rf":                        {"-T", "--", "host", "uwf remote serve './-rf'"},
-		"host:a'; touch $HOME/x; `id` !1": {"-T", "--", "host", `uwf remote serve 'a'\''; touch $HOME/x; ` + "`id`" + ` '\!'1'`},
+		"host:team":                       {"-T", "-o", "ServerAliveInterval=15", "--", "host", "uwf remote serve 'team'"},
+		"me@host:/srv/a b":                {"-T", "-o", "ServerAliveInterval=15", "--", "me@host", "uwf remote serve '/srv/a b'"},
+		"ssh://me@host:2222/srv/team":     {"-T", "-o", "ServerAliveInterval=15", "-p", "2222", "--", "me@host", "uwf remote serve '/srv/team'"},
+		"ssh://host/~/team":               {"-T", "-o", "ServerAliveInterval=15", "--", "host", "uwf remote serve '~/team'"},
+		"ssh://[::1]:2222/team":           {"-T", "-o", "ServerAliveInterval=15", "-p", "2222", "--", "::1", "uwf remote serve '/team'"},
+		"host:-rf":                        {"-T", "-o", "ServerAliveInterval=15", "--", "host", "uwf remote serve './-rf'"},
+		"host:a'; touch $HOME/x; `id` !1": {"-T", "-o", "ServerAliveInterval=15", "--", "host", `uwf remote serve 'a'\''; touch $HOME/x; ` + "`id`" + ` '\!'1'`},
 	} {
 		a, err := remote.ParseAddress(text, "/")
 		require.NoError(t, err, text)

@@ -47,6 +47,9 @@ func ssh() {
 		_ = syscall.Exec("/usr/bin/ssh", append([]string{"ssh", "-F", config}, args...), os.Environ())
 		os.Exit(255)
 	}
+	if len(args) > 3 && args[1] == "-o" && args[2] == "ServerAliveInterval=15" {
+		args = slices.Delete(args, 1, 3)
+	}
 	if len(args) > 2 && args[1] == "-p" {
 		args = slices.Delete(args, 1, 3)
 	}

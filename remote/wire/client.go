@@ -24,16 +24,22 @@ import (
 type Options struct {
 	Hash    cas.Algorithm // of the store on this side
 	Program string        // what the other side is told of this one, for people
-	// Silence is how long the other side may say nothing when it is its turn, and
-	// Patience how long it may say that it is at work and nothing else. 0: a minute, and
-	// ten.
+	// Silence is how long no byte may move when it is the other side's turn, and Patience how
+	// long it may say that it is at work and nothing else. 0: a minute, and ten.
 	Silence, Patience time.Duration
+	// Stalled is called once if no byte moves for Notice, 0: five seconds. It may be nil.
+	Stalled func()
+	Notice  time.Duration
 	// MaxList bounds all entries of a list together, in bytes; 0: [MaxList].
 	MaxList int64
 }
 
-// patience is how long a remote may be at work without an answer.
-const patience = 10 * time.Minute
+const (
+	// patience is how long a remote may be at work without an answer.
+	patience = 10 * time.Minute
+	// notice is how long a person may wonder whether anything happens.
+	notice = 5 * time.Second
+)
 
 // BusyError means that the other side has said for so long that it is at work, and
 // nothing else.
@@ -44,12 +50,12 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the other side has been at work for %s without an answer", protocol.Span(e.For))
 }
 
-// SilentError means that the other side has said nothing for so long.
+// SilentError means that the other side has neither sent nor taken a byte for so long.
 type SilentError struct{ For time.Duration }
 
 // Error implements error.
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("the other side has said nothing for %s", protocol.Span(e.For))
+	return fmt.Sprintf("the other side has not moved a byte for %s", protocol.Span(e.For))
 }
 
 // Client is a [remote.Remote] at the end of a pipe. What it returns has been checked as
@@ -62,8 +68,8 @@ type Client struct {
 	in      *reader
 	out     *bufio.Writer
 	turn    chan struct{} // had by whoever speaks
-	watch   *time.Timer   // of silence
-	working *time.Timer   // of patience
+	watch   *silence
+	working *time.Timer // of patience
 	hangUp  func() error
 	explain func(error) error // why the other side has gone; nil: nobody knows
 
@@ -76,11 +82,14 @@ var _ remote.Remote = (*Client)(nil)
 func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options, explain func(error) error) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
 	o.MaxList = cmp.Or(o.MaxList, MaxList)
-	c := &Client{options: o, explain: explain, out: bufio.NewWriterSize(out, 1<<16), turn: make(chan struct{}, 1)}
+	o.Notice = min(cmp.Or(o.Notice, notice), o.Silence)
+	c := &Client{options: o, explain: explain, turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
-	c.watch = time.AfterFunc(o.Silence, func() { c.fail(&SilentError{o.Silence}) })
+	c.watch = watchSilence(o, func() { c.fail(&SilentError{o.Silence}) })
 	c.working = time.AfterFunc(o.Patience, func() { c.fail(&BusyError{o.Patience}) })
-	c.in = newReader(in, func() { c.watch.Reset(o.Silence) })
+	works := func() { c.working.Reset(o.Patience) }
+	c.in = newReader(in, c.watch.Reset, works)
+	c.out = bufio.NewWriterSize(movingWriter{out, func() { c.watch.Reset(); works() }}, 1<<16)
 	_, err := c.out.WriteString(Magic)
 	if err == nil {
 		err = c.greet(ctx)
@@ -89,6 +98,8 @@ func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 		_ = c.Close()
 		return nil, err
 	}
+	c.watch.Stop() // until somebody asks
+	c.working.Stop()
 	return c, nil
 }
 
@@ -169,7 +180,7 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 		return answer{}, err
 	}
 	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
-	c.watch.Reset(c.options.Silence)
+	c.watch.Reset()
 	c.working.Reset(c.options.Patience)
 	defer c.working.Stop()
 	defer c.watch.Stop()
@@ -224,7 +235,7 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 		c.watch.Stop() // it is the caller's turn, for as long as it likes
 		c.working.Stop()
 		err = each(kind, message)
-		c.watch.Reset(c.options.Silence)
+		c.watch.Reset()
 		c.working.Reset(c.options.Patience)
 		switch {
 		case errors.Is(err, errLeft):

@@ -55,12 +55,13 @@ func maxMessage(kind byte) int {
 
 // reader reads messages from a stranger.
 type reader struct {
-	in   *bufio.Reader
-	seen func() // called for each frame
+	in     *bufio.Reader
+	useful func() // called for what arrives of a message
 }
 
-func newReader(in io.Reader, seen func()) *reader {
-	return &reader{in: bufio.NewReaderSize(in, 1<<16), seen: seen}
+// newReader calls moved for what arrives, and useful if that is a message.
+func newReader(in io.Reader, moved, useful func()) *reader {
+	return &reader{in: bufio.NewReaderSize(movingReader{in, moved}, 1<<16), useful: useful}
 }
 
 // begin reads what the other side says first.
@@ -78,7 +79,6 @@ func (r *reader) begin() error {
 		rest, _ := r.in.Peek(min(r.in.Buffered(), 200))
 		return remote.Faultf("the other side does not speak this protocol: it begins with %q", append(head[:i+1], rest...))
 	}
-	r.seen()
 	return nil
 }
 
@@ -121,10 +121,9 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 		}
 		at := len(message)
 		message = append(message, make([]byte, length)...)
-		if _, err := io.ReadFull(r.in, message[at:]); err != nil {
+		if _, err := io.ReadFull(movingReader{r.in, r.useful}, message[at:]); err != nil {
 			return 0, nil, cut(err)
 		}
-		r.seen()
 		if !goesOn {
 			return kind, message, nil
 		}

@@ -22,8 +22,9 @@ type Hello struct {
 }
 
 const (
-	// heartbeat is how often a side that is at work says so.
-	heartbeat = 5 * time.Second
+	// heartbeat is how often a side that is at work says so: often enough that nobody takes it
+	// for stalled, see [Options].
+	heartbeat = 2 * time.Second
 	// Silence is how long the other side may say nothing in the middle of a request.
 	Silence = time.Minute
 )
@@ -42,7 +43,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx conte
 	s := &server{out: bufio.NewWriterSize(out, 1<<16), open: open}
 	s.watch = time.AfterFunc(Silence, func() { cancel(&SilentError{Silence}) })
 	defer s.watch.Stop()
-	s.in = newReader(source, func() { s.watch.Reset(Silence) })
+	s.in = newReader(source, func() { s.watch.Reset(Silence) }, func() {})
 	defer func() {
 		_ = source.Close()
 		if s.remote != nil {

@@ -202,12 +202,20 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 		return nil, nil, cmdline.Invalid("a bundle has no remotes")
 	}
 	client, err := wire.Dial(ctx, wire.Helper{Address: at, Environ: l.Engine.Env.Environ, Dir: a.Env.Dir, Exe: a.Env.Exe},
-		wire.Options{Hash: l.Store.Algorithm(), Program: "uwf " + cmdline.Version()})
+		wire.Options{Hash: l.Store.Algorithm(), Program: "uwf " + cmdline.Version(), Stalled: func() { a.Say("waiting for %s…", hostOf(at)) }})
 	if err != nil {
 		return nil, nil, dialError(found.Name, err)
 	}
 	l.Remote = client
 	return l, func() { _ = client.Close() }, nil
+}
+
+// hostOf is what a person knows of the far end.
+func hostOf(at remote.Address) string {
+	if far, err := at.SSH(); err == nil {
+		return plaintext.Line(far.Host)
+	}
+	return plaintext.Line(at.Text)
 }
 
 func dialError(name string, err error) error {
