@@ -37,6 +37,8 @@ type State struct {
 	// KeyOf names an item of a role that is played for each of several: equal items
 	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)
+
+	toAgent bool // what a person is asked is for the agent that goes on with the answer
 }
 
 // Last is the newest step.

@@ -22,8 +22,10 @@ const promptField = "prompt"
 // one, a role gets its own description, a person is told who waits, and the end
 // needs no words.
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
-	if edge.Prompt != "" { // closing words are for people: no agent reads them
-		return renderOver(s, at, promptField, edge.Prompt, view(s.Start, at.status, output), edge.Role != protocol.EndNode)
+	if edge.Prompt != "" {
+		toPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
+		toModel := edge.Role != protocol.EndNode && (s.toAgent || !toPerson)
+		return renderOver(s, at, promptField, edge.Prompt, view(s.Start, at.status, output), toModel)
 	}
 	switch edge.Role {
 	case protocol.EndNode:
@@ -49,10 +51,10 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	return renderOver(s, at, "location", edge.Location, view(s.Start, at.status, output), false)
 }
 
-// renderOver renders a template over values, which agents get as a prompt or not. A
+// renderOver renders a template over values, which a model gets as a prompt or not. A
 // result without any text is an error: an agent with an empty prompt, or in an empty
 // directory, fails far from the cause.
-func renderOver(s State, at place, field, template string, stack []any, isPrompt bool) (string, error) {
+func renderOver(s State, at place, field, template string, stack []any, toModel bool) (string, error) {
 	fail := func(err error) error {
 		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
 	}
@@ -64,7 +66,7 @@ func renderOver(s State, at place, field, template string, stack []any, isPrompt
 	if err != nil {
 		return "", fail(err)
 	}
-	if isPrompt {
+	if toModel {
 		text = fenced(text, spans, s.Start.Prompt)
 	}
 	if strings.TrimSpace(text) == "" {

@@ -29,6 +29,7 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	if ended {
 		return restart(ctx, s, supplement)
 	}
+	s.toAgent = true
 	d, err := Next(ctx, s)
 	if err != nil {
 		return Decision{}, err

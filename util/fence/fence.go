@@ -70,6 +70,40 @@ func enclose(name Name, text string) string {
 		name, id, name.note(), text, name, id)
 }
 
+// Plain is a text without the tags that this package has put around parts of it: what people
+// read of a prompt. Tags whose id is not that of what they enclose are somebody else's, and stay.
+func Plain(text string) string {
+	const most = 100 // a text that looks like more of them is nobody's prompt
+	var b strings.Builder
+	for range most {
+		from := strings.Index(text, noteBegins)
+		if from < 0 {
+			break
+		}
+		start := strings.LastIndexByte(text[:from], '<')
+		inner, rest, ok := opened(text[max(start, 0):])
+		if start < 0 || !ok {
+			b.WriteString(text[:from+len(noteBegins)])
+			text = text[from+len(noteBegins):]
+			continue
+		}
+		b.WriteString(text[:start] + inner)
+		text = rest
+	}
+	return b.String() + text
+}
+
+const noteBegins = ` note="`
+
+// opened splits a text that begins with an enclosed one.
+func opened(text string) (inner, rest string, ok bool) {
+	tag, _, _ := strings.Cut(text, noteBegins)
+	name, id, _ := strings.Cut(strings.TrimPrefix(tag, "<"), " id=")
+	_, body, begins := strings.Cut(text, "\">\n")
+	inner, rest, ends := strings.Cut(body, fmt.Sprintf("\n</%s id=%s>", name, id))
+	return inner, rest, begins && ends && strings.HasPrefix(text, enclose(Name(name), inner))
+}
+
 // note says how a text is to be taken.
 func (n Name) note() string {
 	switch n {

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -94,7 +95,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	shown := Step{
 		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
 		Took: render.Duration(sumOf(s).DurationMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage), Usage: usageText(s),
-		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(s.EdgePrompt, b.Text),
+		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(fence.Plain(s.EdgePrompt), b.Text),
 	}
 	if n := len(s.Children); n > 1 {
 		shown.Agent = fmt.Sprintf("%d children", n)
@@ -166,7 +167,7 @@ func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.T
 		p.Problem = firstLine(err)
 		return p
 	}
-	p.Task = TextOf(t.Start.Prompt, b.Text)
+	p.Task = TextOf(fence.Plain(t.Start.Prompt), b.Text)
 	steps, _, err := chainOf(ctx, t, partSteps)
 	if err != nil {
 		p.Problem = firstLine(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -63,7 +64,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Problem = TextOf(at.Error.Message, b.Text)
 	}
 	if chain, err := thread.Open(ctx, e.Store, at.Head); err == nil {
-		t.Task, t.Cwd, t.Steps = TextOf(chain.Start.Prompt, b.Text), Line(chain.Start.Cwd, LongestTitle), chain.Len()
+		t.Task, t.Cwd, t.Steps = TextOf(fence.Plain(chain.Start.Prompt), b.Text), Line(chain.Start.Cwd, LongestTitle), chain.Len()
 	}
 	if sum := at.Totals; sum != nil && sum.Steps > 0 {
 		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.Tokens(*sum), view.Cost(*sum)

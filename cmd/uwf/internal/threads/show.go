@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -69,7 +70,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	now := a.Env.Now()
 	lines = append(lines, "started", app.Started(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
-		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(t.Start.Prompt, 100), "directory", directoryText(s, t))
+		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(fence.Plain(t.Start.Prompt), 100), "directory", directoryText(s, t))
 	}
 	if len(s.Agents) > 0 {
 		lines = append(lines, "agents", agentsText(s.Agents)+", from an earlier --agent")
@@ -117,7 +118,7 @@ func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) s
 	if err != nil {
 		return ""
 	}
-	return term.FirstLine(t.Start.Prompt, 60)
+	return term.FirstLine(fence.Plain(t.Start.Prompt), 60)
 }
 
 // statusLines say where a thread stands; why it has failed may take more than one.

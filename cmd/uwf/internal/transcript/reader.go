@@ -208,9 +208,10 @@ func (f *fitting) blocks() []string {
 // can be cut that far.
 func (r Reader) startBlock(max int) string {
 	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n%s## Task\n\n", r.ID, r.Workflow.Name, r.Thread.Start.Workflow, inputsBlock(r.Thread.Start.Inputs))
-	task := CutMiddle(r.Thread.Start.Prompt, max-term.Length(head), LeftOut)
-	if task == "" && r.Thread.Start.Prompt != "" {
-		task = notShown(r.Thread.Start.Prompt)
+	asked := fence.Plain(r.Thread.Start.Prompt)
+	task := CutMiddle(asked, max-term.Length(head), LeftOut)
+	if task == "" && asked != "" {
+		task = notShown(asked)
 	}
 	return head + task
 }
@@ -311,7 +312,7 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 		}
 		text += fmt.Sprintf("\n- `%s/%s` %s", r.ID, plaintext.Line(c.Key), c.Status)
 		if t, err := thread.Open(ctx, r.Store, c.Head); err == nil {
-			text += ": " + term.FirstLine(t.Start.Prompt, 100)
+			text += ": " + term.FirstLine(fence.Plain(t.Start.Prompt), 100)
 		}
 	}
 	return text
@@ -321,7 +322,7 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 // first: a long instruction is cut.
 func (r Reader) told(prompt string) string {
 	const least = 200
-	prompt = strings.TrimSpace(prompt)
+	prompt = strings.TrimSpace(fence.Plain(prompt))
 	if prompt == strings.TrimSpace(r.Thread.Start.Prompt) {
 		return ""
 	}
