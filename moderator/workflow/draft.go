@@ -26,6 +26,7 @@ type draft struct {
 	roleByName map[string]*roleDraft
 	nodeByName map[string]*nodeDraft
 
+	versioned bool // the file has "version: 1", as the original's have
 	// Of the older form, see older.go.
 	older                        bool
 	defaultAgent, agentOverrides *yamldoc.Node

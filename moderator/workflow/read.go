@@ -23,7 +23,7 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	}
 	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}, workflow: src.Workflow}
 	d.refuseTags(root)
-	root = d.modernize(root)
+	root = d.modernize(d.withoutVersion(root))
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
 		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
 		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},

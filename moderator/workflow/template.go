@@ -61,6 +61,7 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 	if n == nil {
 		return
 	}
+	d.checkLiquid(what, template, n)
 	t, err := mustache.Parse(template)
 	if syntax, ok := errors.AsType[*mustache.SyntaxError](err); ok {
 		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), "", "%s: %s", what, syntax.Message)

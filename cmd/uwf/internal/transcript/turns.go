@@ -24,17 +24,25 @@ func TurnBlock(t protocol.Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
 	for _, call := range t.ToolCalls {
-		args, err := json.Marshal(call.Args)
-		if err != nil { // it came from the store, so it is JSON
-			args = []byte("?")
-		}
-		fmt.Fprintf(&b, "\n- **%s** — `%s`", plaintext.Line(call.Name), args)
+		fmt.Fprintf(&b, "\n- **%s** — `%s`", plaintext.Line(call.Name), arguments(call.Args))
 	}
 	if t.Content != "" {
 		b.WriteString("\n\n")
 		b.WriteString(fence.Said(t.Content))
 	}
 	return b.String()
+}
+
+// arguments are those of a tool call, as JSON. The original stores them as a text that is JSON.
+func arguments(args any) string {
+	if text, ok := args.(string); ok && json.Valid([]byte(text)) {
+		return plaintext.Line(text)
+	}
+	text, err := json.Marshal(args)
+	if err != nil { // it came from the store, so it is JSON
+		return "?"
+	}
+	return string(text)
 }
 
 // RefusedText is why an answer was refused, for people and for models: it quotes the answer.
