@@ -9,6 +9,6 @@ made=$(go run ./examples/demo/record -o "$here/run.svg" -still "$here/live.svg" 
 	-from '^\$ uwf run' -to '^== What' -- go run ./examples/demo -bin "$bin" -keep | sed -n 's/^All of it .* kept in \(.*\)\. Type next:$/\1/p')
 UWF_HOME=$made/home OCAS_HOME=
 export UWF_HOME OCAS_HOME
-thread=$("$bin/uwf" thread list --all --format text | awk '$3 == "solve-issue" { print $1 }')
+thread=$("$bin/uwf" thread list --all --format text | awk '$3 == "solve-issue" { first = $1 } END { print first }')
 "$bin/uwf" thread graph "$thread" --format svg >"$here/solve-issue.svg"
 rm -rf "$made"
