@@ -3,6 +3,8 @@ package fsck
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -14,13 +16,14 @@ func (c *check) checkLost(ctx context.Context) error {
 	if err != nil {
 		c.unreadableLine(c.index.ThreadsPath(), err)
 	}
-	for _, t := range lost {
-		what, path := "is known", c.index.FactsPath()
-		if t.Run != "" {
-			what, path = "has run", t.Run.File(runfiles.RecordFile)
+	for _, id := range lost {
+		run := runfiles.Dir(filepath.Join(c.home, "runs", id))
+		what, path := "has run", run.File(runfiles.RecordFile)
+		if _, err := os.Lstat(path); err != nil {
+			what, path = "is known", c.index.FactsPath()
 		}
-		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", t.ID, what)
-		if head := headOfRun(t.Run.Record()); head != "" {
+		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", id, what)
+		if head := headOfRun(run.Record()); head != "" {
 			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
 		}
 		c.fault(Fault{Kind: Index, Path: path, Message: message})

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"slices"
 	"time"
 
@@ -78,12 +80,16 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alon
 			c.After = 0
 			err = os.RemoveAll(store)
 		}
-		if failed, ok := errors.AsType[*files.CollectError](err); ok {
-			done.Failed = append(done.Failed, failed.Error())
-			continue
+		if ctx.Err() != nil {
+			return done, ctx.Err()
 		}
 		if err != nil {
-			return done, fmt.Errorf("collect in %s: %w", store, err)
+			of := ""
+			if refs, _ := files.RefsOf(ctx, e.Env, store, slices.Sorted(maps.Keys(living))); len(refs) > 0 {
+				of = ", which keeps files of thread " + path.Base(refs[0])
+			}
+			done.Failed = append(done.Failed, fmt.Sprintf("collect in %s%s: %v", store, of, err))
+			continue
 		}
 		done.Repositories++
 		done.Refs += c.Refs

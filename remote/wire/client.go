@@ -82,7 +82,7 @@ var _ remote.Remote = (*Client)(nil)
 func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options, explain func(error) error) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
 	o.MaxList = cmp.Or(o.MaxList, MaxList)
-	o.Notice = min(cmp.Or(o.Notice, notice), o.Silence)
+	o.Notice = cmp.Or(o.Notice, notice)
 	c := &Client{options: o, explain: explain, turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
 	c.watch = watchSilence(o, func() { c.fail(&SilentError{o.Silence}) })

@@ -6,54 +6,30 @@ import (
 	"time"
 )
 
-// silence notices that no byte moves any more: first it reports that, later it ends the connection.
+// silence notices that no byte moves any more: one timer reports that, the other ends the connection.
 type silence struct {
-	notice, rest time.Duration // until it is reported, and from then until the end
-	report, end  func()
-
-	mu    sync.Mutex
-	timer *time.Timer
-	told  bool // since a byte has moved
+	o           Options
+	report, end *time.Timer
 }
 
 func watchSilence(o Options, end func()) *silence {
-	s := &silence{notice: o.Notice, rest: o.Silence - o.Notice, end: end, report: func() {}}
+	report := func() {}
 	if o.Stalled != nil {
-		s.report = sync.OnceFunc(o.Stalled)
+		report = sync.OnceFunc(o.Stalled)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(s.notice, s.expired)
-	return s
+	return &silence{o, time.AfterFunc(o.Notice, report), time.AfterFunc(o.Silence, end)}
 }
 
-func (s *silence) expired() {
-	s.mu.Lock()
-	told := s.told
-	if s.told = true; !told {
-		s.timer.Reset(s.rest)
-	}
-	s.mu.Unlock()
-	if told {
-		s.end()
-	} else {
-		s.report()
-	}
-}
-
-// Reset says that a byte has moved, or that one may be waited for from now on.
+// Reset says that a byte has moved, or that one is waited for from now on.
 func (s *silence) Reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told = false
-	s.timer.Reset(s.notice)
+	s.report.Reset(s.o.Notice)
+	s.end.Reset(s.o.Silence)
 }
 
 // Stop says that nothing is waited for.
 func (s *silence) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer.Stop()
+	s.report.Stop()
+	s.end.Stop()
 }
 
 // movingReader and movingWriter call moved for what passes, so that a slow line is not taken for a

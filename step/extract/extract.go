@@ -84,11 +84,7 @@ func Text(ctx context.Context, text string, r Role) (Output, error) {
 		answer, _ := frontmatter.Parse(text)
 		return r.plain(ctx, text, answer.Fields)
 	}
-	read, err := r.candidates(ctx, text)
-	if err != nil {
-		return Output{}, err
-	}
-	return choose(text, read)
+	return r.choose(ctx, text)
 }
 
 // plain takes the whole answer of a role that names no data, unless it suspends, or
@@ -190,6 +186,17 @@ func suspend(fields map[string]any) (Output, error) {
 	}
 	s := protocol.NewSuspend(reason)
 	return Output{Value: map[string]any{protocol.StatusKey: s.Status, "reason": s.Reason}, Suspend: &s}, nil
+}
+
+// noBlock says how an answer must begin.
+func noBlock(text string) string {
+	msg := "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 && strings.TrimSpace(line) == "---" {
+			return msg + fmt.Sprintf("; there is a line --- in line %d, but nothing may stand before it", i+1)
+		}
+	}
+	return msg
 }
 
 // only returns the fields that are known.

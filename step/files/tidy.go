@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -17,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Files of ours in our git directory.
@@ -119,51 +117,14 @@ type Collected struct {
 	Before, After int64 // bytes that the user's git directory does not hold, too
 }
 
-// CollectError is why a git directory of ours could not be collected.
-type CollectError struct {
-	Dir     string
-	Threads []string // whose files it keeps
-	Err     error
-}
-
-func (e *CollectError) Error() string {
-	of := ""
-	if n := len(e.Threads); n > 0 {
-		of = ", the files of thread " + e.Threads[0]
-		if n > 1 {
-			of += fmt.Sprintf(" and %d more", n-1)
-		}
-	}
-	return fmt.Sprintf("collect in %s%s: %v", e.Dir, of, e.Err)
-}
-func (e *CollectError) Unwrap() error { return e.Err }
-
-// failed makes a [*CollectError] of an error.
-func (g git) failed(ctx context.Context, err error) error {
-	refs, _ := g.ours(ctx) // of what cannot be read nobody knows whose it is
-	var threads []string
-	for _, ref := range refs {
-		if id := path.Base(ref); threadid.Valid(id) && !slices.Contains(threads, id) {
-			threads = append(threads, id)
-		}
-	}
-	return &CollectError{g.store(), threads, err}
-}
-
 // Collect removes what keeps the files of threads that are gone, packs what is left and
 // removes what nothing keeps, if it is an hour old. In a dry run it only counts refs. alone
-// runs while nobody makes a thread. Errors: a [*CollectError], which concerns this
-// git directory only; that of ctx.
+// runs while nobody makes a thread.
 func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool, alone func(func() error) error) (c Collected, err error) {
 	g, err := inStore(e, store)
 	if err != nil {
 		return c, err
 	}
-	defer func() {
-		if err != nil && ctx.Err() == nil {
-			err = g.failed(ctx, err)
-		}
-	}()
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return c, err

@@ -44,21 +44,18 @@ func bounds() yamldoc.Bounds {
 // Block is what stands between a line "---" and the next one.
 type Block struct {
 	Answer
-	Err    error // an *Error: it is no mapping, or never closed
-	First  bool  // the text begins with it
-	Fenced bool  // a code fence was opened before it
-	Line   int   // of its opening line, from 1
-	End    int   // of its closing line
-	keys   []string
+	Err   error // an *Error: it is no mapping, or never closed
+	First bool  // the text begins with it
+	Line  int   // of its opening line, from 1
+	text  string
 }
 
 // Parse reads a text that begins with a block, tolerating what models put around it: thoughts in
 // <think>, invisible characters and white space before, CR LF, one code fence around the block or the
 // whole. It returns ErrNone, or an *Error.
 func Parse(text string) (Answer, error) {
-	for p := range split(text) {
-		if p.first {
-			b := p.read()
+	for b := range split(text) {
+		if b.First {
 			return b.Answer, b.Err
 		}
 		break
@@ -74,12 +71,11 @@ const maxBlocks = 64
 // begins with a field and is in no code fence. One may begin with the line that ends another.
 func Blocks(text string) []Block {
 	var blocks []Block
-	for p := range split(text) {
+	for b := range split(text) {
 		if len(blocks) == maxBlocks {
-			blocks = slices.DeleteFunc(blocks, func(b Block) bool { return !b.First })
-			break
+			return slices.DeleteFunc(blocks, func(b Block) bool { return !b.First })
 		}
-		blocks = append(blocks, p.read())
+		blocks = append(blocks, b)
 	}
 	return blocks
 }
@@ -87,26 +83,17 @@ func Blocks(text string) []Block {
 // Mentions reports whether the block has a field that known accepts, as far as one can see in a block
 // that cannot be read.
 func (b Block) Mentions(known func(field string) bool) bool {
-	return slices.ContainsFunc(b.keys, known)
+	for line := range strings.Lines(b.text) {
+		if key, ok := keyOf(line); ok && line[0] != ' ' && known(key) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Keys(b.Fields)), known)
 }
 
 // read reads the fields.
-func (p parts) read() Block {
-	b := Block{First: p.first, Fenced: p.fence != "", Line: p.line, End: p.end}
-	b.Fields, b.Err = p.fields()
-	if b.Err != nil {
-		b.keys = p.keys()
-		return b
-	}
-	b.Body, b.keys = body(p.rest, p.fence), slices.Collect(maps.Keys(b.Fields))
-	return b
-}
-
-func (p parts) fields() (map[string]any, error) {
-	if !p.closed {
-		return nil, &Error{Line: p.line, Message: "the block is never closed; a line with only --- must follow the last field"}
-	}
-	src := p.padded()
+func (b Block) read() (map[string]any, error) {
+	src := b.padded()
 	doc, err := yamldoc.ParseAnswer(src, bounds())
 	if err != nil {
 		return nil, inLine(err, src)
@@ -128,9 +115,9 @@ func (p parts) fields() (map[string]any, error) {
 // padded is the block behind as many empty lines as there are lines before it,
 // so that the places in it are those in the text. Nobody minds a wrong number
 // behind a flood of empty lines, which the YAML reader would refuse.
-func (p parts) padded() []byte {
+func (b Block) padded() []byte {
 	const most = 500
-	return []byte(strings.Repeat("\n", min(p.line, most)) + p.block)
+	return []byte(strings.Repeat("\n", min(b.Line, most)) + b.text)
 }
 
 // inLine makes an error of the YAML reader one with its line.

@@ -2,19 +2,9 @@ package frontmatter
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
-
-// parts are a text cut at a line "---" and the next one.
-type parts struct {
-	first  bool   // nothing stands before it
-	closed bool   // there is a closing line
-	line   int    // of the opening line, from 1
-	end    int    // of the closing line
-	fence  string // the code fence that was opened before it
-	block  string // between the two
-	rest   []string
-}
 
 const marker = "---"
 
@@ -43,29 +33,38 @@ func lead(text string) (lines []string, skipped int) {
 
 // split finds the blocks of a text that are in no code fence, and the one that the text begins
 // with, around which a fence is tolerated. Two can share a line: what closes one may open the next.
-func split(text string) iter.Seq[parts] {
-	return func(yield func(parts) bool) {
+func split(text string) iter.Seq[Block] {
+	return func(yield func(Block) bool) {
 		lines, skipped := lead(text)
 		first, fence := opening(lines)
-		for i := first; i < len(lines); {
+		for i := first; i < len(lines); i++ {
 			if !isMarker(lines[i]) || fence != "" && i > first {
 				fence = fenceBehind(lines[i], fence)
-				i++
 				continue
 			}
-			p := cut(lines, i, fence)
-			next := i + 1
-			isBlock := p.closed && keyed(p.block)
-			if isBlock {
-				next = p.end - 1 // what is in a block opens no fence
+			end := i + 1 + slices.IndexFunc(lines[i+1:], isMarker)
+			b := Block{First: i == first, Line: skipped + i + 1}
+			keyed := false
+			if end == i {
+				b.Err = &Error{Line: b.Line, Message: "the block is never closed; a line with only --- must follow the last field"}
+			} else {
+				b.text = strings.Join(lines[i+1:end], "\n")
+				keyed = isKeyed(b.text)
 			}
-			if p.first = i == first; p.first || isBlock {
-				p.line, p.end = p.line+skipped, p.end+skipped
-				if !yield(p) {
-					return
+			if !b.First && !keyed {
+				continue
+			}
+			if b.Err == nil {
+				if b.Fields, b.Err = b.read(); b.Err == nil {
+					b.Body = body(lines[end+1:], fence)
 				}
 			}
-			i = next
+			if !yield(b) {
+				return
+			}
+			if keyed {
+				i = end - 1 // what is in a block opens no fence
+			}
 		}
 	}
 }
@@ -93,24 +92,9 @@ func fenceBehind(line, fence string) string {
 	return fence
 }
 
-// cut cuts at the marker in line at, from 0.
-func cut(lines []string, at int, fence string) parts {
-	p := parts{line: at + 1, fence: fence}
-	for i, line := range lines[at+1:] {
-		if isMarker(line) {
-			end := at + 1 + i
-			p.closed, p.end = true, end+1
-			p.block = strings.Join(lines[at+1:end], "\n")
-			p.rest = lines[end+1:]
-			break
-		}
-	}
-	return p
-}
-
-// keyed reports whether what stands between two markers is meant as fields: it begins with one, and
+// isKeyed reports whether what stands between two markers is meant as fields: it begins with one, and
 // the second marker is in no code fence.
-func keyed(block string) bool {
+func isKeyed(block string) bool {
 	begins, fence := "", ""
 	for line := range strings.Lines(block) {
 		line = strings.TrimSpace(line)
@@ -121,17 +105,6 @@ func keyed(block string) bool {
 	}
 	_, ok := keyOf(begins)
 	return fence == "" && (ok || strings.HasPrefix(begins, "{"))
-}
-
-// keys are those of the lines, for a block that is no YAML.
-func (p parts) keys() []string {
-	var keys []string
-	for line := range strings.Lines(p.block) {
-		if key, ok := keyOf(strings.TrimSpace(line)); ok {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // keyOf returns the key that a line begins with.

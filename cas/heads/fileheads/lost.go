@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,17 +16,11 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// LostThread is a thread that neither threads.yaml nor history.jsonl has, though it exists: its line
-// was lost, or its id is damaged there.
-type LostThread struct {
-	ID  string
-	Run runfiles.Dir // "" if it has not run
-}
-
-// Lost returns the threads that have run and that neither file has, sorted. If there are any, or if
-// threads.yaml was lost as a whole, so are those of which only facts are known: facts alone may be
-// what a killed command has left.
-func (x *Heads) Lost(ctx context.Context) ([]LostThread, error) {
+// Lost returns the threads that have run and that neither threads.yaml nor history.jsonl has, sorted:
+// their lines were lost, or their ids are damaged there. If there are any, or if threads.yaml was lost
+// as a whole, so are those of which only facts are known: facts alone may be what a killed command
+// has left.
+func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	runs, err := os.ReadDir(x.path("runs")) // before the files: a thread is in one of them before it runs
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -38,38 +31,34 @@ func (x *Heads) Lost(ctx context.Context) ([]LostThread, error) {
 	}
 	says, _ := x.saysFacts()
 	says = says || !isThere(x.path(factsFile))
-	ids := map[string]runfiles.Dir{}
-	for _, e := range runs {
-		if id := e.Name(); !known[id] && threadid.Valid(id) {
-			ids[id] = runfiles.Dir(filepath.Join(x.path("runs"), id))
-		}
-	}
-	if len(ids) == 0 && says {
+	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
+	if len(runs) == 0 && says {
 		return nil, ctx.Err()
 	}
 	ends, _, err := x.lastEnds()
 	if err != nil {
 		return nil, err
 	}
-	var lost []LostThread
-	for id, run := range ids {
-		if _, ended := ends[id]; ended || !x.nowhere(ctx, id) {
-			continue
-		}
-		if _, err := run.Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
-			lost = append(lost, LostThread{id, run})
+	add := func(id string) {
+		if _, ended := ends[id]; !known[id] && !ended && x.nowhere(ctx, id) {
+			known[id] = true
+			lost = append(lost, id)
 		}
 	}
-	if says && len(lost) == 0 {
-		return nil, ctx.Err()
-	}
-	facts, _ := x.AllFacts(ctx) // lines that cannot be read are reported with the facts
-	for _, id := range slices.Sorted(maps.Keys(facts)) {
-		if _, ended := ends[id]; !known[id] && !ended && ids[id] == "" && facts[id].Doubt == nil && x.nowhere(ctx, id) {
-			lost = append(lost, LostThread{ID: id})
+	for _, e := range runs {
+		if _, err := runfiles.Dir(filepath.Join(x.path("runs"), e.Name())).Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
+			add(e.Name())
 		}
 	}
-	slices.SortFunc(lost, func(a, b LostThread) int { return threadid.NewestFirst(b.ID, a.ID) })
+	if !says || len(lost) > 0 {
+		facts, _ := x.AllFacts(ctx) // lines that cannot be read are reported with the facts
+		for id, f := range facts {
+			if f.Doubt == nil {
+				add(id)
+			}
+		}
+	}
+	slices.Sort(lost)
 	return lost, ctx.Err()
 }
 
@@ -92,6 +81,6 @@ func (x *Heads) CheckLost(ctx context.Context) error {
 	return &protocol.Error{
 		Code: protocol.CodeCorrupt,
 		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: restore the file from a backup",
-			x.path(threadsFile), render.Count(len(lost), "thread"), lost[0].ID),
+			x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
 	}
 }

@@ -62,11 +62,7 @@ func TestLost(t *testing.T) {
 			require.NoError(t, c.damage(home, text))
 			lost, err := x.Lost(ctx)
 			require.NoError(t, err)
-			var ids []string
-			for _, l := range lost {
-				ids = append(ids, l.ID)
-			}
-			require.Equal(t, c.want, ids)
+			require.Equal(t, c.want, lost)
 			require.Equal(t, len(c.want) > 0, x.CheckLost(ctx) != nil)
 		})
 	}
