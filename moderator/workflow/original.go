@@ -34,31 +34,26 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 		return
 	}
 	tag, _, _ := strings.Cut(template[at+len(open):], "%}")
-	words := strings.Fields(strings.Trim(tag, "- \t\n"))
-	if len(words) == 0 {
-		return
-	}
-	name, about := words[0], "name"
-	if len(words) > 1 {
-		about = words[1]
-	}
-	if name == "for" { // item in items
-		about = words[len(words)-1]
-	}
+	name, rest, _ := strings.Cut(strings.Trim(tag, "- \t\n"), " ")
 	remedy, known := map[string]string{
-		"if":      "write {{#" + about + "}}…{{/" + about + "}}, and {{^" + about + "}}…{{/" + about + "}} for what is otherwise",
-		"unless":  "write {{^" + about + "}}…{{/" + about + "}}",
-		"for":     "write {{#" + about + "}}…{{.}}…{{/" + about + "}}",
+		"if":      "write {{#x}}…{{/x}}, and {{^x}}…{{/x}} for what is otherwise",
+		"unless":  "write {{^x}}…{{/x}}",
+		"for":     "write {{#x}}…{{.}}…{{/x}}",
 		"comment": "write {{! … }}",
 		"raw":     "write {{=<% %>=}} before it and <%={{ }}=%> behind it",
+		"assign":  "prepare the value in a role, and write {{x}}",
 	}[name]
+	if about := strings.Fields(rest); len(about) > 0 {
+		x := about[0]
+		if name == "for" { // item in items
+			x = about[len(about)-1]
+		}
+		remedy = strings.ReplaceAll(remedy, "x}}", x+"}}")
+	}
 	place := func() yamldoc.Pos { return d.nth(n.Pos, open, 0) }
-	switch {
-	case d.versioned && !known:
-		d.add(place(), "prepare the value in a role, and write {{field}}", "%s: the tag {%% %s %%} of Liquid does not exist", what, name)
-	case d.versioned:
+	if d.versioned {
 		d.add(place(), remedy, "%s: the tag {%% %s %%} of Liquid does not exist", what, name)
-	case known:
+	} else if known {
 		d.note(place, "%s: {%% %s %%} is no tag here, and stays in the text; for the same, %s", what, name, remedy)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
 	relates := func(field string) bool { return field == protocol.StatusKey || known.has(field) }
-	err = &InvalidError{Reason: noBlock(text)}
+	err = &InvalidError{Reason: noBlock}
 	line := 0
 	for _, b := range frontmatter.Blocks(text) {
 		out, bad := r.block(ctx, b)
@@ -25,7 +25,7 @@ func (r Role) choose(ctx context.Context, text string) (chosen Output, err error
 		}
 		related := b.Mentions(relates)
 		switch {
-		case line == 0 && (b.First || related && bad == nil):
+		case line == 0 && (b.First || related):
 			chosen, err = out, bad
 		case line != 0 && related && bad == nil && err == nil && !reflect.DeepEqual(chosen.Value, out.Value):
 			return Output{}, &InvalidError{Reason: fmt.Sprintf("the answer has two frontmatter blocks that differ, in lines %d and %d: "+

@@ -50,7 +50,7 @@ func TestBlocks(t *testing.T) {
 		"a draft, then another":               {"Draft:\n" + failed + "Final:\n" + done + "All.", "", two + "2 and 6"},
 		"an incomplete quote in the body":     {done + "It said:\n---\nnote: hm\n---\nEnd", "It said:\n---\nnote: hm\n---\nEnd", ""},
 		"broken, with a quote in the body":    {broken + "It said:\n" + failed, "", "line 3 (note: a: b)"},
-		"broken after words, with a quote":    {"Sure!\n" + broken + "It said:\n" + failed, "", noBlockAtAll},
+		"broken after words, with a quote":    {"Sure!\n" + broken + "It said:\n" + failed, "", "line 4 (note: a: b)"},
 		"wrong, with a quote in the body":     {"---\n$status: dne\n---\nIt said:\n" + done, "", "$status"},
 		"other fields first":                  {"---\ntitle: x\n---\nSee:\n" + done + "All.", "All.", ""},
 		"it suspends, and quotes":             {"---\n$status: $SUSPEND\nreason: why?\n---\nIt said:\n" + done, "", two + "1 and 6"},

@@ -189,15 +189,7 @@ func suspend(fields map[string]any) (Output, error) {
 }
 
 // noBlock says how an answer must begin.
-func noBlock(text string) string {
-	msg := "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 && strings.TrimSpace(line) == "---" {
-			return msg + fmt.Sprintf("; there is a line --- in line %d, but nothing may stand before it", i+1)
-		}
-	}
-	return msg
-}
+const noBlock = "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
 
 // only returns the fields that are known.
 func (k fieldSet) only(fields map[string]any) map[string]any {

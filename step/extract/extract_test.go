@@ -58,7 +58,7 @@ func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ schema, text, want string }{
 		"no block":        {flat, "All done.", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"},
-		"a block later":   {flat, "Here it is:\n\n---\n$status: dne\n---\n", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again; there is a line --- in line 3, but nothing may stand before it"},
+		"a block later":   {flat, "Here it is:\n\n---\n$status: dne\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\""},
 		"never closed":    {flat, "---\n$status: done\n", "the frontmatter block is not valid YAML: line 1: the block is never closed; a line with only --- must follow the last field"},
 		"broken YAML":     {flat, "---\n$status: done\nnote: a: b\n---\n", "the frontmatter block is not valid YAML: line 3 (note: a: b): a second 'key:' on one line; put the value in quotes, or begin a new line"},
 		"field by field":  {flat, "---\n$status: dne\nnote: 7\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\"\n- `note`: must be a string, but is 7"},

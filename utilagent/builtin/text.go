@@ -3,6 +3,7 @@ package builtin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -43,10 +44,8 @@ func acceptable(text string) error {
 	if len(blocks) == 0 {
 		return errors.New("it does not begin with a frontmatter block (a first line `---`, the fields, a line `---`)")
 	}
-	for _, b := range blocks {
-		if b.Err == nil {
-			return nil
-		}
+	if slices.ContainsFunc(blocks, func(b frontmatter.Block) bool { return b.Err == nil }) {
+		return nil
 	}
 	return blocks[0].Err
 }
