@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
@@ -108,8 +110,12 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
+	asked := map[string]*protocol.Error{}
 	for _, role := range flow.Roles(def.Workflow) {
 		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
+		if c.Problem == nil && c.Player == protocol.PlayedByAgent {
+			c.Problem = a.lacking(ctx, settings, c, asked)
+		}
 		a.plan(&p, settings, c)
 		planned := &p.Roles[len(p.Roles)-1]
 		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
@@ -121,6 +127,29 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 		return err
 	}
 	return a.Print(p, func(w io.Writer) error { return p.text(w, a.Width()) })
+}
+
+// lacking returns the error of an agent whose program is not installed, as the agent says when
+// it is asked; asked has the answers so far.
+func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casting.Casting, asked map[string]*protocol.Error) *protocol.Error {
+	key := strings.Join(append([]string{c.Agent, c.Path}, c.Command...), "\x00")
+	if problem, known := asked[key]; known {
+		return problem
+	}
+	asked[key] = nil
+	around := a.Env
+	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
+		for name, value := range agent.Env {
+			around = around.With(name, value)
+		}
+	}
+	said := discover.Ask(ctx, c.Path, c.Command[1:], around)
+	if said.Check == nil || said.Check.Program != "" || len(said.Check.Problems) == 0 {
+		return nil
+	}
+	p := said.Check.Problems[0]
+	asked[key] = &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
+	return asked[key]
 }
 
 // planPlace finds where the first role would work.
