@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -160,6 +163,15 @@ func (e Keeper) SpecOf(repo files.Repo, thread string) (files.Spec, error) {
 	var err error
 	if s.Out, err = files.RedactedPaths(s.Git); err != nil {
 		return s, fmt.Errorf("read which files were taken out: %w", err)
+	}
+	for _, stream := range []io.Writer{e.Env.Stdout, e.Env.Stderr} {
+		f, isFile := stream.(*os.File)
+		if !isFile {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && careful.Identity(info) != "" {
+			s.Own = append(s.Own, careful.Identity(info))
+		}
 	}
 	s.Skip = repo.Links()
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {

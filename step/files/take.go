@@ -236,7 +236,7 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 			c.conflicted = true
 		}
 		switch info, err := root.Lstat(filepath.FromSlash(path)); {
-		case skipped(path, s.Skip):
+		case skipped(path, s.Skip), err == nil && isOwn(info, s):
 		case meta[0] == gitlink || meta[1] == gitlink:
 			c.leave(path)
 		case err != nil && meta[4] == "U", meta[4] == "D":
@@ -262,7 +262,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 	for _, path := range paths {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
-		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist): // gone meanwhile
+		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or gone meanwhile
 		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
 			c.leave(path)
 		default:
@@ -273,6 +273,10 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 		}
 	}
 	return nil
+}
+
+func isOwn(info fs.FileInfo, s Spec) bool {
+	return len(s.Own) > 0 && slices.Contains(s.Own, careful.Identity(info))
 }
 
 // skipped reports whether a path is one that is left out, or below.

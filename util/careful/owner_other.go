@@ -8,6 +8,9 @@ import "io/fs"
 // be told, as here.
 func Owner(fs.FileInfo) (id int, ok bool) { return 0, false }
 
+// Identity tells a file from all others of this machine; "": not here.
+func Identity(fs.FileInfo) string { return "" }
+
 // OthersWrite reports whether others on this machine than the user may write a file,
 // as far as its mode says so: here it does not.
 func OthersWrite(fs.FileInfo) bool { return false }

@@ -3,6 +3,7 @@
 package careful
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,16 @@ func Owner(info fs.FileInfo) (id int, ok bool) {
 		return 0, false
 	}
 	return int(stat.Uid), true
+}
+
+// Identity tells a file from all others of this machine, whatever its name; "" if that cannot be
+// told.
+func Identity(info fs.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
 // OthersWrite reports whether others on this machine than root and the user may write
