@@ -204,8 +204,10 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
 	}
-	if said := watched.Unseen(); said != "" {
-		r.req.Warn("%s", said)
+	for _, said := range []string{watched.Unseen(), off.Narrows(r.cwd)} {
+		if said != "" {
+			r.req.Warn("%s", said)
+		}
 	}
 	return confine.Rules{
 		Dirs: dirs, Files: files, IPC: r.ipc, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),

@@ -39,6 +39,28 @@ type List struct {
 // Hidden are the places that cannot be read, such as confine.Rules wants them.
 func (l List) Hidden() []string { return l.hidden }
 
+// Inside are the hidden places in a directory, by their paths from it, with slashes.
+func (l List) Inside(dir string) (inside []string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for _, path := range l.hidden {
+		if rel, err := filepath.Rel(dir, path); err == nil && within(dir, path) && rel != "." {
+			inside = append(inside, filepath.ToSlash(rel))
+		}
+	}
+	return inside
+}
+
+// Narrows says what hidden places in a directory keep from who is confined to it; "": there are none.
+func (l List) Narrows(dir string) string {
+	inside := l.Inside(dir)
+	if len(inside) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s holds %s, which is off limits: what is confined cannot make new files directly beside it or above", dir, strings.Join(inside, ", "))
+}
+
 // Closed are the places that cannot be read, with none that lie in them and can: for who
 // can only forbid.
 func (l List) Closed() (closed []string) {

@@ -91,8 +91,8 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
 	}
-	if c.confined() && len(w.hides) > 0 {
-		lines = append(lines, fmt.Sprintf("%s holds %s, which is off limits: commands cannot make new files directly beside it or above", w.dir, strings.Join(w.hides, ", ")))
+	if said := w.off.Narrows(w.dir); said != "" && c.confined() {
+		lines = append(lines, said)
 	}
 	return lines
 }

@@ -48,12 +48,7 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 // Limit says what is off limits, besides the names that always are. It is to be
 // called before the workspace is used.
 func (w *Workspace) Limit(l offlimits.List) {
-	w.off, w.hides = l, nil
-	for _, path := range l.Hidden() {
-		if inside, ok := below(w.real, path); ok && inside != "." {
-			w.hides = append(w.hides, filepath.ToSlash(inside))
-		}
-	}
+	w.off, w.hides = l, l.Inside(w.real)
 }
 
 // hidden tells whether a path of the workspace, with slashes, must not be looked at.

@@ -65,6 +65,9 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	defer func() { err = errors.Join(err, w.Close()) }()
 	c, off := a.holding(with, settings, inv)
 	w.Limit(off)
+	if said := off.Narrows(inv.Dir); said != "" && c.Exe != "" {
+		a.warnOnce(said)
+	}
 	changed, err := offlimits.Recover(c.Guard)
 	if said := changed.String(); said != "" {
 		c.Warn("a command that was killed " + said)

@@ -55,6 +55,11 @@ func (x *examination) home(context.Context) {
 		what, do, _ := strings.Cut(warning, ": ")
 		x.warn("home", do, "%s", what)
 	}
+	if off := offlimits.New(offlimits.Options{Dir: x.Env.Dir, Home: dir, Store: x.Dirs.Store}); x.Dirs.Home != x.Env.Dir {
+		if said := off.Narrows(x.Env.Dir); said != "" {
+			x.note("home", "work in another directory, or choose another home: export UWF_HOME=DIR", "%s", said)
+		}
+	}
 	x.openToOthers()
 	x.pending()
 	if exists(x.Dirs.Home) {
