@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/project"
 )
 
@@ -28,10 +29,10 @@ type Options struct {
 // and the heads are files, .env adds to the environment, and agents come from
 // config.yaml. Nothing is written, and nothing need exist yet.
 //
-// It is for any program but uwf: process.Exe is forgotten, so that agents take uwf
-// from PATH, and [Engine.Background], which starts uwf, fails.
+// It is for any program but uwf: process.Exe is the uwf on PATH, which agents and
+// [Engine.Background] start; "" if there is none, and then Background fails.
 func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
-	process.Exe = ""
+	process.Exe, _ = proc.LookPath("uwf", process.Dir, process.Environ)
 	dirs, err := home.Find(process, o.Home, o.Store)
 	if err != nil {
 		return nil, err

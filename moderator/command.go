@@ -3,6 +3,7 @@ package moderator
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/mustache"
@@ -50,7 +51,7 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 		if err != nil {
 			return nil, fail(err)
 		}
-		argv[i], err = t.Render(view(s.Start, at.status, output)...)
+		argv[i], err = t.Render(view(s.Start, at.status, asWord(s, at, output))...)
 		switch {
 		case err != nil:
 			return nil, fail(err)
@@ -62,6 +63,19 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role), Template: words[0], Err: ErrEmpty}
 	}
 	return argv, nil
+}
+
+// asWord is an answer for a word of a command or a location. What a command prints ends with a line
+// feed that belongs to neither, as in a shell's $(…).
+func asWord(s State, at place, output any) any {
+	answer, ok := output.(map[string]any)
+	text, printed := answer["output"].(string)
+	if role := s.Workflow.Roles[at.node]; !ok || !printed || len(role.Run) == 0 || role.Parse != "" {
+		return output
+	}
+	answer = maps.Clone(answer)
+	answer["output"] = strings.TrimRight(text, "\r\n")
+	return answer
 }
 
 // KnownCommand is a command with the words rendered that the task and the inputs of a run

@@ -48,7 +48,7 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	if edge.Location == "" {
 		return "", nil
 	}
-	return renderOver(s, at, "location", edge.Location, view(s.Start, at.status, output), false)
+	return renderOver(s, at, "location", edge.Location, view(s.Start, at.status, asWord(s, at, output)), false)
 }
 
 // renderOver renders a template over values, which a model gets as a prompt or not. A
