@@ -38,7 +38,8 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles
 	if own {
 		repo, err := files.Find(ctx, e.Env, in.Root)
 		if err != nil || !SameFile(repo.Common, was.Repo) {
-			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", t.ID, place.Shown(was.Root))
+			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", t.ID, place.Shown(was.Root)),
+				"uwf thread fork "+string(t.Head)+" --cwd "+plaintext.Word(in.Root)+" --files worktree makes a thread with its files")
 		}
 		if !foreign {
 			return was, none, e.ComeBack(ctx, t)
