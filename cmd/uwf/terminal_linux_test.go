@@ -259,7 +259,6 @@ func (h *hostileHome) more() [][]string {
 		{"thread", "replay", "@", "--from", "worker"},
 		{"thread", "graph", "@", "--format", "svg"},
 		{"thread", "graph", "@", "--format", "mermaid"},
-		{"workflow", "validate", "bad.yaml", "--format", "sarif"},
 		{"workflow", "validate", "bad.yaml", "--format", "github"},
 		{"cas", "walk", "HEAD", "--format", "tree"},
 		{"__complete", "thread", "start", ""},
@@ -352,7 +351,7 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 			require.NoError(t, err)
 		}
 		for _, w := range words {
-			if w == "--watch" || w == "--follow" || w == "-" || words[0] == "setup" {
+			if w == "--follow" || w == "-" || words[0] == "setup" {
 				tty.whenShown(cancel)
 			}
 		}

@@ -19,7 +19,7 @@ func paged() map[string]bool {
 	paths := []string{
 		"thread list", "thread show", "thread steps", "thread read", "thread step-details", "thread diff", "thread graph",
 		"step list", "step show", "step read", "step turns", "workflow show", "workflow diff", "workflow list",
-		"prompt", "log show", "log list", "man",
+		"prompt", "log show", "log list",
 	}
 	set := map[string]bool{}
 	for _, p := range paths {
@@ -29,7 +29,7 @@ func paged() map[string]bool {
 }
 
 // withPager lets those commands write into a pager, if what they print is taller
-// than the terminal. What is still growing (--live, --watch) is not paged.
+// than the terminal. What is still growing (--live, --follow) is not paged.
 func (a commands) withPager(commands []*ucli.Command, path string) {
 	set := paged()
 	for _, c := range commands {
@@ -40,7 +40,7 @@ func (a commands) withPager(commands []*ucli.Command, path string) {
 		}
 		action := c.Action
 		c.Action = func(cc *ucli.Context) error {
-			if cc.Bool("live") || cc.Bool("watch") || cc.Bool("follow") || cc.Bool("no-pager") {
+			if cc.Bool("live") || cc.Bool("follow") || cc.Bool("no-pager") {
 				return action(cc)
 			}
 			done := a.page()

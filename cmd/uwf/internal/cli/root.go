@@ -71,7 +71,7 @@ func (a commands) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, a.manCommand(root), a.completeCommand(root), a.helpCommand(root))
+	root.Commands = append(root.Commands, a.completeCommand(root), a.helpCommand(root))
 	app.InGroups(root.Commands, topLevel())
 	a.withPager(root.Commands, "uwf")
 	a.WithCreators(root.Commands, app.Creators()...)
@@ -101,7 +101,7 @@ func topLevel() map[string]string {
 		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
 		"step": forAgents, "prompt": forAgents, "schema": forAgents,
 		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
-		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "man": settingUp, "help": settingUp,
+		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "help": settingUp,
 	}
 }
 

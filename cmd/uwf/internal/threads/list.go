@@ -33,7 +33,6 @@ func (a Commands) threadListCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
 			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"},
 			remoteFlag("the threads at this `REMOTE`, as they stand there"),
-			&ucli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep updating until Ctrl-C; in a pipe, print a line for each change"},
 		},
 	}, a.threadList)
 }
@@ -117,13 +116,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if c.IsSet("remote") {
-		if c.Bool("watch") {
-			return cmdline.UsageError("--watch and --remote exclude each other")
-		}
 		return a.listAt(ctx, c.String("remote"), f)
-	}
-	if c.Bool("watch") {
-		return a.watchList(ctx, f)
 	}
 	items, err := a.list(ctx, f)
 	if err != nil {

@@ -15,15 +15,12 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// The forms of a report that only workflow validate has.
-const (
-	formatSARIF  = "sarif"
-	formatGitHub = "github"
-)
+// formatGitHub is the form of a report that only workflow validate has.
+const formatGitHub = "github"
 
 // ValidateFormats are those of uwf workflow validate.
 func ValidateFormats() []string {
-	return []string{"text", "json", "yaml", formatSARIF, formatGitHub}
+	return []string{"text", "json", "yaml", formatGitHub}
 }
 
 func (a Commands) workflowValidateCommand() *ucli.Command {
@@ -31,7 +28,7 @@ func (a Commands) workflowValidateCommand() *ucli.Command {
 		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
 		ArgsUsage: "<file.yaml…>",
 		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
-			"sarif is for code scanning (SARIF 2.1.0), github for the log of a GitHub workflow,\n" +
+			"github is for the log of a GitHub workflow,\n" +
 			"where the problems appear beside the lines of the change.",
 		Flags: []ucli.Flag{app.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
 	}, a.workflowValidate)
@@ -58,7 +55,7 @@ func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
 	if all == nil {
 		return printErr
 	}
-	if format == formatSARIF || format == formatGitHub { // stdout says it all
+	if format == formatGitHub { // stdout says it all
 		return errors.Join(printErr, cmdline.Invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
 	}
 	a.TextErrors = true // stdout has them as data
@@ -88,10 +85,7 @@ func (a Commands) problems(ctx context.Context, files []string) (*workflow.Probl
 }
 
 func (a Commands) printValidation(format string, result protocol.Validation, valid []string) error {
-	switch format {
-	case formatSARIF:
-		return writeSARIF(a.Env.Stdout, cmdline.Version(), result.Problems)
-	case formatGitHub:
+	if format == formatGitHub {
 		return writeAnnotations(a.Env.Stdout, result.Problems)
 	}
 	return a.Print(result, func(w io.Writer) error {
