@@ -44,6 +44,7 @@ func TestReadResult(t *testing.T) {
 		"yaml flow, hash of digits only":   {"{stepHash: 1234567890123, sessionId: 42}\n", protocol.Result{StepHash: "1234567890123", SessionID: "42"}},
 		"yaml flow, hash like a float":     {"{stepHash: 1234567890E12}\n", protocol.Result{StepHash: "1234567890E12"}},
 		"yaml block":                       {"log line\nstepHash: 0123456789ABC\nsessionId: \"007\"\nusage:\n  turns: 4\n", protocol.Result{StepHash: hash, SessionID: "007", Usage: &protocol.Usage{Turns: 4}}},
+		"yaml block, a number sign":        {"stepHash: 0123456789ABC\nsessionId: run #42\n", protocol.Result{StepHash: hash, SessionID: "run #42"}},
 		"yaml block, the last one":         {"stepHash: 5555555555555\nmore talk\nstepHash: 0123456789ABC\nrole: r\n", protocol.Result{StepHash: hash, Role: "r"}},
 		"an error":                         {`{"error":"no key","rawHash":"0123456789ABC"}`, protocol.Result{Error: "no key", RawHash: hash}},
 		"an error as yaml":                 {"error: no key\nrawHash: 0123456789ABC\n", protocol.Result{Error: "no key", RawHash: hash}},

@@ -96,3 +96,17 @@ func TestNoNumberIsRounded(t *testing.T) {
 		require.Equal(t, text, v)
 	}
 }
+
+// A number sign in what a person types is text, as in an agent's answer.
+func TestNumberSigns(t *testing.T) {
+	t.Parallel()
+	free, ok := form.Named(schema(t, `{"properties":{"a":{}}}`), "a")
+	require.True(t, ok)
+	v, err := free.Value("Fixes #42")
+	require.NoError(t, err)
+	require.Equal(t, "Fixes #42", v)
+	tags, _ := form.Named(schema(t, `{"properties":{"tags":{"type":"array"}}}`), "tags")
+	v, err = tags.Value("[#1, see #2]")
+	require.NoError(t, err)
+	require.Equal(t, []any{"#1", "see #2"}, v)
+}

@@ -1,9 +1,13 @@
 package yamldoc
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
 // What a '#' is in an answer: text, a comment, or a question to whoever wrote it.
@@ -47,4 +51,26 @@ func TestParseAnswer(t *testing.T) {
 			require.Equal(t, c.want, doc.Root.Value())
 		})
 	}
+}
+
+// FuzzParseAnswer: without a '#' an answer is the same as any YAML, and no character of ours is left.
+func FuzzParseAnswer(f *testing.F) {
+	for _, s := range []string{"a: b #1", "a: #1", "- #1\n  #2", "a: |\n #x", "a: [#1, 'b #2' #3]", "#", "a: '#\n #b'"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzing.Bounded(t)()
+		got, err := ParseAnswer([]byte(text), Bounds{})
+		if !strings.Contains(text, "#") {
+			want, wrong := Parse([]byte(text), Bounds{})
+			require.Equal(t, wrong, err)
+			if err == nil {
+				require.Equal(t, want.Root.Value(), got.Root.Value())
+			}
+		}
+		if err == nil && !strings.Contains(text, "\ue000") && !strings.Contains(text, `\`) {
+			said, _ := json.Marshal(got.Root.Value())
+			require.NotContains(t, string(said), "\ue000")
+		}
+	})
 }
