@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/status"
@@ -66,9 +63,6 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	if t, err = e.onceMore(ctx, pos, t); err != nil {
 		return none, err
 	}
-	if o.Wish().For(old.Role) == "" {
-		o.Agent = e.aliasOf(ctx, old.Agent, pos.Workflow.Name, old.Role)
-	}
 	return e.attempt(ctx, h, before, t, last, o)
 }
 
@@ -86,32 +80,4 @@ func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position
 		}
 	}
 	return nil, fault.New(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
-}
-
-// aliasOf is an alias in the config for the agent that a step names: the one that
-// plays the role, if it is that agent. "" if there is none: then the role's agent
-// of today takes over.
-func (e *Engine) aliasOf(ctx context.Context, agent, workflow, role string) string {
-	c, err := e.Config(ctx)
-	if err != nil {
-		return "" // what needs the config reports it
-	}
-	aliases := []string{c.AgentOverrides[workflow][role], c.DefaultAgent}
-	for alias := range c.Agents {
-		aliases = append(aliases, alias)
-	}
-	slices.Sort(aliases[2:])
-	aliases = slices.DeleteFunc(aliases, func(alias string) bool { return alias == "" })
-	for _, alias := range aliases {
-		program := filepath.Base(c.Agents[alias].Command)
-		if strings.TrimSuffix(program, ".exe") == agent {
-			return alias
-		}
-	}
-	for _, alias := range aliases {
-		if protocol.AgentName(alias) == agent { // as uwf step put calls it
-			return alias
-		}
-	}
-	return ""
 }

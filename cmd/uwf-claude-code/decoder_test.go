@@ -123,17 +123,3 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	cliagenttest.Streams(t, adapter())
 }
-
-func TestLimitIn(t *testing.T) {
-	t.Parallel()
-	for message, want := range map[string]string{
-		"Reached maximum budget ($0.003)":       "0.003",
-		"Reached maximum number of turns (2)":   "2",
-		"error_max_turns":                       "",
-		"Reached maximum budget ($1) of (many)": "",
-		"Reached (\x1b[31mnonsense)":            "",
-		"Reached maximum budget ($1":            "",
-	} {
-		require.Equal(t, want, limitIn(message), message)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -35,9 +34,9 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	message := l.errorText()
 	switch {
 	case l.Subtype == "error_max_turns", l.Terminal == "max_turns":
-		return cliagent.Outcome{Kind: cliagent.MaxTurns, Message: message, Limit: limitIn(message)}
+		return cliagent.Outcome{Kind: cliagent.MaxTurns, Message: message}
 	case l.Subtype == "error_max_budget_usd":
-		return cliagent.Outcome{Kind: cliagent.Budget, Message: message, Limit: limitIn(message)}
+		return cliagent.Outcome{Kind: cliagent.Budget, Message: message}
 	case l.Subtype == "error_max_structured_output_retries":
 		return cliagent.Outcome{Kind: cliagent.Incomplete, Message: message}
 	case strings.HasPrefix(l.Terminal, "aborted"):
@@ -50,17 +49,6 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
 	}
 	return cliagent.Outcome{Kind: cliagent.OK, Final: l.Result, Value: l.Structured}
-}
-
-// limitIn is the limit that a message names at its end: "Reached maximum budget ($1)". What is
-// no number is not taken from it.
-func limitIn(message string) string {
-	_, limit, _ := strings.Cut(message, "(")
-	limit, closed := strings.CutSuffix(strings.TrimPrefix(limit, "$"), ")")
-	if _, err := strconv.ParseFloat(limit, 64); err != nil || !closed {
-		return ""
-	}
-	return limit
 }
 
 // refine tells a conversation that is too long, or an account without money, from

@@ -42,20 +42,14 @@ func (w Wish) For(role string) string {
 // roles takes the place of those before. Relative programs become absolute: a later step may be
 // made from another directory.
 func (r Caster) Chosen(ctx context.Context, w Wish) map[string]string {
-	chosen := maps.Clone(w.Agents)
-	if w.Agent != "" {
-		if chosen == nil {
-			chosen = map[string]string{}
-		}
-		chosen[heads.AllRoles] = w.Agent
+	chosen := map[string]string{}
+	if w.Agent == "" {
+		maps.Copy(chosen, w.Earlier)
+	} else {
+		chosen[heads.AllRoles] = r.lasting(ctx, w.Agent)
 	}
-	for role, agent := range chosen {
+	for role, agent := range w.Agents {
 		chosen[role] = r.lasting(ctx, agent)
-	}
-	if w.Agent == "" && len(w.Earlier) > 0 {
-		all := maps.Clone(w.Earlier)
-		maps.Copy(all, chosen)
-		return all
 	}
 	return chosen
 }

@@ -30,20 +30,13 @@ type Pushed struct {
 	// Whole are nodes that were redacted here, and are whole there.
 	Whole []cas.Hash `json:"whole,omitempty"`
 	// Error is why the remote does not have the thread as it is here; nil if it does.
-	Error *PushError `json:"error,omitempty"`
-}
-
-// PushError is why a thread was not pushed.
-type PushError struct {
-	Code    protocol.Code `json:"code"`
-	Message string        `json:"message"`
+	Error *protocol.StepError `json:"error,omitempty"`
 }
 
 // failed notes why a push has failed. Nothing counts that only a head would have made a part
 // of the thread.
 func (p *Pushed) failed(err error) {
-	why := fault.Of(err)
-	p.Error = &PushError{Code: why.Code, Message: why.Message}
+	p.Error = fault.Step(fault.Of(err))
 	if p.Result == "" {
 		p.Result, p.Nodes, p.Objects = Failed, 0, 0
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -109,10 +108,7 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 }
 
 // usedUpRun: what the whole run may cost is used up, not only what the agent may.
-func (r *runner) usedUpRun(out tried) bool {
-	other, err := strconv.ParseFloat(out.Limit, 64)
-	return out.Kind == Budget && r.ofRun && (err != nil || other == r.maxCost)
-}
+func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRun }
 
 // howToGoOn says what resuming does: the config may say that no session is used again.
 func (r *runner) howToGoOn(out tried) string {
@@ -128,29 +124,13 @@ func (r *runner) howToGoOn(out tried) string {
 // limitText says which limit was reached.
 func (r *runner) limitText(out tried) string {
 	switch out.Kind {
-	case MaxTurns:
-		if limit := r.limit(out, float64(r.maxTurns)); limit != "" {
-			return fmt.Sprintf("%s stopped at its limit of %s turns.", r.adapter.Program, limit)
-		}
-		return r.adapter.Program + " stopped at its limit of turns."
-	case Budget:
-		if limit := r.limit(out, r.maxCost); limit != "" {
-			return fmt.Sprintf("%s stopped at its limit of cost ($%s).", r.adapter.Program, limit)
-		}
-		return r.adapter.Program + " stopped at its limit of cost."
+	case MaxTurns, Budget: // an argument of a person's own may have set another one than the config
+		of := map[OutcomeKind]string{MaxTurns: "turns", Budget: "cost"}[out.Kind]
+		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	case Failed:
 		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}
 	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
-}
-
-// limit is the limit that a program has reached: the one that it states, or else the one that
-// was set. "": nobody knows it, since arguments that a person added may have set another.
-func (r *runner) limit(out tried, set float64) string {
-	if out.Limit != "" || len(r.extra) > 0 || set == 0 {
-		return out.Limit
-	}
-	return strconv.FormatFloat(set, 'f', -1, 64)
 }
 
 func firstLine(s string) string {

@@ -43,8 +43,6 @@ type Outcome struct {
 	// is more to say than for every failure of its kind.
 	Message string
 	Hint    string
-	// Limit is the limit that was reached, as the program states it, a number; "": it does not. Arguments that a person adds may replace the one that was set.
-	Limit string
 	// Session is the id by which the conversation can be continued: the last one
 	// that the program told. "": there is none, as after a start that failed, even
 	// if an id was printed.

@@ -201,22 +201,11 @@ func TestSilenceIsShown(t *testing.T) {
 // replaces the one that was set.
 func TestLimitText(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		out   Outcome
-		extra []string
-		want  string
-	}{
-		"turns that were set":      {out: Outcome{Kind: MaxTurns}, want: "toy stopped at its limit of 90 turns."},
-		"turns that it states":     {out: Outcome{Kind: MaxTurns, Limit: "2"}, extra: []string{"--max-turns", "2"}, want: "toy stopped at its limit of 2 turns."},
-		"turns that nobody states": {out: Outcome{Kind: MaxTurns}, extra: []string{"--max-turns", "2"}, want: "toy stopped at its limit of turns."},
-		"cost that was set":        {out: Outcome{Kind: Budget}, want: "toy stopped at its limit of cost ($0.5)."},
-		"cost that it states":      {out: Outcome{Kind: Budget, Limit: "0.003"}, want: "toy stopped at its limit of cost ($0.003)."},
-		"cost that nobody states":  {out: Outcome{Kind: Budget}, extra: []string{"--max-budget-usd", "0.003"}, want: "toy stopped at its limit of cost."},
+	r := &runner{adapter: Adapter{Program: "toy"}, settings: settings{maxTurns: 90, maxCost: 0.5}}
+	for want, out := range map[string]Outcome{
+		"toy stopped at its limit of turns: Reached maximum number of turns (2).": {Kind: MaxTurns, Message: "Reached maximum number of turns (2)"},
+		"toy stopped at its limit of cost: Reached maximum budget ($0.003).":      {Kind: Budget, Message: "Reached maximum budget ($0.003)."},
 	} {
-		r := &runner{adapter: Adapter{Program: "toy"}, extra: tt.extra, settings: settings{maxTurns: 90, maxCost: 0.5, ofRun: true}}
-		require.Equal(t, tt.want, r.limitText(tried{Outcome: tt.out}), name)
-		require.Equal(t, tt.out.Kind == Budget && tt.out.Limit == "", r.usedUpRun(tried{Outcome: tt.out}), name)
+		require.Equal(t, want, r.limitText(tried{Outcome: out}))
 	}
-	r := &runner{adapter: Adapter{Program: "toy"}}
-	require.Equal(t, "toy stopped at its limit of cost.", r.limitText(tried{Outcome: Outcome{Kind: Budget}}), "no limit was set")
 }

@@ -39,11 +39,8 @@ type List struct {
 // Hidden are the places that cannot be read, such as confine.Rules wants them.
 func (l List) Hidden() []string { return l.hidden }
 
-// Inside are the hidden places in a directory, by their paths from it, with slashes.
+// Inside are the hidden places in a directory without links, by their paths from it, with slashes.
 func (l List) Inside(dir string) (inside []string) {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
 	for _, path := range l.hidden {
 		if rel, err := filepath.Rel(dir, path); err == nil && within(dir, path) && rel != "." {
 			inside = append(inside, filepath.ToSlash(rel))

@@ -91,7 +91,7 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
 	}
-	if said := w.off.Narrows(w.dir); said != "" && c.confined() {
+	if said := w.off.Narrows(w.real); said != "" && c.confined() {
 		lines = append(lines, said)
 	}
 	return lines

@@ -6,26 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
-
-// agentsText are agents by role as --agent names them.
-func agentsText(agents map[string]string) string {
-	var texts []string
-	for _, role := range slices.Sorted(maps.Keys(agents)) {
-		text := agents[role]
-		if role != heads.AllRoles {
-			text = role + "=" + text
-		}
-		texts = append(texts, plaintext.Line(text))
-	}
-	return strings.Join(texts, ", ")
-}
 
 // agentsByRole reads --agent. What stands before the first "=" is a role if it
 // could be one: a command line with "=" in its first word needs quotes there. The

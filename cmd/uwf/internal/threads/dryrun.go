@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -110,11 +109,10 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	asked := map[string]*protocol.Error{}
 	for _, role := range flow.Roles(def.Workflow) {
 		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
 		if c.Problem == nil && c.Player == protocol.PlayedByAgent {
-			c.Problem = a.lacking(ctx, settings, c, asked)
+			c.Problem = a.lacking(ctx, settings, c)
 		}
 		a.plan(&p, settings, c)
 		planned := &p.Roles[len(p.Roles)-1]
@@ -130,13 +128,8 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 }
 
 // lacking returns the error of an agent whose program is not installed, as the agent says when
-// it is asked; asked has the answers so far.
-func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casting.Casting, asked map[string]*protocol.Error) *protocol.Error {
-	key := strings.Join(append([]string{c.Agent, c.Path}, c.Command...), "\x00")
-	if problem, known := asked[key]; known {
-		return problem
-	}
-	asked[key] = nil
+// it is asked.
+func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casting.Casting) *protocol.Error {
 	around := a.Env
 	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
 		for name, value := range agent.Env {
@@ -148,8 +141,7 @@ func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casti
 		return nil
 	}
 	p := said.Check.Problems[0]
-	asked[key] = &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
-	return asked[key]
+	return &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
 }
 
 // planPlace finds where the first role would work.

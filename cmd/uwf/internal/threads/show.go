@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,8 +73,8 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
 		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(fence.Plain(t.Start.Prompt), 100), "directory", directoryText(s, t))
 	}
-	if len(s.Agents) > 0 {
-		lines = append(lines, "agents", agentsText(s.Agents)+", from an earlier --agent")
+	for _, role := range slices.Sorted(maps.Keys(s.Agents)) {
+		lines = append(lines, "--agent", plaintext.Line(role+"="+s.Agents[role]))
 	}
 	if s.Changes != nil {
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
