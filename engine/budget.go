@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
@@ -95,11 +94,11 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
-	words := []string{fmt.Sprintf("what this step of role %q has cost is unknown", s.Role)}
+	said := "what a step has cost is unknown" // the same for all: it is said once a run
 	if l.MaxTokens > 0 && s.Usage.Counted() {
-		words = append(words, "its tokens count, and maxTokens bounds the run")
+		said += ": its tokens count, and maxTokens bounds the run"
 	}
-	a.warn(strings.Join(words, ": "))
+	a.warn(said)
 }
 
 // CheckBudget returns why a run of a workflow could not be held to its limits, or nil. l holds
@@ -123,7 +122,7 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 			return fault.Of(err)
 		}
 		if why != "" {
-			e.warn(fmt.Sprintf("what role %q costs will be unknown (%s): maxTokens bounds it instead of maxCostUsd", role, why))
+			e.warn(fmt.Sprintf("what a step costs will be unknown (%s): maxTokens bounds the run instead of maxCostUsd", why))
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func transcript(ctx context.Context, c cliagent.Call, o cliagent.Outcome) (cliag
 	}
 	s, err := a.load(ctx, o.Session)
 	switch {
-	case isMissing(err):
+	case isMissing(err), o.Session == "": // it has named none
 		return cliagent.Transcript{}, nil
 	case errors.Is(err, errNoSession):
 		return cliagent.Transcript{}, fmt.Errorf("session %s is not in %s: it cannot be continued, and only the answer is kept", o.Session, a.home)

@@ -127,6 +127,12 @@ func TestTranscriptThatIsMissing(t *testing.T) {
 	_, err := transcript(t.Context(), c, cliagent.Outcome{Session: "20261121_000000_000000"})
 	require.ErrorContains(t, err, "is not in")
 
+	_, err = transcript(t.Context(), c, cliagent.Outcome{})
+	require.NoError(t, err, "it has named no session")
+	empty := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "state.db"), nil, 0o600))
+	require.False(t, ask(t, empty, cliagent.Call{}, id).Found, "a hermes that keeps no session leaves an empty file")
+
 	broken := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "state.db"), []byte("not a database, but as long as the header of one would be"), 0o600))
 	_, err = archive{broken}.load(context.Background(), id)

@@ -40,6 +40,9 @@ func openStateDB(ctx context.Context, path string) (*stateDB, error) {
 	if s.session, err = s.columns(ctx, "sessions"); err == nil {
 		s.message, err = s.columns(ctx, "messages")
 	}
+	if err == nil && len(s.session)+len(s.message) == 0 { // of a session that was not kept
+		err = fs.ErrNotExist
+	}
 	if err == nil && (!s.session["id"] || !s.message["session_id"]) {
 		err = errors.New("it has no tables of sessions and messages that this version of uwf-hermes knows")
 	}

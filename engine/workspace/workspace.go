@@ -250,8 +250,8 @@ func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, erro
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
 
-// TellNeighbour says that another active thread works in the directory of a new one:
-// each would find the other's changes.
+// TellNeighbour says that a step of another thread is at work in the directory of a new one: each
+// would find the other's changes.
 func (e Keeper) TellNeighbour(ctx context.Context, w *heads.Workspace) {
 	if w == nil || w.Mode != InPlace {
 		return
@@ -265,8 +265,8 @@ func (e Keeper) TellNeighbour(ctx context.Context, w *heads.Workspace) {
 			return
 		}
 		other := facts[h.Thread]
-		if o := other.Workspace; o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil {
-			e.Warn("thread " + h.Thread + " is active in this directory, too: --workspace worktree gives a thread files of its own")
+		if o := other.Workspace; o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil && e.RunDir(h.Thread).Alive(e.RunDir(h.Thread).Read()) {
+			e.Warn("thread " + h.Thread + " works in this directory, too: --workspace worktree gives a thread files of its own")
 			return
 		}
 	}

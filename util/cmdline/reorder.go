@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -121,10 +120,7 @@ func (r *reorderer) unknown(arg, name string) error {
 	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + dashes(near[0]) + "?"}, hints...)
 	}
-	return &protocol.Error{
-		Code: protocol.CodeUsage, Hints: hints,
-		Message: fmt.Sprintf("unknown flag %s", arg),
-	}
+	return UsageError("unknown flag "+arg, hints...)
 }
 
 func (r *reorderer) helpHint() string {
