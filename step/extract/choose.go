@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/step/frontmatter"
 )
 
-// choose takes the first block that has a field of the role's output: an answer begins with it, and
-// what stands below it is the body. If a later block is the role's output too and says something else,
+// choose takes the block that the text begins with, or behind other words the first one that has a field
+// of the role's output. What stands below it is the body, whatever it quotes. If a later block is the role's output too and says something else,
 // the answer goes back, since nobody knows which one is meant.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
@@ -23,7 +23,7 @@ func (r Role) choose(ctx context.Context, text string) (chosen Output, err error
 		if _, invalid := errors.AsType[*InvalidError](bad); bad != nil && !invalid {
 			return Output{}, bad
 		}
-		related := b.Mentions(relates)
+		related := b.Keyed && (b.First || b.Mentions(relates))
 		switch {
 		case line == 0 && (b.First || related):
 			chosen, err = out, bad

@@ -46,6 +46,7 @@ type Block struct {
 	Answer
 	Err   error // an *Error: it is no mapping, or never closed
 	First bool  // the text begins with it
+	Keyed bool  // it begins with a field; if not, the lines are rules around a text
 	Line  int   // of its opening line, from 1
 	text  string
 }

@@ -44,14 +44,13 @@ func split(text string) iter.Seq[Block] {
 			}
 			end := i + 1 + slices.IndexFunc(lines[i+1:], isMarker)
 			b := Block{First: i == first, Line: skipped + i + 1}
-			keyed := false
 			if end == i {
 				b.Err = &Error{Line: b.Line, Message: "the block is never closed; a line with only --- must follow the last field"}
 			} else {
 				b.text = strings.Join(lines[i+1:end], "\n")
-				keyed = isKeyed(b.text)
+				b.Keyed = isKeyed(b.text)
 			}
-			if !b.First && !keyed {
+			if !b.First && !b.Keyed {
 				continue
 			}
 			if b.Err == nil {
@@ -62,7 +61,7 @@ func split(text string) iter.Seq[Block] {
 			if !yield(b) {
 				return
 			}
-			if keyed {
+			if b.Keyed {
 				i = end - 1 // what is in a block opens no fence
 			}
 		}
