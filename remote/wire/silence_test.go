@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,23 +63,24 @@ func TestStalls(t *testing.T) {
 						}
 					}
 				}()
-				reports, began := 0, time.Now()
+				var reports atomic.Int32
+				began := time.Now()
 				client, err := wire.Connect(t.Context(), in, out, func() error {
 					_ = out.Close()
 					return in.Close()
-				}, wire.Options{Hash: cas.XXH3, Stalled: func() { reports++ }})
+				}, wire.Options{Hash: cas.XXH3, Stalled: func() { reports.Add(1) }})
 				if err == nil {
 					_, err = client.Thread(t.Context(), "01ARZ3NDEKTSV4RRFFQ69G5FAA")
 				}
 				require.Equal(t, c.seconds, int(time.Since(began).Seconds()))
-				require.Equal(t, c.stalls, reports == 1)
+				require.Equal(t, c.stalls, reports.Load() == 1)
 				if strings.Contains(name, "each 50") || !c.stalls {
 					require.NoError(t, err)
 				} else {
 					require.ErrorAs(t, err, new(*wire.SilentError))
 				}
 				time.Sleep(time.Hour) // between two questions nothing is waited for
-				require.Equal(t, c.stalls, reports == 1)
+				require.Equal(t, c.stalls, reports.Load() == 1)
 				if client != nil {
 					require.NoError(t, client.Close())
 				}
