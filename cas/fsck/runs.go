@@ -22,7 +22,8 @@ func (c *check) checkLost(ctx context.Context) error {
 		if _, err := os.Lstat(path); err != nil {
 			what, path = "is known", c.index.FactsPath()
 		}
-		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: its line was lost, or its id is damaged there", id, what)
+		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: "+
+			"its line was lost, or its id is damaged there", id, what)
 		if head := headOfRun(run.Record()); head != "" {
 			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
 		}

@@ -144,7 +144,9 @@ func StoreError(err error, program string) error {
 func Classify(err error, program string) *protocol.Error {
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
-		out.Code, out.Hints = protocol.CodeCorrupt, []string{program + " fsck", program + " gc --damaged continues, and removes what only damaged nodes or lost threads lead to"}
+		out.Code, out.Hints = protocol.CodeCorrupt, []string{
+			program + " fsck", program + " gc --damaged continues, and removes what only damaged nodes or lost threads lead to",
+		}
 		return out
 	}
 	if coded, ok := errors.AsType[*protocol.Error](err); ok {

@@ -141,9 +141,10 @@ func (a *application) find(ctx context.Context) error {
 	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
 		hint := "--cwd DIR names one"
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
-			hint = a.fork()
+			hint = workspace.ForkIn(string(a.Head), a.o.Dir)
 		}
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.ID), hint)
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started",
+			place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.ID), hint)
 	}
 	a.from, err = files.Find(ctx, a.Env, a.w.Root)
 	switch {
@@ -168,11 +169,6 @@ func (a *application) find(ctx context.Context) error {
 	a.spec.Hide = a.Unread(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
 	return nil
-}
-
-// fork is the way out for a thread whose worktree has lost its branch or its repository.
-func (a *application) fork() string {
-	return "uwf thread fork " + string(a.Head) + " --cwd " + plaintext.Word(a.o.Dir) + " --files worktree makes a thread with its files"
 }
 
 // file is a file that an apply keeps beside the snapshots, where the thread's agents have no
@@ -257,7 +253,8 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 		}
 		defer k.Release()
 		if a.from, a.head = k.Repo, k.Repo.Head; a.head == "" {
-			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted", plaintext.Word(a.w.Branch), a.ID), a.fork())
+			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
+				plaintext.Word(a.w.Branch), a.ID), workspace.ForkIn(string(a.Head), a.o.Dir))
 		}
 		return k.Spec.Tree, nil
 	}

@@ -29,6 +29,11 @@ type Elsewhere struct {
 	Tree    protocol.Tree
 }
 
+// ForkIn is the hint for a thread whose worktree has lost its branch or its repository.
+func ForkIn(head, dir string) string {
+	return "uwf thread fork " + head + " --cwd " + plaintext.Word(dir) + " --files worktree makes a thread with its files"
+}
+
 // In is the workspace of a thread in a directory that a person has named, with the files of
 // its last step if it comes from elsewhere.
 func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles bool) (*heads.Workspace, Elsewhere, error) {
@@ -38,8 +43,8 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles
 	if own {
 		repo, err := files.Find(ctx, e.Env, in.Root)
 		if err != nil || !SameFile(repo.Common, was.Repo) {
-			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it", t.ID, place.Shown(was.Root)),
-				"uwf thread fork "+string(t.Head)+" --cwd "+plaintext.Word(in.Root)+" --files worktree makes a thread with its files")
+			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
+				t.ID, place.Shown(was.Root)), ForkIn(string(t.Head), in.Root))
 		}
 		if !foreign {
 			return was, none, e.ComeBack(ctx, t)

@@ -10,9 +10,9 @@ import (
 	"github.com/united-workforce/uwf/step/frontmatter"
 )
 
-// choose takes the block that the text begins with, or behind other words the first one that has a field
-// of the role's output. What stands below it is the body, whatever it quotes. If a later block is the role's output too and says something else,
-// the answer goes back, since nobody knows which one is meant.
+// choose takes the block that the text begins with, or behind other words the first one that has a
+// field of the role's output. What stands below it is the body, whatever it quotes. If a later block is
+// the role's output too and says something else, the answer goes back: nobody knows which one is meant.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
 	relates := func(field string) bool { return field == protocol.StatusKey || known.has(field) }
@@ -28,8 +28,8 @@ func (r Role) choose(ctx context.Context, text string) (chosen Output, err error
 		case line == 0 && (b.First || related):
 			chosen, err = out, bad
 		case line != 0 && related && bad == nil && err == nil && !reflect.DeepEqual(chosen.Value, out.Value):
-			return Output{}, &InvalidError{Reason: fmt.Sprintf("the answer has two frontmatter blocks that differ, in lines %d and %d: "+
-				"give one, and put what you quote in a code fence", line, b.Line)}
+			return Output{}, &InvalidError{Reason: fmt.Sprintf("the answer has two frontmatter blocks that differ, "+
+				"in lines %d and %d: give one, and put what you quote in a code fence", line, b.Line)}
 		}
 		if line == 0 && related {
 			line = b.Line

@@ -189,7 +189,8 @@ func suspend(fields map[string]any) (Output, error) {
 }
 
 // noBlock says how an answer must begin.
-const noBlock = "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"
+const noBlock = "the answer has no frontmatter block: its very first line must be ---, " +
+	"then come lines 'field: value', then a line --- again"
 
 // only returns the fields that are known.
 func (k fieldSet) only(fields map[string]any) map[string]any {

@@ -208,7 +208,9 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 // moved brings what is kept of a thread whose repository was moved from the git directory of ours
 // for the old place. If that is gone too, the thread begins with a new index: the old one names
 // objects that are nowhere.
-func (r Repo) moved(ctx context.Context, e env.Env, g git, s Spec, known indexNote) (commit string, tree protocol.Tree, err error) {
+func (r Repo) moved(
+	ctx context.Context, e env.Env, g git, s Spec, known indexNote,
+) (commit string, tree protocol.Tree, err error) {
 	others, err := filepath.Glob(filepath.Join(filepath.Dir(s.Git), "*", "objects"))
 	if err != nil {
 		return "", "", err

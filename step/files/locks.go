@@ -94,7 +94,8 @@ const writersLock = "uwf-writers.lock"
 
 // writesObjects reports whether a command of git's writes objects.
 func writesObjects(command string) bool {
-	return slices.Contains([]string{"update-index", "write-tree", "hash-object", "mktree", "merge-tree", "fetch", "repack", "pack-objects"}, command)
+	writing := []string{"update-index", "write-tree", "hash-object", "mktree", "merge-tree", "fetch", "repack", "pack-objects"}
+	return slices.Contains(writing, command)
 }
 
 // writing marks that git writes objects here. Without a lock, which needs a disk that can be

@@ -120,7 +120,8 @@ func (l *lexer) space() error {
 				return l.fail("a comment must have a space before its '#'")
 			}
 			if l.maybeText() {
-				return l.fail("this '#' may begin a text or a comment; put the text in quotes, or a space behind the '#' of a comment")
+				return l.fail("this '#' may begin a text or a comment; " +
+					"put the text in quotes, or a space behind the '#' of a comment")
 			}
 			l.advance(strings.IndexByte(l.text[l.at:], '\n'))
 		default:

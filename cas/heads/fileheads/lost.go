@@ -46,7 +46,8 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 		}
 	}
 	for _, e := range runs {
-		if _, err := runfiles.Dir(filepath.Join(x.path("runs"), e.Name())).Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
+		run := runfiles.Dir(filepath.Join(x.path("runs"), e.Name()))
+		if _, err := run.Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
 			add(e.Name())
 		}
 	}
@@ -80,7 +81,7 @@ func (x *Heads) CheckLost(ctx context.Context) error {
 	}
 	return &protocol.Error{
 		Code: protocol.CodeCorrupt,
-		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: restore the file from a backup",
-			x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
+		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: "+
+			"restore the file from a backup", x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
 	}
 }
