@@ -346,7 +346,7 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 	var stdin io.Reader = strings.NewReader("")
 	if tty != nil {
 		stdin = tty.slave
-		if words[0] == "setup" || len(words) > 1 && (words[1] == "resume" || words[1] == "rm") { // they ask, and are told nothing
+		if words[0] == "setup" || len(words) > 1 && (words[1] == "resume" || words[1] == "rm" || words[1] == "trust") { // they ask, and are told nothing
 			_, err := tty.master.WriteString("\x04")
 			require.NoError(t, err)
 		}
