@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/secret"
 )
@@ -187,8 +188,12 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	}
 	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
 	var noResult *agentproc.ResultError
-	if errors.As(err, &noResult) && ran.Stderr != "" {
-		e.Message += "\nits stderr ends:\n" + ran.Stderr
+	var hints []string
+	if errors.As(err, &noResult) {
+		hints = append(hints, "a program that prints its answer: --agent "+plaintext.Word("uwf-exec -- "+plaintext.Literal(a.cmd.Argv)))
+		if ran.Stderr != "" {
+			e.Message += "\nits stderr ends:\n" + ran.Stderr
+		}
 	}
-	return fault.Hinted(e, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)
+	return fault.Hinted(e, append(hints, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)...)
 }

@@ -62,6 +62,7 @@ func TestAgentsThatFail(t *testing.T) {
 			out, err := w.Step(context.Background(), id, StepOptions{})
 			e := requireCode(t, err, protocol.CodeAgent, test.want)
 			require.Contains(t, strings.Join(e.Hints, "\n"), w.Dirs.Run(id))
+			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
 			require.Equal(t, protocol.StatusFailed, out.Status)
 			require.Equal(t, "planner", *out.CurrentRole)

@@ -91,12 +91,6 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	}
 	inv.Command, inv.Args, inv.Env, inv.Init = held.Path, held.Args, held.Env, held.Init
 	ran, err = agentproc.Run(ctx, inv)
-	for _, kv := range inv.Env {
-		if strings.HasPrefix(kv, protocol.EnvCommand+"=") { // nobody else writes while it is put back
-			_, killed := proc.KillMarked(kv)
-			err = errors.Join(err, killed)
-		}
-	}
 	done()
 	return ran, err
 }

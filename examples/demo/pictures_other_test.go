@@ -1,0 +1,8 @@
+//go:build !linux
+
+package main
+
+// recorded runs solve-issue: only Linux has the terminal of the recorder.
+func recorded(s *stage) (thread string) {
+	return s.play(0, "run", "examples/solve-issue.yaml", "-p", task, "--cwd", s.project).Thread
+}
