@@ -36,16 +36,21 @@ func Set(src []byte, path []string, value any, b Bounds) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := edited(src, before.Root, path, value)
-	if err != nil {
-		return nil, err
+	for _, write := range []writer{yamltext.Marshal, yamltext.MarshalWide} {
+		text, err := edited(src, before.Root, path, value, write)
+		if err != nil {
+			return nil, err
+		}
+		after, err := Parse(text, b)
+		if err == nil && reflect.DeepEqual(after.Root.Value(), want) {
+			return text, nil
+		}
 	}
-	after, err := Parse(text, b)
-	if err != nil || !reflect.DeepEqual(after.Root.Value(), want) {
-		return nil, ErrUneditable
-	}
-	return text, nil
+	return nil, ErrUneditable
 }
+
+// writer writes a value as YAML.
+type writer func(value any) ([]byte, error)
 
 // changed is the value of a document with a new value at a path.
 func changed(root any, path []string, value any) (any, error) {
@@ -69,7 +74,7 @@ func changed(root any, path []string, value any) (any, error) {
 
 // edited changes the text. The library keeps the comments of what it does not
 // replace.
-func edited(src []byte, root *Node, path []string, value any) ([]byte, error) {
+func edited(src []byte, root *Node, path []string, value any, write writer) ([]byte, error) {
 	depth, at := 0, root
 	for depth < len(path) && at.Kind == Mapping && at.Get(path[depth]) != nil {
 		at = at.Get(path[depth])
@@ -83,7 +88,7 @@ func edited(src []byte, root *Node, path []string, value any) ([]byte, error) {
 		if root.Kind == Mapping {
 			src = bytes.Replace(src, []byte("{}"), nil, 1)
 		}
-		text, err := yamltext.Marshal(nested(path, value))
+		text, err := write(nested(path, value))
 		return append(ended(src), text...), err
 	}
 	file, err := parser.ParseBytes(src, parser.ParseComments)
@@ -91,11 +96,11 @@ func edited(src []byte, root *Node, path []string, value any) ([]byte, error) {
 		return nil, fmt.Errorf("edit YAML: %w", err)
 	}
 	if whole {
-		err = replace(file, path, value)
+		err = replace(file, path, value, write)
 	} else if at.Kind == Scalar {
-		err = replace(file, path[:depth+1], nestedValue(path[depth+1:], value))
+		err = replace(file, path[:depth+1], nestedValue(path[depth+1:], value), write)
 	} else {
-		err = merge(file, path[:depth], nested(path[depth:], value))
+		err = merge(file, path[:depth], nested(path[depth:], value), write)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("edit YAML: %w", err)
@@ -152,12 +157,12 @@ func pathTo(path []string) *yaml.Path {
 }
 
 // replace puts a value in the place of one that is there, and keeps its comment.
-func replace(file *ast.File, path []string, value any) error {
+func replace(file *ast.File, path []string, value any, write writer) error {
 	old, err := pathTo(path).FilterFile(file)
 	if err != nil {
 		return err
 	}
-	node, err := nodeOf(value)
+	node, err := nodeOf(value, write)
 	if err != nil {
 		return err
 	}
@@ -170,9 +175,9 @@ func replace(file *ast.File, path []string, value any) error {
 }
 
 // nodeOf is a value as the library has it, written as it would be behind a key.
-func nodeOf(value any) (ast.Node, error) {
+func nodeOf(value any, write writer) (ast.Node, error) {
 	const key = "key"
-	text, err := yamltext.Marshal(yamltext.Map{{Key: key, Value: value}})
+	text, err := write(yamltext.Map{{Key: key, Value: value}})
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +189,8 @@ func nodeOf(value any) (ast.Node, error) {
 }
 
 // merge adds to a mapping that is there.
-func merge(file *ast.File, path []string, value yamltext.Map) error {
-	text, err := yamltext.Marshal(value)
+func merge(file *ast.File, path []string, value yamltext.Map, write writer) error {
+	text, err := write(value)
 	if err != nil {
 		return err
 	}

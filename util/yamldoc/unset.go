@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/yamltext"
 )
 
 // ErrNoKey says that there is nothing at a path.
@@ -41,7 +43,7 @@ func Unset(src []byte, path []string, b Bounds) ([]byte, error) {
 		m, _ := parent.Value().(map[string]any)
 		m = maps.Clone(m)
 		delete(m, path[len(path)-1])
-		if text, err = edited(src, doc.Root, path[:len(path)-1], m); err != nil {
+		if text, err = edited(src, doc.Root, path[:len(path)-1], m, yamltext.MarshalWide); err != nil {
 			return nil, err
 		}
 	}

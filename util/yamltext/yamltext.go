@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -34,15 +35,24 @@ type List []any
 // Marshal writes a value: nil, bool, a string, a number (int, int64, float64,
 // json.Number), [Map], [List], or []any and map[string]any, whose keys are
 // sorted. Anything else is an error.
-func Marshal(v any) ([]byte, error) {
-	p := &printer{}
+func Marshal(v any) ([]byte, error) { return marshal(v, Width) }
+
+// MarshalWide is Marshal with every collection that may stand on one line there, however
+// long that is: only such a one may be added to a collection on one line.
+func MarshalWide(v any) ([]byte, error) { return marshal(v, math.MaxInt) }
+
+func marshal(v any, width int) ([]byte, error) {
+	p := &printer{width: width}
 	if err := p.value(v, 0, atLineStart); err != nil {
 		return nil, err
 	}
 	return []byte(p.out.String()), nil
 }
 
-type printer struct{ out strings.Builder }
+type printer struct {
+	out   strings.Builder
+	width int // of collections on one line
+}
 
 // cursor is where a value begins: a scalar goes behind a key or a dash, a
 // collection begins on the next line, but behind a dash on the same one.
@@ -58,7 +68,7 @@ const (
 func (p *printer) value(v any, indent int, at cursor) error {
 	v = ordered(v)
 	if at != atLineStart {
-		if line, ok := flow(v); ok && p.column()+1+len([]rune(line)) <= Width {
+		if line, ok := flow(v); ok && p.column()+1+len([]rune(line)) <= p.width {
 			p.out.WriteString(" " + line + "\n")
 			return nil
 		}
