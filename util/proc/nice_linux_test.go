@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,6 +24,13 @@ func TestSessionKeepsNiceness(t *testing.T) {
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	want := min(20-raw+7, 19)
+	// The kernel lets an ordinary user change one session in a tenth of a second, whoever asks.
+	require.Eventually(t, func() bool { return sessionAsNice(t, want) }, 20*time.Second, 50*time.Millisecond)
+}
+
+// sessionAsNice starts a child in a session of its own with a niceness, and reports
+// whether that is the session's, too.
+func sessionAsNice(t *testing.T, want int) bool {
 	child := exec.Command("sleep", "60")
 	failed := make(chan error)
 	go func() {
@@ -32,15 +42,18 @@ func TestSessionKeepsNiceness(t *testing.T) {
 		_, err := startInGroup(child, Command{Session: true})
 		failed <- err
 	}()
-	require.NoError(t, <-failed)
-	defer func() { require.Error(t, child.Wait()) }()
-	defer func() { require.NoError(t, child.Process.Kill()) }()
-	said, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", child.Process.Pid))
-	if !errors.Is(err, fs.ErrNotExist) { // otherwise only the child's own niceness counts
-		require.NoError(t, err)
-		require.Contains(t, string(said), fmt.Sprintf("nice %d\n", want))
+	if !assert.NoError(t, <-failed) {
+		return true // the assertion has failed the test
 	}
-	raw, err = syscall.Getpriority(syscall.PRIO_PROCESS, child.Process.Pid)
-	require.NoError(t, err)
-	require.Equal(t, want, 20-raw)
+	defer func() { assert.Error(t, child.Wait()) }()
+	defer func() { assert.NoError(t, child.Process.Kill()) }()
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, child.Process.Pid)
+	assert.NoError(t, err)
+	assert.Equal(t, want, 20-raw)
+	said, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", child.Process.Pid))
+	if errors.Is(err, fs.ErrNotExist) { // only the child's own niceness counts
+		return true
+	}
+	assert.NoError(t, err)
+	return strings.HasSuffix(string(said), fmt.Sprintf(" nice %d\n", want))
 }
