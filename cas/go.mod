@@ -13,6 +13,8 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
+require github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
+
 require (
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect

@@ -8,6 +8,7 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1
 	github.com/stretchr/testify v1.12.1
+	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/urfave/cli/v2 v2.27.7
 	golang.org/x/sys v0.49.0

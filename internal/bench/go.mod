@@ -9,7 +9,10 @@ require (
 	github.com/united-workforce/uwf/util v0.1.0
 )
 
-require golang.org/x/term v0.47.0 // indirect
+require (
+	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

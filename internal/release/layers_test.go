@@ -30,7 +30,8 @@ var layers = []struct {
 	may, tests []string
 }{
 	{"protocol", nil, nil},
-	{"util", []string{"protocol"}, nil},
+	{"util", []string{"protocol", "internal/thirdparty"}, nil},
+	{"internal/thirdparty/*", nil, nil},
 	{"cas", []string{"protocol", "util"}, nil},
 	{"moderator", []string{"protocol", "util"}, nil},
 	{"step", []string{"protocol", "util", "cas"}, nil},
@@ -60,21 +61,21 @@ var layers = []struct {
 // onlyIn says which packages may import a foreign one: those that wrap it, so
 // that its traps are dealt with once and it can be replaced.
 var onlyIn = map[string][]string{
-	"github.com/santhosh-tekuri/jsonschema/":       nil, // its copy below is linked instead
-	prefix + "util/internal/thirdparty/jsonschema": {"util/jsonschema", "util/internal/thirdparty/"},
-	"github.com/goccy/go-yaml":                     {"util/"},
-	"github.com/zeebo/xxh3":                        {"cas"},
-	"github.com/klauspost/compress/":               {"cas/bundle"},
-	"github.com/urfave/cli/":                       {"cmd/", "util/cmdline", "cas/ocascli", "ext/temporal/uwf-temporal"},
-	"go.temporal.io/":                              {"ext/temporal/"},
-	"github.com/jackc/pgx/":                        {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
+	"github.com/santhosh-tekuri/jsonschema/":  nil, // its copy below is linked instead
+	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
+	"github.com/goccy/go-yaml":                {"util/"},
+	"github.com/zeebo/xxh3":                   {"cas"},
+	"github.com/klauspost/compress/":          {"cas/bundle"},
+	"github.com/urfave/cli/":                  {"cmd/", "util/cmdline", "cas/ocascli", "ext/temporal/uwf-temporal"},
+	"go.temporal.io/":                         {"ext/temporal/"},
+	"github.com/jackc/pgx/":                   {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
 }
 
 // oracles says which packages may import a foreign one in their tests all the
 // same, to hold what we write against it: the schemas for editors use keywords
 // that the dialect of our store does not have, and a copy must equal the original.
 var oracles = map[string][]string{
-	"github.com/santhosh-tekuri/jsonschema/": {"moderator/workflow", "util/config", "util/internal/thirdparty/jsonschema"},
+	"github.com/santhosh-tekuri/jsonschema/": {"moderator/workflow", "util/config", "internal/thirdparty/jsonschema"},
 }
 
 // never says what must not be linked into a package, however indirectly.

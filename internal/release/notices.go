@@ -22,7 +22,7 @@ const noticesFile = "THIRD-PARTY"
 // holds the copy.
 func copied() map[module.Version]string {
 	return map[module.Version]string{
-		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "util/internal/thirdparty/jsonschema",
+		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "internal/thirdparty/jsonschema",
 	}
 }
 

@@ -47,7 +47,8 @@ func (t *tree) release(ctx context.Context, version string, p process) error {
 	}
 	var tags []string
 	for _, m := range released.modules {
-		if strings.HasPrefix(m.dir, "internal/") || strings.HasPrefix(m.dir, "examples/") {
+		ours := strings.HasPrefix(m.dir, "internal/") && !strings.HasPrefix(m.dir, "internal/thirdparty/")
+		if ours || strings.HasPrefix(m.dir, "examples/") {
 			continue // nobody installs them
 		}
 		tag := m.dir + "/" + version

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	lib "github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
+	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
 // A schema of 140 KB can be written so that checking a text of as many bytes takes

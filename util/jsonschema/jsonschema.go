@@ -18,8 +18,8 @@ import (
 	"fmt"
 	"io"
 
+	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 	"github.com/united-workforce/uwf/protocol"
-	lib "github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
 )
 
 // base is the name of the schema within the library. It is opaque, so that no

@@ -1,7 +1,7 @@
 package jsonschema
 
 import (
-	lib "github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
+	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
 // multipleOf is the name under which the library sees that keyword. Its own one

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	lib "github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
+	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
 // reporter turns the library's tree of errors into problems that a model can

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	lib "github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
+	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
 // noVariant reports a value that fits none of several schemas. If a property

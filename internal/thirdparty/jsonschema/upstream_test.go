@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"
+	"github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
 const upstreamModule = "github.com/santhosh-tekuri/jsonschema/v5"
@@ -166,5 +166,5 @@ func TestNothingIsCompiledBeforeMain(t *testing.T) {
 		require.NoError(t, err)
 		return n
 	}
-	require.Less(t, 100*allocations("github.com/united-workforce/uwf/util/internal/thirdparty/jsonschema"), allocations(upstreamModule))
+	require.Less(t, 100*allocations("github.com/united-workforce/uwf/internal/thirdparty/jsonschema"), allocations(upstreamModule))
 }
