@@ -50,6 +50,9 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	branch := n.Branch
 	if n.Name != "" {
 		branch = branchOf(n.Name, n.Id)
+		if _, taken := n.Repo.Commit(ctx, "refs/heads/uwf"); taken { // git has no branch uwf/x beside it
+			branch = strings.Replace(branch, "/", "-", 1)
+		}
 	}
 	if tip, ok := n.Repo.Commit(ctx, "refs/heads/"+n.Branch); ok && n.Branch != "" {
 		n.Base = tip
@@ -119,7 +122,8 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 	return record, err
 }
 
-// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>.
+// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>, or with another
+// hyphen if somebody has a branch called uwf.
 func branchOf(workflow, id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -44,10 +44,24 @@ func OS() (Env, error) {
 		exe = "" // some systems cannot tell; nothing depends on it
 	}
 	return Env{
-		Exe: exe, Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
+		Exe: exe, Args: os.Args[1:], Environ: outsideGit(os.Environ()), Dir: dir,
 		Stdin: os.Stdin, Stdout: terminal.Of(os.Stdout), Stderr: terminal.Of(os.Stderr),
 		Now: time.Now, Rand: rand.Reader,
 	}, nil
+}
+
+// outsideGit is an environment without what `git rev-parse --local-env-vars` lists. A git hook that
+// starts uwf has it, and in an agent's own worktree it would lead git to the hook's repository.
+func outsideGit(environ []string) []string {
+	return slices.DeleteFunc(environ, func(kv string) bool {
+		switch key, _, _ := cut(kv); key {
+		case "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY",
+			"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS",
+			"GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR":
+			return true
+		}
+		return false
+	})
 }
 
 // Get returns the value of an environment variable; an empty value counts as

@@ -3,8 +3,10 @@ package env_test
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +62,32 @@ func TestOS(t *testing.T) {
 	require.WithinDuration(t, time.Now(), e.Now(), time.Minute)
 	_, err = io.ReadFull(e.Rand, make([]byte, 16))
 	require.NoError(t, err)
+}
+
+// A git hook starts uwf with variables that lead git to the hook's repository, from anywhere.
+func TestOSForgetsTheRepositoryOfAHook(t *testing.T) {
+	t.Setenv("GIT_DIR", "/somewhere/.git")
+	t.Setenv("GIT_INDEX_FILE", "/somewhere/index")
+	t.Setenv("GIT_AUTHOR_NAME", "Ann")
+	e, err := env.OS()
+	require.NoError(t, err)
+	require.Empty(t, e.Get("GIT_DIR"))
+	require.Empty(t, e.Get("GIT_INDEX_FILE"))
+	require.Equal(t, "Ann", e.Get("GIT_AUTHOR_NAME"))
+}
+
+// The list is git's own.
+func TestOSForgetsWhatGitLists(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--local-env-vars").Output()
+	require.NoError(t, err)
+	names := strings.Fields(string(out))
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		t.Setenv(name, "x")
+	}
+	e, err := env.OS()
+	require.NoError(t, err)
+	for _, name := range names {
+		require.Empty(t, e.Get(name), name)
+	}
 }
