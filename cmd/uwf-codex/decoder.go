@@ -18,7 +18,7 @@ import (
 var cumulative = cliagent.V(0, 79, 0)
 
 // decoder reads "codex exec --json": one event a line, tools as items that begin
-// and end. Versions before 0.50 write another format; see legacy.go.
+// and end.
 type decoder struct {
 	call    cliagent.Call
 	session string
@@ -30,7 +30,6 @@ type decoder struct {
 	failed    string // why the turn failed
 	last      string // the newest error line, unless the model went on; many are only of a retry
 	usage     *tokens
-	legacy    bool
 }
 
 // line is an event. The fields are those of all kinds of events.
@@ -41,7 +40,6 @@ type line struct {
 	Usage    *tokens         `json:"usage"`
 	Message  string          `json:"message"`
 	Error    json.RawMessage `json:"error"`
-	Msg      *message        `json:"msg"` // of the older format
 }
 
 // tokens is what Codex says about usage. Input has the cached ones in it.
@@ -60,7 +58,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	}
 	switch l.Type {
 	case "":
-		return d.old(l, data)
+		return nil, false
 	case "thread.started":
 		d.session = l.ThreadID
 		return []cliagent.Event{{Kind: cliagent.Started, Session: l.ThreadID}}, true
@@ -96,8 +94,6 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		o.Kind = cliagent.OK
 	case d.completed:
 		o.Kind, o.Message = cliagent.Incomplete, "the turn ended without a message after its last tool"
-	case d.legacy && d.answered && d.last == "":
-		o.Kind = cliagent.OK
 	case d.last != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(d.last), readable(d.last)
 	case d.session == "":
@@ -120,7 +116,7 @@ func (d *decoder) spent() cliagent.Usage {
 	}
 	t, v := *d.usage, d.call.Version
 	return cliagent.Usage{
-		TokensOfSession: !d.legacy && (!v.Known() || v.AtLeast(cumulative)),
+		TokensOfSession: !v.Known() || v.AtLeast(cumulative),
 		Usage: &protocol.Usage{
 			InputTokens:      int64(max(t.Input-t.CacheRead-t.CacheWrite, 0)),
 			CacheReadTokens:  int64(t.CacheRead),

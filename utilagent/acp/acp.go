@@ -33,25 +33,16 @@ import (
 
 // settings are the arguments of uwf-acp that stand before the command.
 type settings struct {
-	mode  string   // session mode to set; "": the one that fits the permission
-	auth  string   // method to authenticate by; "": none
-	offer []string // what the agent is told that we serve: "files", "terminal"
+	mode  string // session mode to set; "": the one that fits the permission
+	auth  string // method to authenticate by; "": none
+	files bool   // the agent is told that we serve files
 }
 
-// offers is what we say that we serve. All of it is served anyway, as far as the
-// permission goes; most agents work better with tools of their own.
+// offers is what we say that we serve. Files are served anyway, as far as the permission
+// goes; most agents work better with tools of their own.
 func (s settings) offers(p cliagent.Permission) capabilities {
-	files := slices.Contains(s.offer, offerFiles)
-	return capabilities{
-		FS:       fsCapabilities{Read: files, Write: files && p != cliagent.Readonly},
-		Terminal: slices.Contains(s.offer, offerTerminal) && mayRun(p),
-	}
+	return capabilities{FS: fsCapabilities{Read: s.files, Write: s.files && p != cliagent.Readonly}}
 }
-
-const (
-	offerFiles    = "files"
-	offerTerminal = "terminal"
-)
 
 const usageText = `The program stands behind "--" and must speak the Agent Client Protocol:
 
@@ -64,8 +55,7 @@ const usageText = `The program stands behind "--" and must speak the Agent Clien
 
   --session-mode ID    mode of the session (default: what fits the permission)
   --auth ID            log in by this method of the agent first
-  --offer LIST         tell the agent that uwf serves files, terminal, or both
-                       (files,terminal), in the working directory
+  --offer files        tell the agent that uwf serves files in the working directory
 `
 
 // Adapter describes an agent that speaks the protocol.
@@ -115,11 +105,8 @@ func (s *settings) set(name, value string) error {
 	case "--auth":
 		s.auth = value
 	case "--offer":
-		for _, what := range strings.Split(value, ",") {
-			if what != offerFiles && what != offerTerminal {
-				return fmt.Errorf("%s: %q is unknown: want %s, %s or both, with a comma", name, what, offerFiles, offerTerminal)
-			}
-			s.offer = append(s.offer, what)
+		if s.files = value == "files"; !s.files {
+			return fmt.Errorf("%s: %q is unknown: want files", name, value)
 		}
 	}
 	return nil

@@ -200,7 +200,7 @@ func (c *client) notified(method string, params json.RawMessage) {
 }
 
 // asked implements peer.
-func (c *client) asked(method string, params json.RawMessage) (any, func(context.Context) (any, error), error) {
+func (c *client) asked(method string, params json.RawMessage) (any, error) {
 	return c.serve.answer(method, params)
 }
 
@@ -252,5 +252,5 @@ func (c *client) close(pace time.Duration, listens bool) (cliagent.Exit, error) 
 	}
 	<-c.read
 	exit, err := c.child.Wait()
-	return exit, errors.Join(err, c.serve.close())
+	return exit, errors.Join(err, c.serve.space.Close())
 }

@@ -312,7 +312,7 @@ func TestKilledRun(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	a := play(t, "model: large", "--session-mode", "plan", "--auth=key", "--offer", "files,terminal", "answer")
+	a := play(t, "model: large", "--session-mode", "plan", "--auth=key", "--offer", "files", "answer")
 	a.step().Succeeded()
 	for _, line := range []string{"mode plan\n", "authenticate key\n", "model large\n"} {
 		require.Contains(t, a.journal(), line)
@@ -320,7 +320,7 @@ func TestArguments(t *testing.T) {
 	play(t, "", "--session-mode", "dance", "answer").step().Failed("no session mode dance. It offers: ask, yolo, acceptEdits, plan")
 	play(t, "model: huge", "answer").step().Failed("no model huge. It offers: small, large")
 	for args, says := range map[string]string{
-		"--session-mode": "needs a value", "--offer=everything": `"everything" is unknown`, "--auth=": "--auth is empty", "--modle": "--modle",
+		"--session-mode": "needs a value", "--offer=terminal": `"terminal" is unknown`, "--auth=": "--auth is empty", "--modle": "--modle",
 	} {
 		got := play(t, "", args, "answer").step()
 		require.Equal(t, protocol.CodeUsage.ExitCode(), got.ExitCode)

@@ -16,16 +16,9 @@ import (
 type peer interface {
 	// notified takes a notification.
 	notified(method string, params json.RawMessage)
-	// asked answers a request. If the answer takes time it returns a function that
-	// waits for it, which runs beside what follows; else later is nil.
-	asked(method string, params json.RawMessage) (result any, later func(context.Context) (any, error), err error)
+	// asked answers a request.
+	asked(method string, params json.RawMessage) (result any, err error)
 }
-
-// maxAsked bounds the requests that are waited for at the same time.
-const maxAsked = 64
-
-// errBusy is the answer to more than that.
-var errBusy = errors.New("too many requests at once")
 
 // conn is a connection in the protocol's terms: calls with their answers,
 // notifications, requests of the other side. Lines are given to it by
@@ -33,7 +26,6 @@ var errBusy = errors.New("too many requests at once")
 type conn struct {
 	peer   peer
 	outbox chan []byte
-	slots  chan struct{} // one for each request that is waited for
 
 	mu      sync.Mutex
 	last    int
@@ -48,8 +40,7 @@ type conn struct {
 // the other side does not read: it is closed when the connection is over.
 func newConn(w io.WriteCloser, p peer) *conn {
 	c := &conn{
-		peer: p, outbox: make(chan []byte, 16), slots: make(chan struct{}, maxAsked),
-		pending: map[string]chan message{}, over: make(chan struct{}),
+		peer: p, outbox: make(chan []byte, 16), pending: map[string]chan message{}, over: make(chan struct{}),
 	}
 	go c.write(w)
 	return c
@@ -174,7 +165,7 @@ func (c *conn) notify(ctx context.Context, method string, params any) error {
 }
 
 // feed takes a line of the agent, of which so many bytes are missing. It reports
-// whether that was a message. ctx is for requests of the agent that are waited for.
+// whether that was a message.
 func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 	m := decode(line)
 	switch m.kind {
@@ -185,7 +176,8 @@ func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too long: %d bytes are more than uwf takes", len(line)+cut))
 			break
 		}
-		c.asked(ctx, m)
+		result, err := c.peer.asked(m.method, m.params)
+		c.reply(ctx, m.id, result, err)
 	case response:
 		c.answered(m)
 	default:
@@ -208,26 +200,6 @@ func (c *conn) answered(m message) {
 		delete(c.pending, id)
 		waiting <- m
 	}
-}
-
-// asked answers a request of the agent.
-func (c *conn) asked(ctx context.Context, m message) {
-	result, later, err := c.peer.asked(m.method, m.params)
-	if later == nil {
-		c.reply(ctx, m.id, result, err)
-		return
-	}
-	select {
-	case c.slots <- struct{}{}:
-	default:
-		c.reply(ctx, m.id, nil, errBusy)
-		return
-	}
-	go func() {
-		defer func() { <-c.slots }()
-		result, err := later(ctx)
-		c.reply(ctx, m.id, result, err)
-	}()
 }
 
 // reply sends an answer. That it cannot be sent means that the connection is

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -41,9 +40,9 @@ func seeds(f *testing.F) {
 type quietPeer struct{ asks int }
 
 func (p *quietPeer) notified(string, json.RawMessage) {}
-func (p *quietPeer) asked(string, json.RawMessage) (any, func(context.Context) (any, error), error) {
+func (p *quietPeer) asked(string, json.RawMessage) (any, error) {
 	p.asks++
-	return nil, nil, errBusy
+	return nil, errEnded
 }
 
 type nowhere struct{}

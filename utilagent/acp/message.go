@@ -101,7 +101,6 @@ const (
 	codeInternal       = -32603
 	codeAuthRequired   = -32000
 	codeNotFound       = -32002
-	codeCancelled      = -32800
 )
 
 // Error implements error: the message, and what data adds to it.

@@ -107,9 +107,8 @@ func (c *client) answered(p *prompt) bool {
 	return p.teller.answered()
 }
 
-// cancel asks the agent to end the prompt, and ends the commands that it waits for.
+// cancel asks the agent to end the prompt.
 func (c *client) cancel(ctx context.Context) {
-	defer c.serve.terminals.interrupt()
 	ctx, stop := context.WithTimeout(ctx, closeWait)
 	defer stop()
 	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // otherwise it is stopped

@@ -345,7 +345,7 @@ func replay(t *testing.T, s script, permission cliagent.Permission) {
 	space, err := tools.OpenWorkspace(dir)
 	require.NoError(t, err)
 	p := play(s)
-	c := newClient(p, &service{permission: permission, space: space, terminals: terminals{space: space, env: os.Environ()}})
+	c := newClient(p, &service{permission: permission, space: space})
 	prompts, codes := drive(t, s, p, c)
 	resumed := slices.ContainsFunc(s.lines, func(l scriptLine) bool { return strings.Contains(string(l.Msg), `"session/resume"`) })
 	_, err = c.close(time.Minute, true)

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 type service struct {
 	permission cliagent.Permission
 	space      *tools.Workspace
-	terminals  terminals
 
 	// telling finds the call that a permission is asked for; going is false while
 	// the prompt is being cancelled, or if there is none.
@@ -29,17 +27,7 @@ type service struct {
 }
 
 // answer answers a request.
-func (s *service) answer(method string, params json.RawMessage) (any, func(context.Context) (any, error), error) {
-	result, err := s.now(method, params)
-	if method != "terminal/wait_for_exit" {
-		return result, nil, err
-	}
-	later, err := s.terminals.wait(params)
-	return nil, later, err
-}
-
-// now answers the requests that take no time.
-func (s *service) now(method string, params json.RawMessage) (any, error) {
+func (s *service) answer(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "session/request_permission":
 		return s.permit(params)
@@ -47,19 +35,6 @@ func (s *service) now(method string, params json.RawMessage) (any, error) {
 		return s.read(params)
 	case "fs/write_text_file":
 		return nil, s.write(params)
-	case "terminal/create":
-		if !mayRun(s.permission) {
-			return nil, s.denied("run commands")
-		}
-		return s.terminals.create(params)
-	case "terminal/output":
-		return s.terminals.output(params)
-	case "terminal/wait_for_exit":
-		return nil, nil
-	case "terminal/kill":
-		return nil, s.terminals.stop(params, false)
-	case "terminal/release":
-		return nil, s.terminals.stop(params, true)
 	}
 	return nil, &RPCError{Code: codeMethodNotFound, Message: "uwf does not serve " + method}
 }
@@ -162,6 +137,3 @@ func (s *service) write(raw json.RawMessage) error {
 	}
 	return s.space.Write(p.Path, *p.Content)
 }
-
-// close ends what still runs.
-func (s *service) close() error { return errors.Join(s.terminals.stopAll(), s.space.Close()) }

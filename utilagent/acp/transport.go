@@ -78,10 +78,7 @@ func (t *transport) launch(c cliagent.Call, h *cliagent.Host) error {
 	if err != nil {
 		return errors.Join(err, space.Close())
 	}
-	t.client = newClient(p, &service{
-		permission: c.Permission, space: space,
-		terminals: terminals{space: space, env: tools.CommandEnv(c.Environ, c.Secrets, nil), confine: h.Confine},
-	})
+	t.client = newClient(p, &service{permission: c.Permission, space: space})
 	return nil
 }
 

@@ -21,7 +21,7 @@ type initializeParams struct {
 
 type capabilities struct {
 	FS       fsCapabilities `json:"fs"`
-	Terminal bool           `json:"terminal"`
+	Terminal bool           `json:"terminal"` // never: agents run their commands themselves
 }
 
 type fsCapabilities struct {
@@ -226,9 +226,8 @@ type block struct {
 		Text string `json:"text"`
 	} `json:"resource"`
 	// Of a tool call's content.
-	Content    json.RawMessage `json:"content"`
-	Path       string          `json:"path"` // of a diff
-	TerminalID string          `json:"terminalId"`
+	Content json.RawMessage `json:"content"`
+	Path    string          `json:"path"` // of a diff
 }
 
 type permissionParams struct {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -52,9 +51,6 @@ func (h *Host) Start(inv Invocation) (*Process, error) {
 	}
 	return start(l)
 }
-
-// Confine makes a command that runs for the program, and is confined as the program is.
-func (h *Host) Confine(c proc.Command) (proc.Command, error) { return h.held.wrap(c) }
 
 // OffLimits is what a confined program must not touch.
 func (h *Host) OffLimits() offlimits.List {

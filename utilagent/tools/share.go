@@ -38,17 +38,6 @@ func (w *Workspace) Write(name, content string) error {
 	return err
 }
 
-// Directory is the real path of a directory to run a command in; "" is the
-// workspace itself.
-func (w *Workspace) Directory(name string) (string, error) { return w.commandDir(name) }
-
 // Temp is a directory for the temporary files of commands, removed with
 // [Workspace.Close].
 func (w *Workspace) Temp() (string, error) { return w.scratch.tmp() }
-
-// ShellLine is how a shell is started that runs a command line.
-func ShellLine(line string) (path string, args []string) { return shellPath(), shellArgs(line) }
-
-// Program is how a program is started without a shell that would interpret its
-// arguments. It is looked for on the PATH of its own environment.
-func Program(words ...string) (path string, args []string) { return directly(words) }

@@ -32,10 +32,6 @@ func TestServedFilesStayInside(t *testing.T) {
 		require.Error(t, err, name)
 		require.NotErrorIs(t, err, fs.ErrNotExist, name)
 		require.Error(t, w.Write(name, "x"), name)
-		_, err = w.Directory(filepath.Dir(name))
-		if filepath.Dir(name) != "." {
-			require.Error(t, err, name)
-		}
 	}
 	text, err := os.ReadFile(secret)
 	require.NoError(t, err)
@@ -50,9 +46,7 @@ func TestServedFilesStayInside(t *testing.T) {
 	text, err = io.ReadAll(f)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(text))
-	sub, err := w.Directory("new")
-	require.NoError(t, err)
-	require.Equal(t, "file", onlyName(t, sub))
+	require.Equal(t, "file", onlyName(t, filepath.Join(dir, "new")))
 }
 
 func onlyName(t *testing.T, dir string) string {
