@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
@@ -39,9 +38,6 @@ type CLI struct {
 	Place func(ctx context.Context, arg string) (cas.Hash, error)
 	// Files keeps the files of steps; nil: nobody knows of them.
 	Files Files
-	// Prune forgets threads with what they have outside of the home, and those with work in
-	// it only if it is forced; nil: there is nothing.
-	Prune func(ctx context.Context, o prune.Options, force bool) (prune.Report, error)
 	// Status is set by a command that did its work and found something that
 	// scripts must see.
 	Status protocol.Code
@@ -62,7 +58,7 @@ func (c *CLI) Commands() []*ucli.Command {
 	return []*ucli.Command{
 		c.initCommand(), c.getCommand(), c.putCommand(), c.putTextCommand(), c.hasCommand(), c.hashCommand(),
 		c.refsCommand(), c.walkCommand(), c.listCommand(), c.schemaCommand(), c.verifyCommand(),
-		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.PruneCommand(), c.statCommand(),
+		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.statCommand(),
 		c.exportCommand(), c.importCommand(),
 	}
 }

@@ -14,9 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/memstore"
-	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
@@ -106,20 +104,6 @@ func TestForeign(t *testing.T) {
 	require.Equal(t, "photo.jpg", name)
 }
 
-func TestPrintPrune(t *testing.T) {
-	t.Parallel()
-	print := func(r prune.Report) string {
-		var out bytes.Buffer
-		require.NoError(t, printPrune(&out, r, "ocas"))
-		return out.String()
-	}
-	ended := heads.Ended{Thread: "T", Head: "H", Status: protocol.StatusCompleted, CompletedAt: 1780000000000}
-	require.Equal(t, "forgot 0 threads, kept 3\n", print(prune.Report{Kept: 3}))
-	require.Equal(t, "T  completed 2026-05-28, head H\nB  is busy: kept\nforgot 1 thread, kept 1; ocas gc frees what they alone needed\n",
-		print(prune.Report{Pruned: []heads.Ended{ended}, Busy: []string{"B"}, Kept: 1}))
-	require.Contains(t, print(prune.Report{Pruned: []heads.Ended{ended, ended}, DryRun: true}), "would forget 2 threads, kept 0\n")
-}
-
 // A home that has used a store and is not there stops the collector.
 func TestAMissingHomeStopsGC(t *testing.T) {
 	t.Parallel()
@@ -144,7 +128,7 @@ func TestBadArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, args := range [][]string{
-		{"gc", "--grace", "-1h"}, {"prune", "--keep-days", "-1"}, {"prune", "--keep-days", "1000000"}, {"get"}, {"get", "a", "b"},
+		{"gc", "--grace", "-1h"}, {"get"}, {"get", "a", "b"},
 	} {
 		err := command(t, dir, args...)
 		var coded *protocol.Error

@@ -1,10 +1,6 @@
 package view
 
 import (
-	"context"
-	"errors"
-	"iter"
-
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -57,23 +53,4 @@ func (l Listener) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 // Children implements [engine.Progress].
 func (l Listener) Children(of engine.StepInfo, stand []protocol.ChildOutput) {
 	l(Event{Kind: ChildrenAre, Step: of, Children: stand})
-}
-
-// errEnough ends a [Watch] whose events nobody wants any more.
-var errEnough = errors.New("seen enough")
-
-// Watch yields what [Follow] tells. An error comes last.
-func Watch(ctx context.Context, e *engine.Engine, id string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		ctx, stop := context.WithCancelCause(ctx)
-		defer stop(nil)
-		err := Follow(ctx, e, id, Listener(func(ev Event) {
-			if context.Cause(ctx) == nil && !yield(ev, nil) {
-				stop(errEnough)
-			}
-		}))
-		if err != nil && !errors.Is(context.Cause(ctx), errEnough) {
-			yield(Event{}, err)
-		}
-	}
 }

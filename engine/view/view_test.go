@@ -160,9 +160,9 @@ func (d *during) Head(ctx context.Context, thread string) (protocol.Hash, error)
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for range view.Watch(t.Context(), w.Engine, w.thread) {
+	require.NoError(t, view.Follow(t.Context(), w.Engine, w.thread, view.Listener(func(view.Event) {
 		t.Error("nothing happens, and nothing works on the thread")
-	}
+	})))
 	release, err := w.Exclusive(t.Context(), w.thread)
 	require.NoError(t, err)
 	defer release()
@@ -173,14 +173,15 @@ func TestWatch(t *testing.T) {
 		}
 	}}
 	var kinds []view.EventKind
-	for ev, err := range view.Watch(t.Context(), &watched, w.thread) {
-		require.NoError(t, err)
+	ctx, enough := context.WithCancel(t.Context())
+	err = view.Follow(ctx, &watched, w.thread, view.Listener(func(ev view.Event) {
 		require.Equal(t, "writer", ev.Step.Role)
 		if kinds = append(kinds, ev.Kind); ev.Kind == view.StepEnded {
 			require.Equal(t, protocol.StatusIdle, ev.Output.Status)
-			break
+			enough()
 		}
-	}
+	}))
+	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []view.EventKind{view.StepStarted, view.StepEnded}, kinds)
 }
 
@@ -206,13 +207,14 @@ func TestWatchTheEnd(t *testing.T) {
 			require.NoError(t, w.Heads.Archive(t.Context(), ended))
 		}
 	}}
-	for ev, err := range view.Watch(t.Context(), &watched, w.thread) {
-		require.NoError(t, err)
+	ctx, enough := context.WithCancel(t.Context())
+	err = view.Follow(ctx, &watched, w.thread, view.Listener(func(ev view.Event) {
 		if ev.Kind == view.StepEnded {
 			require.Equal(t, protocol.StatusCompleted, ev.Output.Status)
-			break
+			enough()
 		}
-	}
+	}))
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A step that forks share counts once; what nobody has told is unknown, not zero.

@@ -12,21 +12,15 @@ import (
 
 // UsageError is an error of the command line.
 func UsageError(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeUsage, Message: shortened(message), Hints: hints}
+	return &protocol.Error{Code: protocol.CodeUsage, Message: plaintext.Short(message, maxMessage), Hints: hints}
 }
 
-// shortened is a message that may quote an argument of any length.
-func shortened(message string) string {
-	const most = 1000
-	if runes := []rune(message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return message
-}
+// maxMessage bounds a message, which may quote an argument of any length.
+const maxMessage = 1000
 
 // NotFound is the error for a thing named on the command line that is not there.
 func NotFound(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeNotFound, Message: shortened(message), Hints: hints}
+	return &protocol.Error{Code: protocol.CodeNotFound, Message: plaintext.Short(message, maxMessage), Hints: hints}
 }
 
 // Invalid is the error for a file or value with wrong content.

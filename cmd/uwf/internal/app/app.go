@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
-	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
@@ -45,13 +44,6 @@ func (a *App) StoreCLI() *ocascli.CLI {
 			Format: func() render.Format { return a.Format(nil) },
 			Place:  a.Address,
 			Files:  keptFiles{a},
-			Prune: func(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
-				e, err := a.Engine(ctx, nil)
-				if err != nil {
-					return prune.Report{}, err
-				}
-				return e.ThreadFiles().Prune(ctx, o, force)
-			},
 		}
 	}
 	return a.CAS

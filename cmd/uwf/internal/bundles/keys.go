@@ -3,6 +3,7 @@ package bundles
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -39,14 +40,10 @@ func (w *watched) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 
 // warnOfKeys names nodes that seem to hold a key.
 func (a Commands) warnOfKeys(w *watched, thread string) {
-	var hashes []cas.Hash
-	for h := range w.found {
-		hashes = append(hashes, h)
-	}
+	hashes := slices.Sorted(maps.Keys(w.found))
 	if len(hashes) == 0 {
 		return
 	}
-	slices.Sort(hashes)
 	const most = 5
 	list := ""
 	for _, h := range hashes[:min(len(hashes), most)] {

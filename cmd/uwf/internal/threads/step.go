@@ -317,7 +317,7 @@ func (a Commands) threadPokeCommand() *ucli.Command {
 
 func (a Commands) threadWaitCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "wait", Aliases: []string{"join"}, ArgsUsage: "<thread>",
+		Name: "wait", ArgsUsage: "<thread>",
 		Usage:       "wait until nothing works on a thread any more",
 		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
 		Flags:       []ucli.Flag{term.TimeoutFlag("give up after this `TIME`"), remoteFlag("until nobody has the lease of the thread at this `REMOTE`")},
