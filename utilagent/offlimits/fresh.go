@@ -35,15 +35,15 @@ func (k *keeper) fresh(name string, s scope) error {
 	case k.older(name, info):
 		return nil
 	case s == plans && info.IsDir():
-		return k.freshDir(name, &node{scope: s})
+		return k.freshDir(name, &node{Scope: s})
 	case s == plans:
 		return k.fixPlan(name, info, nil)
 	case s == repository && info.IsDir() && !isGit(plain(base)) && k.names[name] == repository:
 		return k.freshBare(name)
 	case info.IsDir() && k.unseen(name):
-		return k.freshDir(name, &node{scope: s})
+		return k.freshDir(name, &node{Scope: s})
 	case info.IsDir() && (s == agentFiles || s == repository || s == repositories || s == settings && (base == "hooks" || base == "info" || base == "branches")):
-		return k.freshDir(name, &node{scope: s})
+		return k.freshDir(name, &node{Scope: s})
 	case s == repository && k.leads(name, info, s):
 		return nil
 	case info.Mode().IsRegular() && s == settings:
@@ -139,7 +139,7 @@ func (k *keeper) freshBare(name string) error {
 	for _, entry := range []string{"modules", "worktrees"} {
 		full := path.Join(name, entry)
 		if info, err := k.root.Lstat(full); err == nil && info.IsDir() {
-			errs = append(errs, k.freshDir(full, &node{scope: repositories}))
+			errs = append(errs, k.freshDir(full, &node{Scope: repositories}))
 		}
 	}
 	return errors.Join(errs...)

@@ -45,11 +45,11 @@ func (k *keeper) fix(name string, was *node) error {
 	if err != nil {
 		return err
 	}
-	if was.scope == plans {
+	if was.Scope == plans {
 		return k.fixPlan(name, info, was)
 	}
-	if info.Mode().Type() != was.mode.Type() {
-		if k.leads(name, info, was.scope) { // "git init --separate-git-dir"
+	if info.Mode().Type() != was.Mode.Type() {
+		if k.leads(name, info, was.Scope) { // "git init --separate-git-dir"
 			return nil
 		}
 		if err := k.remove(name); err != nil {
@@ -57,21 +57,21 @@ func (k *keeper) fix(name string, was *node) error {
 		}
 		return k.make(name, was)
 	}
-	if info.Mode().Perm() != was.mode.Perm() && was.link == "" && was.scope != repository {
+	if info.Mode().Perm() != was.Mode.Perm() && was.Link == "" && was.Scope != repository {
 		k.say(name)
-		if err := k.root.Chmod(name, was.mode.Perm()); err != nil {
+		if err := k.root.Chmod(name, was.Mode.Perm()); err != nil {
 			return err
 		}
 	}
 	switch {
-	case was.mode.IsDir():
+	case was.Mode.IsDir():
 		return k.fixDir(name, was)
-	case was.link != "":
-		if link, err := k.root.Readlink(name); err == nil && link == was.link {
+	case was.Link != "":
+		if link, err := k.root.Readlink(name); err == nil && link == was.Link {
 			return nil
 		}
 		return errors.Join(k.remove(name), k.make(name, was))
-	case was.mode.IsRegular():
+	case was.Mode.IsRegular():
 		return k.fixFile(name, info, was)
 	}
 	return nil
@@ -80,27 +80,27 @@ func (k *keeper) fix(name string, was *node) error {
 // fixFile compares a file. Of a config only the settings are undone that could
 // start a program.
 func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
-	if !was.whole {
+	if !was.Whole {
 		if was.info != nil && (info.Size() != was.info.Size() || !info.ModTime().Equal(was.info.ModTime()) || !os.SameFile(info, was.info)) {
 			k.changes.Lost = append(k.changes.Lost, name+" (too large to be put back)")
 		}
 		return nil
 	}
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
-	if err == nil && (bytes.Equal(text, was.content) || (was.scope == everything || was.scope == agentFiles) && sameSettings(was.content, text)) {
+	if err == nil && (bytes.Equal(text, was.Content) || (was.Scope == everything || was.Scope == agentFiles) && sameSettings(was.Content, text)) {
 		return nil
 	}
-	if err == nil && was.scope != everything && was.scope != agentFiles && isConfig(name) {
-		if kept, ok := tamed(was.content, text, k.ground(name)); ok {
-			return k.rewrite(name, text, kept, was.mode.Perm())
+	if err == nil && was.Scope != everything && was.Scope != agentFiles && isConfig(name) {
+		if kept, ok := tamed(was.Content, text, k.ground(name)); ok {
+			return k.rewrite(name, text, kept, was.Mode.Perm())
 		}
 	}
-	if err == nil && was.scope == notes {
-		if kept, ok := tamedNotes(was.content, text); ok {
-			return k.rewrite(name, text, kept, was.mode.Perm())
+	if err == nil && was.Scope == notes {
+		if kept, ok := tamedNotes(was.Content, text); ok {
+			return k.rewrite(name, text, kept, was.Mode.Perm())
 		}
 	}
-	if err == nil && was.scope == repository && k.leads(name, info, repository) {
+	if err == nil && was.Scope == repository && k.leads(name, info, repository) {
 		return nil
 	}
 	return errors.Join(k.remove(name), k.make(name, was))
@@ -126,12 +126,12 @@ func (k *keeper) fixDir(name string, was *node) error {
 	var errs []error
 	err := list(k.root, name, func(entry string) error {
 		inner, ok := was.inner(k.root, name, entry)
-		if full := path.Join(name, entry); ok && was.children[entry] == nil && !was.partial && !k.allowed(full) {
+		if full := path.Join(name, entry); ok && was.Children[entry] == nil && !was.Partial && !k.allowed(full) {
 			errs = append(errs, k.fresh(full, inner))
 		}
 		return nil
 	})
-	for entry, child := range was.children {
+	for entry, child := range was.Children {
 		errs = append(errs, k.fix(path.Join(name, entry), child))
 	}
 	return errors.Join(append(errs, err)...)
@@ -152,13 +152,13 @@ func (k *keeper) straighten(name string, was *node) error {
 
 // make makes what was.
 func (k *keeper) make(name string, was *node) error {
-	if was.scope == plans {
+	if was.Scope == plans {
 		return nil // it is done
 	}
 	if k.leaves(name) {
 		return nil
 	}
-	if was.mode.IsDir() && was.scope == repository {
+	if was.Mode.IsDir() && was.Scope == repository {
 		if name == ".git" { // others come and go
 			k.changes.Lost = append(k.changes.Lost, name)
 		}
@@ -166,19 +166,19 @@ func (k *keeper) make(name string, was *node) error {
 	}
 	k.say(name)
 	switch {
-	case was.mode.IsDir():
+	case was.Mode.IsDir():
 		if err := k.root.Mkdir(name, 0o700); err != nil {
 			return err
 		}
 		var errs []error
-		for entry, child := range was.children {
+		for entry, child := range was.Children {
 			errs = append(errs, k.make(path.Join(name, entry), child))
 		}
-		return errors.Join(append(errs, k.root.Chmod(name, was.mode.Perm()))...)
-	case was.link != "":
-		return k.root.Symlink(was.link, name)
-	case was.whole:
-		return k.write(name, was.content, was.mode.Perm())
+		return errors.Join(append(errs, k.root.Chmod(name, was.Mode.Perm()))...)
+	case was.Link != "":
+		return k.root.Symlink(was.Link, name)
+	case was.Whole:
+		return k.write(name, was.Content, was.Mode.Perm())
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ var (
 // plan is gone, or shorter, is how git works.
 func (k *keeper) fixPlan(name string, info fs.FileInfo, was *node) error {
 	switch {
-	case info.IsDir() && (was == nil || was.mode.IsDir()):
+	case info.IsDir() && (was == nil || was.Mode.IsDir()):
 		if was == nil {
-			was = &node{scope: plans}
+			was = &node{Scope: plans}
 		}
 		return k.fixDir(name, was)
 	case !info.Mode().IsRegular():
@@ -43,7 +43,7 @@ func (k *keeper) fixPlan(name string, info fs.FileInfo, was *node) error {
 	}
 	var before []byte
 	if was != nil {
-		before = was.content
+		before = was.Content
 	}
 	if bytes.Equal(text, before) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,21 +32,13 @@ type (
 		Space   bool
 		Outside bool
 		Links   map[linkID]bool
-		Names   map[string]*savedNode // without those that were not there
+		Names   map[string]*node // without those that were not there
 		Scope   map[string]scope
 		Pointed []string
 		Unseen  map[string]bool
 		Dirs    int
 		Known   map[string]bool
 		Passed  map[passedID]bool
-	}
-	savedNode struct {
-		Mode           fs.FileMode
-		Content        []byte
-		Whole, Partial bool
-		Link           string
-		Children       map[string]*savedNode
-		Scope          scope
 	}
 )
 
@@ -130,7 +123,7 @@ func (e earlier) node(path string) (n *node, known map[string]bool, ok bool) {
 		_, watched := t.Scope[name]
 		switch {
 		case was != nil:
-			return was.node(), t.Known, true
+			return was, t.Known, true
 		case watched || t.Space && (view{unseen: t.Unseen}).saw(name):
 			return nil, t.Known, true
 		}
@@ -142,12 +135,8 @@ func (e earlier) node(path string) (n *node, known map[string]bool, ok bool) {
 func (w *Watched) save(dir string) error {
 	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
 	for _, t := range w.trees {
-		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: map[string]*savedNode{}, Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed}
-		for name, n := range t.names {
-			if n != nil {
-				st.Names[name] = n.saved()
-			}
-		}
+		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: maps.Clone(t.names), Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed}
+		maps.DeleteFunc(st.Names, func(_ string, n *node) bool { return n == nil })
 		s.Trees = append(s.Trees, st)
 	}
 	var b bytes.Buffer
@@ -257,10 +246,7 @@ func recoverFile(file string) (Changes, error) {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone
 		}
-		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: map[string]*node{}, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known, passed: st.Passed}
-		for name, n := range st.Names {
-			t.names[name] = n.node()
-		}
+		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: st.Names, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known, passed: st.Passed}
 		w.trees = append(w.trees, t)
 	}
 	c, err := w.Restore()
@@ -275,20 +261,4 @@ func recoverFile(file string) (Changes, error) {
 		}
 	}
 	return c, err
-}
-
-func (n *node) saved() *savedNode {
-	s := &savedNode{Mode: n.mode, Content: n.content, Whole: n.whole, Partial: n.partial, Link: n.link, Scope: n.scope, Children: map[string]*savedNode{}}
-	for name, child := range n.children {
-		s.Children[name] = child.saved()
-	}
-	return s
-}
-
-func (s *savedNode) node() *node {
-	n := &node{mode: s.Mode, content: s.Content, whole: s.Whole, partial: s.Partial, link: s.Link, scope: s.Scope, children: map[string]*node{}}
-	for name, child := range s.Children {
-		n.children[name] = child.node()
-	}
-	return n
 }

@@ -20,17 +20,17 @@ const (
 	maxDepth     = 12
 )
 
-// node is a file, a directory or a link as it was. Directories hold their
+// node is a file, a directory or a link as it was, also in a baseline. Directories hold their
 // children; of a repository only those that git's settings and programs lie in.
 type node struct {
-	mode     fs.FileMode
+	Mode     fs.FileMode
 	info     fs.FileInfo
-	content  []byte // of a file, if whole
-	whole    bool
-	link     string
-	children map[string]*node
-	scope    scope
-	partial  bool // a directory of which not everything is remembered
+	Content  []byte // of a file, if whole
+	Whole    bool
+	Link     string
+	Children map[string]*node
+	Scope    scope
+	Partial  bool // a directory of which not everything is remembered
 }
 
 // scope says what of a directory is watched.
@@ -86,12 +86,12 @@ func (m *memory) node(name string, s scope, depth int) *node {
 		return nil
 	}
 	m.nodes++
-	n := &node{mode: info.Mode(), info: info, scope: s}
+	n := &node{Mode: info.Mode(), info: info, Scope: s}
 	switch {
 	case info.Mode().IsRegular():
 		if info.Size() <= maxFileBytes && m.bytes+int(info.Size()) <= maxBytes {
 			if text, err := careful.ReadFileIn(m.root, name, maxFileBytes); err == nil {
-				n.content, n.whole = text, true
+				n.Content, n.Whole = text, true
 				m.bytes += len(text)
 				if m.known != nil && s == settings {
 					m.known[fingerprint(name, text)] = true
@@ -99,18 +99,18 @@ func (m *memory) node(name string, s scope, depth int) *node {
 			}
 		}
 	case info.Mode()&fs.ModeSymlink != 0:
-		n.link, _ = m.root.Readlink(name) // "": it has gone
+		n.Link, _ = m.root.Readlink(name) // "": it has gone
 	case info.IsDir():
-		n.children = map[string]*node{}
+		n.Children = map[string]*node{}
 		if s == repositories && isRepository(m.root, name) { // modules/a, and modules/a/b beside it
-			n.scope, s = repository, repository
+			n.Scope, s = repository, repository
 		}
 		_ = list(m.root, name, func(entry string) error {
 			if inner, ok := n.inner(m.root, name, entry); ok {
 				if child := m.node(path.Join(name, entry), inner, depth+1); child != nil {
-					n.children[entry] = child
+					n.Children[entry] = child
 				} else {
-					n.partial = true
+					n.Partial = true
 				}
 			}
 			return nil
@@ -122,10 +122,10 @@ func (m *memory) node(name string, s scope, depth int) *node {
 // inner is the scope of an entry of a directory. A repository of a submodule may
 // lie deeper: modules/dir/name.
 func (n *node) inner(root *os.Root, name, entry string) (scope, bool) {
-	inner, ok := n.scope.inner(entry)
+	inner, ok := n.Scope.inner(entry)
 	// What git keeps of a work tree is never deeper; others make some while a command runs, and
 	// git writes their HEAD last.
-	if ok && n.scope == repositories && path.Base(name) != worktrees && !isRepository(root, path.Join(name, entry)) {
+	if ok && n.Scope == repositories && path.Base(name) != worktrees && !isRepository(root, path.Join(name, entry)) {
 		inner = repositories
 	}
 	return inner, ok
