@@ -195,5 +195,6 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 			e.Message += "\nits stderr ends:\n" + ran.Stderr
 		}
 	}
-	return fault.Hinted(e, append(hints, a.again()+" tries again", "uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)...)
+	return fault.Hinted(e, append(hints, a.again()+" tries again",
+		"uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)...)
 }

@@ -265,7 +265,8 @@ func (e Keeper) TellNeighbour(ctx context.Context, w *heads.Workspace) {
 			return
 		}
 		other := facts[h.Thread]
-		if o := other.Workspace; o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil && e.RunDir(h.Thread).Alive(e.RunDir(h.Thread).Read()) {
+		run, o := e.RunDir(h.Thread), other.Workspace
+		if o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil && run.Alive(run.Read()) {
 			e.Warn("thread " + h.Thread + " works in this directory, too: --workspace worktree gives a thread files of its own")
 			return
 		}

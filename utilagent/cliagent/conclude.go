@@ -126,7 +126,8 @@ func (r *runner) limitText(out tried) string {
 	switch out.Kind {
 	case MaxTurns, Budget: // an argument of a person's own may have set another one than the config
 		of := map[OutcomeKind]string{MaxTurns: "turns", Budget: "cost"}[out.Kind]
-		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
+		said := strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), ".")
+		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, said)
 	case Failed:
 		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}

@@ -55,7 +55,8 @@ func (l List) Narrows(dir string) string {
 	if len(inside) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s holds %s, which is off limits: what is confined cannot make new files directly beside it or above", dir, strings.Join(inside, ", "))
+	return fmt.Sprintf("%s holds %s, which is off limits: what is confined cannot make new files directly beside it "+
+		"or above", dir, strings.Join(inside, ", "))
 }
 
 // Closed are the places that cannot be read, with none that lie in them and can: for who

@@ -133,9 +133,13 @@ func (e earlier) node(path string) (n *node, known map[string]bool, ok bool) {
 
 // save keeps what was in a directory until Restore.
 func (w *Watched) save(dir string) error {
-	s := savedWatched{Hidden: w.list.hidden, Readable: w.list.readable, Writable: w.list.writable, Home: w.list.home, Place: w.place}
+	l := w.list
+	s := savedWatched{Hidden: l.hidden, Readable: l.readable, Writable: l.writable, Home: l.home, Place: w.place}
 	for _, t := range w.trees {
-		st := savedTree{Dir: t.dir, Space: t.space, Outside: t.outside, Links: t.seen.links, Names: maps.Clone(t.names), Scope: t.scope, Pointed: t.pointed, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed}
+		st := savedTree{
+			Dir: t.dir, Space: t.space, Outside: t.outside, Names: maps.Clone(t.names), Scope: t.scope, Pointed: t.pointed,
+			Links: t.seen.links, Unseen: t.seen.unseen, Dirs: t.seen.dirs, Known: t.known, Passed: t.passed,
+		}
 		maps.DeleteFunc(st.Names, func(_ string, n *node) bool { return n == nil })
 		s.Trees = append(s.Trees, st)
 	}
@@ -246,8 +250,10 @@ func recoverFile(file string) (Changes, error) {
 		if _, err := os.Stat(st.Dir); err != nil {
 			continue // the workspace has gone
 		}
-		t := &tree{dir: st.Dir, space: st.Space, outside: st.Outside, names: st.Names, scope: st.Scope, pointed: st.Pointed, seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known, passed: st.Passed}
-		w.trees = append(w.trees, t)
+		w.trees = append(w.trees, &tree{
+			dir: st.Dir, space: st.Space, outside: st.Outside, names: st.Names, scope: st.Scope, pointed: st.Pointed,
+			seen: view{links: st.Links, unseen: st.Unseen, dirs: st.Dirs}, known: st.Known, passed: st.Passed,
+		})
 	}
 	c, err := w.Restore()
 	if len(c.Unseen) > 0 {

@@ -64,7 +64,8 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Problem = TextOf(at.Error.Message, b.Text)
 	}
 	if chain, err := thread.Open(ctx, e.Store, at.Head); err == nil {
-		t.Task, t.Cwd, t.Steps = TextOf(fence.Plain(chain.Start.Prompt), b.Text), Line(chain.Start.Cwd, LongestTitle), chain.Len()
+		t.Task, t.Steps = TextOf(fence.Plain(chain.Start.Prompt), b.Text), chain.Len()
+		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
 	if sum := at.Totals; sum != nil && sum.Steps > 0 {
 		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.Tokens(*sum), view.Cost(*sum)

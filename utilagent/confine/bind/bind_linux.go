@@ -9,9 +9,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// become binds this process and replaces it, or runs the command if this is an init. Landlock comes first, since root
-// opens directories for it that others could not; the filter comes last, since it
-// refuses some of what the others need.
+// become binds this process and replaces it, or runs the command if this is an init.
+// Landlock comes first, since root opens directories for it that others could not; the
+// filter comes last, since it refuses some of what the others need.
 func become(r confine.Rules, argv, environ []string) error {
 	filter, err := filterFor(r)
 	if err != nil {

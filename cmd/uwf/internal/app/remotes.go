@@ -202,7 +202,10 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 		return nil, nil, cmdline.Invalid("a bundle has no remotes")
 	}
 	client, err := wire.Dial(ctx, wire.Helper{Address: at, Environ: l.Engine.Env.Environ, Dir: a.Env.Dir, Exe: a.Env.Exe},
-		wire.Options{Hash: l.Store.Algorithm(), Program: "uwf " + cmdline.Version(), Stalled: func() { a.Say("waiting for %s…", hostOf(at)) }})
+		wire.Options{
+			Hash: l.Store.Algorithm(), Program: "uwf " + cmdline.Version(),
+			Stalled: func() { a.Say("waiting for %s…", hostOf(at)) },
+		})
 	if err != nil {
 		return nil, nil, dialError(found.Name, err)
 	}

@@ -251,7 +251,8 @@ func (a *App) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 	if ids, err := threadIDs(ctx, x); err == nil {
 		whole := slices.IndexFunc(ids, func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(arg)) })
 		if len(arg) >= shortest && whole >= 0 {
-			return cmdline.NotFound(fmt.Sprintf("thread not found: %s: a thread from elsewhere is named by the beginning of its id", arg),
+			return cmdline.NotFound(
+				fmt.Sprintf("thread not found: %s: a thread from elsewhere is named by the beginning of its id", arg),
 				"did you mean "+ids[whole]+"?")
 		}
 		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {

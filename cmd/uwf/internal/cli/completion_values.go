@@ -82,7 +82,9 @@ func words(all ...string) []cmdline.Candidate {
 // an ended thread.
 func onlyActive(typed []string) bool {
 	return slices.Contains(typed, "thread") &&
-		slices.ContainsFunc([]string{"step", "exec", "kill", "cancel", "stop", "wait", "watch"}, func(verb string) bool { return slices.Contains(typed, verb) })
+		slices.ContainsFunc([]string{"step", "exec", "kill", "cancel", "stop", "wait", "watch"}, func(verb string) bool {
+			return slices.Contains(typed, verb)
+		})
 }
 
 // formatsOf are the formats that the command of a line knows.

@@ -51,7 +51,8 @@ func inboxText(w io.Writer, items []protocol.InboxItem, facts map[string]heads.F
 				return err
 			}
 		}
-		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now), app.TitleText(it.Title, nil)).InColour(colours)
+		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
+			app.TitleText(it.Title, nil)).InColour(colours)
 		t.Headed = false
 		if err := t.Print(w); err != nil {
 			return err

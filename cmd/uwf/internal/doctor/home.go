@@ -74,7 +74,8 @@ func (x *examination) pending() {
 		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
 	}
 	if err != nil {
-		x.warn("home", "look at "+offlimits.GuardDir(x.Dirs), "whether commands of killed agents have changed what git runs is not known: %v", err)
+		x.warn("home", "look at "+offlimits.GuardDir(x.Dirs),
+			"whether commands of killed agents have changed what git runs is not known: %v", err)
 	}
 }
 

@@ -260,7 +260,8 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 		}
 	}
 	if r := out.Replaced; r != nil {
-		fmt.Fprintf(&b, "Before:  %s at %s (%s)\n", plaintext.Line(r.Model), plaintext.Line(r.Provider), plaintext.Line(r.BaseURL))
+		fmt.Fprintf(&b, "Before:  %s at %s (%s)\n",
+			plaintext.Line(r.Model), plaintext.Line(r.Provider), plaintext.Line(r.BaseURL))
 		if r.Model != out.Model || r.Provider != out.Provider {
 			fmt.Fprintf(&b, "         uwf config set defaultModel %s restores it\n", plaintext.Word(r.Alias))
 		}

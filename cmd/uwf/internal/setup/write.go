@@ -74,10 +74,11 @@ func (s *Setup) changes(a Answers) []change {
 func (s *Setup) modelChanges(a Answers) (out []change) {
 	alias := s.alias()
 	if was, known := s.old.Models[alias]; known {
-		moved := a.BaseURL != "" && a.BaseURL != s.old.Providers[was.Provider].BaseURL
+		url := s.old.Providers[was.Provider].BaseURL
+		moved := a.BaseURL != "" && a.BaseURL != url
 		same := a.Provider == was.Provider && (a.Model == "" || a.Model == was.Name)
 		if !same || moved && a.Provider == was.Provider {
-			s.Replaced = &protocol.SetupReplaced{Alias: alias, Provider: was.Provider, Model: was.Name, BaseURL: s.old.Providers[was.Provider].BaseURL}
+			s.Replaced = &protocol.SetupReplaced{Alias: alias, Provider: was.Provider, Model: was.Name, BaseURL: url}
 		}
 		if !same {
 			alias = s.newAlias(a)

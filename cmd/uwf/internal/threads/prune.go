@@ -32,13 +32,15 @@ func (a Commands) threadPrune(ctx context.Context, c *ucli.Context) error {
 	days, err := strconv.Atoi(c.String("keep-days"))
 	const tooMany = 100_000 // more than a time can hold
 	if err != nil || days < 0 || days > tooMany {
-		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days", c.String("keep-days")), "--keep-days 30; 0 keeps none")
+		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days", c.String("keep-days")),
+			"--keep-days 30; 0 keeps none")
 	}
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	o := prune.Options{Home: e.Dirs.Home, Keep: time.Duration(days) * 24 * time.Hour, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
+	keep := time.Duration(days) * 24 * time.Hour
+	o := prune.Options{Home: e.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
 	report, err := e.ThreadFiles().Prune(ctx, o, c.Bool("force"))
 	if err != nil {
 		return err

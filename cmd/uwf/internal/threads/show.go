@@ -71,7 +71,8 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	now := a.Env.Now()
 	lines = append(lines, "started", app.Started(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
-		lines = append(lines, "steps", stepsText(t, now), "task", term.FirstLine(fence.Plain(t.Start.Prompt), 100), "directory", directoryText(s, t))
+		task := term.FirstLine(fence.Plain(t.Start.Prompt), 100)
+		lines = append(lines, "steps", stepsText(t, now), "task", task, "directory", directoryText(s, t))
 	}
 	for _, role := range slices.Sorted(maps.Keys(s.Agents)) {
 		lines = append(lines, "--agent", plaintext.Line(role+"="+s.Agents[role]))
