@@ -33,7 +33,7 @@ func (a *attempt) reject(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	no.Why = fault.Hinted(no.Why, a.again()+" tries again", "what the agent printed is in "+a.dir.Path)
+	no.Why = fault.Hinted(no.Why, "to retry: "+a.again(), "what the agent printed is in "+a.dir.Path)
 	no.Why = a.hidden(no.Why)
 	a.record.StepHash, a.record.Reason = no.Step, no.Why.Message
 	return a.failed(rundir.Rejected, no.Why)

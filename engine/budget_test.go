@@ -198,7 +198,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	require.Empty(t, said)
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5, MaxTokens: 5}))
 	require.Len(t, said, 2, "each role")
-	require.Contains(t, said[0], "maxTokens bounds it instead of maxCostUsd")
+	require.Contains(t, said[0], "maxTokens bounds the run instead of maxCostUsd")
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n", Price: &protocol.Price{Input: 1, Output: 2}}
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5}))
 

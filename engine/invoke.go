@@ -188,13 +188,16 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	}
 	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
 	var noResult *agentproc.ResultError
+	var failed *agentproc.ExitError
 	var hints []string
-	if errors.As(err, &noResult) {
-		hints = append(hints, "a program that prints its answer: --agent "+plaintext.Word("uwf-exec -- "+plaintext.Literal(a.cmd.Argv)))
-		if ran.Stderr != "" {
-			e.Message += "\nits stderr ends:\n" + ran.Stderr
-		}
+	silent := errors.As(err, &noResult)
+	if silent || errors.As(err, &failed) && a.cmd.Foreign() {
+		hints = append(hints, "a program that prints its answer: --agent "+
+			plaintext.Word("uwf-exec -- "+plaintext.Literal(a.cmd.Argv)))
 	}
-	return fault.Hinted(e, append(hints, a.again()+" tries again",
+	if silent && ran.Stderr != "" {
+		e.Message += "\nits stderr ends:\n" + ran.Stderr
+	}
+	return fault.Hinted(e, append(hints, "to retry: "+a.again(),
 		"uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)...)
 }

@@ -97,12 +97,12 @@ func (a *attempt) explainCommand(err error) error {
 	var flood *agentproc.FloodError
 	switch {
 	case errors.As(err, &flood):
-		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood), a.again()+" tries again", "let it write that to a file of its own; what it printed is in "+a.dir.Path)
+		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood), "to retry: "+a.again(), "let it write that to a file of its own; what it printed is in "+a.dir.Path)
 	case errors.As(err, &missing):
-		return fault.Hinted(oscommand.CannotStart(a.task.role, missing), a.again()+" tries again")
+		return fault.Hinted(oscommand.CannotStart(a.task.role, missing), "to retry: "+a.again())
 	case errors.As(err, &gave):
 		e := &protocol.Error{Code: protocol.CodeAgent, Message: fmt.Sprintf("role %q: %v", a.task.role, err), Err: err}
-		return fault.Hinted(e, a.again()+" tries again", "what it printed is in "+a.dir.Path)
+		return fault.Hinted(e, "to retry: "+a.again(), "what it printed is in "+a.dir.Path)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func TestARunAtItsBudgetAsksHowMuchMore(t *testing.T) {
 	require.Contains(t, shown, "  an amount, y for as much again, or n")
 	require.Contains(t, shown, "granted $0.500 more: the run has cost $1.20, and may cost $1.70 in all")
 	require.Contains(t, shown, "the run has cost $2.00 of at most $1.70")
-	require.Contains(t, shown, "--more grants as much again", "what a script is told")
+	require.Contains(t, shown, "to grant as much again: ", "what a script is told")
 
 	shown, code = on("y\nn\n", "thread", "resume", "@", "--agent", agent)
 	require.Equal(t, 6, code, shown)

@@ -87,17 +87,17 @@ func Least[T int64 | float64](before *T, now T) *T {
 
 // MoreHints say how to grant more of the limit that is reached; "": of one that there is.
 func MoreHints(id string, l protocol.Limits, reached string) []string {
-	return []string{"uwf thread resume " + id + " --more grants as much again", amountHint(id, l, reached)}
+	return []string{"to grant as much again: uwf thread resume " + id + " --more", amountHint(id, l, reached)}
 }
 
 func amountHint(id string, l protocol.Limits, reached string) string {
 	switch {
 	case reached == protocol.OutcomeMaxCost, reached == "" && l.MaxCostUSD > 0:
-		return "uwf thread resume " + id + " --more-cost 5 grants $5 more"
+		return "to grant $5 more: uwf thread resume " + id + " --more-cost 5"
 	case reached == protocol.OutcomeMaxTokens, reached == "" && l.MaxTokens > 0:
-		return "uwf thread resume " + id + " --more-tokens 100000 grants that many more"
+		return "to grant more tokens: uwf thread resume " + id + " --more-tokens 100000"
 	}
-	return "uwf thread resume " + id + " --more-time 30m grants that much more"
+	return "to grant more time: uwf thread resume " + id + " --more-time 30m"
 }
 
 // More is what a person grants a run beyond its limits.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-shellwords"
@@ -48,6 +49,12 @@ func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name st
 		cmd.Timeout, err = timeoutFor(c, "", o.Timeout)
 	}
 	return cmd, err
+}
+
+// Foreign reports whether the command was typed and may be no agent at all, such as claude.
+func (c Command) Foreign() bool {
+	name := c.Written[0]
+	return c.Alias == "" && filepath.Base(name) == name && !strings.HasPrefix(name, protocol.AgentPrefix)
 }
 
 // Agent decides who plays a role: --agent, then the override for the role,

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Unstartable explains why the program of an agent cannot be started, and what to
@@ -23,7 +24,10 @@ import (
 func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc.NotFoundError) *protocol.Error {
 	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
 	program := cmd.Argv[0]
+	var inside *proc.InsideError
 	switch {
+	case errors.As(missing, &inside):
+		return fault.Hinted(err, "to work elsewhere: cd to your own repository, or --cwd DIR")
 	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
 		return err
 	case errors.Is(missing, syscall.EAGAIN):

@@ -339,7 +339,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", place.Shown(a.to.Root), workspace.Some(edited.Tracked)),
-			"git stash, or git commit, keeps the changes", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
+			"to keep the changes elsewhere: git stash -u", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
 	if err != nil {

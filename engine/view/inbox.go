@@ -61,6 +61,9 @@ func Command(s protocol.StepOutput) string {
 		switch {
 		case s.Question == nil && s.Error != nil && s.Error.Hint != "": // it has cost what it may
 			first, _, _ := strings.Cut(s.Error.Hint, "\n")
+			if _, command, explained := strings.Cut(first, ": "); explained {
+				return command
+			}
 			return first
 		case s.Question == nil:
 			return "uwf thread resume " + s.Thread

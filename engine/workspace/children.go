@@ -248,10 +248,10 @@ func (e Keeper) Lay(ctx context.Context, k *Keeping, id string, to protocol.Tree
 	switch {
 	case errors.As(err, &unsaved):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths), Err: err},
-			"uwf thread step "+id+" tries again")
+			"to retry: uwf thread step "+id)
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: " + place.Shown(blocked.Error()), Err: err},
-			"move them away", "uwf thread step "+id+" tries again")
+			"move them away", "to retry: uwf thread step "+id)
 	case err != nil:
 		return err
 	}

@@ -130,7 +130,7 @@ func (e Keeper) Restore(ctx context.Context, k *Keeping, id string, have, to pro
 	switch {
 	case errors.As(err, &unsaved):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths), Err: err},
-			"git stash, or git commit, keeps the changes", "--keep-files leaves all files as they are")
+			"to keep the changes elsewhere: git stash -u", "--keep-files leaves all files as they are")
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + place.Shown(blocked.Error()), Err: err},
 			"move them away", "--keep-files leaves all files as they are")

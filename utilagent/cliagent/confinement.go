@@ -140,9 +140,10 @@ func OpencodeConfig(content string, change map[string]any) (string, error) {
 // driven is the command that the step runs.
 func (r *runner) driven() []string { return append([]string{r.adapter.Program}, r.words...) }
 
-// key names a setting of this agent in the config.
+// key names a setting of this agent in the config. One that was named by its command has no
+// entry there, and a setting alone would be none.
 func (r *runner) key(name string) string {
-	return "agents." + cmp.Or(r.req.Alias, "<alias>") + "." + name
+	return "agents." + cmp.Or(r.env.Get(protocol.EnvAgent), "<alias>") + "." + name
 }
 
 // unconfinable says why nothing can be confined here; "": it can.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
@@ -50,7 +51,7 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 		{name: "it ends after its work began", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}, worked: true}},
 		{name: "its model fails", out: tried{Outcome: Outcome{Kind: Failed, Error: Server, Message: "500"}}},
 	} {
-		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, confinement: &confinement{}}
+		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, env: env.Env{Environ: []string{"UWF_AGENT=mine"}}, confinement: &confinement{}}
 		for part := range slices.Chunk([]byte(c.stderr), 7) { // it comes in pieces
 			_, err := r.refused.Write(part)
 			require.NoError(t, err)

@@ -53,5 +53,6 @@ func (a Commands) warnOfKeys(w *watched, thread string) {
 		list += fmt.Sprintf("\n  and %d more", more)
 	}
 	a.Say("uwf: warning: what was exported seems to hold a key, in %s:%s", render.Count(len(hashes), "node"), list)
-	a.Hint("to remove it: uwf thread redact %s --node %s", thread, hashes[0])
+	a.Hint("to remove the content of a node: uwf thread redact %s --node %s --shared", thread, hashes[0])
+	a.Hint("a thread's newest output stays until its step is undone: uwf thread undo %s", thread)
 }

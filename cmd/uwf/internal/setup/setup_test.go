@@ -133,7 +133,7 @@ type scripted struct {
 func (s *scripted) Line(_ context.Context, question string) (string, error) {
 	s.asked = append(s.asked, question)
 	if len(s.answers) == 0 {
-		return "", errNoMore
+		return "", ErrNoMore
 	}
 	answer := s.answers[0]
 	s.answers = s.answers[1:]
@@ -199,7 +199,7 @@ func TestDialogThatEnds(t *testing.T) {
 	s := newSetup(t)
 	require.NoError(t, s.Open())
 	_, err := s.Dialog(t.Context(), &scripted{answers: []string{"3", "ollama"}}, func(string, ...any) {}, Answers{})
-	require.ErrorIs(t, err, errNoMore)
+	require.ErrorIs(t, err, ErrNoMore)
 	require.NoFileExists(t, s.Dirs.Config())
 }
 

@@ -17,8 +17,8 @@ type Terminal struct {
 	Out io.Writer
 }
 
-// errNoMore means that the person has closed the terminal (end of input).
-var errNoMore = errors.New("no answer: the input has ended")
+// ErrNoMore means that the person has closed the terminal (end of input).
+var ErrNoMore = errors.New("no answer: the input has ended")
 
 // Line asks for a line. ctx ends the wait: an interrupt must not need an Enter.
 func (t Terminal) Line(ctx context.Context, question string) (string, error) {
@@ -41,7 +41,7 @@ func (t Terminal) Secret(ctx context.Context, question string) (string, error) {
 	secret, err := wait(ctx, func() (string, error) {
 		text, err := term.ReadPassword(fd)
 		if errors.Is(err, io.EOF) {
-			err = errNoMore
+			err = ErrNoMore
 		}
 		return strings.TrimSpace(string(text)), err
 	})
@@ -86,7 +86,7 @@ func (t Terminal) readLine() (string, error) {
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return strings.TrimSpace(string(line)), nil
 		case errors.Is(err, io.EOF):
-			return "", errNoMore
+			return "", ErrNoMore
 		case err != nil:
 			return "", err
 		}

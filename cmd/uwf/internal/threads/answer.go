@@ -75,7 +75,10 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	}
 	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
 		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Go on with the thread then? [Y/n] ")
-		if err != nil {
+		switch {
+		case errors.Is(err, setup.ErrNoMore): // the answer counts all the same
+			said = "no"
+		case err != nil:
 			return err
 		}
 		if said = strings.ToLower(said); said != "n" && said != "no" {
@@ -102,7 +105,11 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, at protocol.St
 	for _, set := range c.StringSlice("set") {
 		name, text, ok := strings.Cut(set, "=")
 		if !ok || name == "" {
-			return nil, cmdline.UsageError(fmt.Sprintf("--set %s names no value", plaintext.Word(set)), "--set "+plaintext.Word(name+"=VALUE"))
+			hint := "--set " + plaintext.Word(name+"=VALUE")
+			if name == "" { // "$status=x" in double quotes
+				hint = "a shell keeps a $ in single quotes: --set '$status=VALUE'"
+			}
+			return nil, cmdline.UsageError(fmt.Sprintf("--set %s: want NAME=VALUE", plaintext.Word(set)), hint)
 		}
 		field, ok := form.Named(schema, name)
 		if !ok && len(known) > 0 && !slices.Contains(known, name) {
