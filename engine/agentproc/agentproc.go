@@ -47,8 +47,9 @@ type Invocation struct {
 	// Plain: the program is no agent. What it prints goes to the output file and is no
 	// result, and every status with which it ends is an answer.
 	Plain bool
-	// Init is that of [proc.Command].
-	Init bool
+	// Init and Inherit are those of [proc.Command].
+	Init    bool
+	Inherit []*os.File
 	// Apart: what a plain program prints on stderr goes to the file of stderr.
 	Apart bool
 	// Printed is told the last line that a plain program has printed, again and again.
@@ -124,6 +125,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	if inv.Lock != nil {
 		cmd.Inherit = []*os.File{inv.Lock.File()}
 	}
+	cmd.Inherit = append(cmd.Inherit, inv.Inherit...)
 	child, err := proc.Start(cmd)
 	if err != nil {
 		return nil, &NotFoundError{Command: inv.Command, Err: err}

@@ -13,7 +13,7 @@ import (
 // choose takes the block that the text begins with, or behind other words the first one that has a
 // field of the role's output. What stands below it is the body, whatever it quotes. If a later block is
 // the role's output too and says something else, the answer goes back: nobody knows which one is meant.
-// A block in a code fence counts if there is no other one and the text ends with its fence.
+// A block in a code fence behind words never counts: it may be a quote, and a reviewer's approval.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
 	relates := func(field string) bool { return field == protocol.StatusKey || known.has(field) }
@@ -35,9 +35,6 @@ func (r Role) choose(ctx context.Context, text string) (chosen Output, err error
 		if line == 0 && related {
 			line = b.Line
 		}
-	}
-	if rest, ok := frontmatter.FencedAtEnd(text); ok && line == 0 {
-		return r.choose(ctx, rest) // nothing is said of it: it is no quote
 	}
 	return chosen, err
 }

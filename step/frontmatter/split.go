@@ -69,21 +69,6 @@ func split(text string) iter.Seq[Block] {
 	}
 }
 
-// FencedAtEnd returns what a text ends with if that is a code fence, behind other words, around a
-// block: some models put all data into one.
-func FencedAtEnd(text string) (fenced string, ok bool) {
-	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), " \t\n"), "\n")
-	fence, begin := "", 0
-	for i, line := range lines[:len(lines)-1] {
-		before := fence
-		if fence = fenceBehind(line, fence); before == "" && fence != "" {
-			begin = i
-		}
-	}
-	first, _ := opening(lines[begin:])
-	return strings.Join(lines[begin:], "\n"), begin > 0 && first > 0 && fence != "" && closes(lines[len(lines)-1], fence)
-}
-
 // opening returns the index of the first line and the fence that the line before it opens around
 // a block, "" if there is none.
 func opening(lines []string) (first int, fence string) {

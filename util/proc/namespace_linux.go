@@ -109,10 +109,14 @@ func (i *Init) Run(argv []string) error {
 	if err := unix.CloseRange(firstInherited, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return os.NewSyscallError("close_range", err)
 	}
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
 		if !signal.Ignored(s) { // the command's group gets it, too, and decides
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
+	}
+	// The command runs with this process's rights: it must not trace it, nor take its descriptors.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
 	}
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: i.Environ, Files: []uintptr{0, 1, 2}})
 	if err != nil {

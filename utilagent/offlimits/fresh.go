@@ -72,7 +72,7 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 		return nil // it has moved with its repository
 	case isConfig(name):
 		if kept, ok := tamed(nil, text, k.ground(name)); ok {
-			return k.rewrite(name, text, kept, info.Mode().Perm())
+			return k.rewrite(name, info, settings, text, kept, info.Mode().Perm())
 		}
 	case base == "commondir" && strings.TrimSpace(string(text)) == "../..",
 		base == "gitdir" && path.Base(path.Dir(path.Dir(name))) == "worktrees":
@@ -115,7 +115,7 @@ func (k *keeper) freshBare(name string) error {
 		case err == nil && k.known[fingerprint(full, text)] && !pointsAway(text):
 		case entry == "commondir" && strings.TrimSpace(string(text)) == "../.." && k.names[path.Dir(path.Dir(name))] == repository:
 		case err == nil && ok && entry != "commondir":
-			errs = append(errs, k.rewrite(full, text, kept, info.Mode().Perm()))
+			errs = append(errs, k.rewrite(full, info, settings, text, kept, info.Mode().Perm()))
 		default:
 			return k.remove(path.Join(name, "HEAD"))
 		}

@@ -88,16 +88,16 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 	}
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
 	if err == nil && (bytes.Equal(text, was.Content) || (was.Scope == everything || was.Scope == agentFiles) && sameSettings(was.Content, text)) {
-		return nil
+		return k.renew(name, info, was.Scope, text, was.Mode.Perm())
 	}
 	if err == nil && was.Scope != everything && was.Scope != agentFiles && isConfig(name) {
 		if kept, ok := tamed(was.Content, text, k.ground(name)); ok {
-			return k.rewrite(name, text, kept, was.Mode.Perm())
+			return k.rewrite(name, info, was.Scope, text, kept, was.Mode.Perm())
 		}
 	}
 	if err == nil && was.Scope == notes {
 		if kept, ok := tamedNotes(was.Content, text); ok {
-			return k.rewrite(name, text, kept, was.Mode.Perm())
+			return k.rewrite(name, info, was.Scope, text, kept, was.Mode.Perm())
 		}
 	}
 	if err == nil && was.Scope == repository && k.leads(name, info, repository) {
@@ -206,9 +206,9 @@ func (k *keeper) write(name string, text []byte, perm fs.FileMode) error {
 }
 
 // rewrite replaces a file's text by what may stay of it.
-func (k *keeper) rewrite(name string, text, kept []byte, perm fs.FileMode) error {
+func (k *keeper) rewrite(name string, info fs.FileInfo, s scope, text, kept []byte, perm fs.FileMode) error {
 	if bytes.Equal(text, kept) {
-		return nil
+		return k.renew(name, info, s, text, perm)
 	}
 	if err := k.remove(name); err != nil || len(kept) == 0 {
 		return err

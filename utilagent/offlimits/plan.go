@@ -72,5 +72,5 @@ func (k *keeper) fixPlan(name string, info fs.FileInfo, was *node) error {
 			kept = append(kept, line...)
 		}
 	}
-	return k.rewrite(name, text, kept, info.Mode().Perm())
+	return k.rewrite(name, info, plans, text, kept, info.Mode().Perm())
 }

@@ -161,6 +161,14 @@ func (w *Watched) save(dir string) error {
 	return err
 }
 
+// Lock is what says that the command runs, for a process that outlives this one; nil: nothing is kept.
+func (w *Watched) Lock() *os.File {
+	if w.held == nil {
+		return nil
+	}
+	return w.held.File()
+}
+
 // forget removes what Save has kept.
 func (w *Watched) forget() error {
 	if w.held == nil {

@@ -1,7 +1,10 @@
 package offlimits_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +107,61 @@ func TestWorktreesShareOneBaseline(t *testing.T) {
 	}
 	require.NoFileExists(t, filepath.Join(git, "hooks/pre-commit"))
 	require.NotContains(t, shell(t, base, "cat r/.git/config"), "fsmonitor")
+}
+
+// A second name for git's settings, or a descriptor of them that another command got, leads
+// nowhere once the command has ended.
+func TestNothingLeadsToGitsSettings(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		return // nothing is confined
+	}
+	dir := guardedRepository(t)
+	before := state(t, dir)
+	w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: dir})
+	require.NoError(t, err)
+	f, err := os.OpenFile(filepath.Join(dir, ".git/config"), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	elsewhere := t.TempDir()
+	shell(t, dir, "ln .git/config "+elsewhere+"/a; ln .git/hooks/mine "+elsewhere+"/b; ln .workflow/x.yaml "+elsewhere+"/c")
+	changed, err := w.Restore()
+	require.NoError(t, err)
+	require.Empty(t, changed)
+	shell(t, elsewhere, "for f in a b c; do echo evil >> $f; done")
+	_, err = f.WriteString("evil")
+	require.NoError(t, err)
+	require.Equal(t, before, state(t, dir))
+}
+
+// A command whose init has the lock is not taken for ended when the one who kept the baseline is
+// killed.
+func TestACommandThatRunsOnKeepsItsBaseline(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // nothing is confined
+	}
+	dir, guard := guardedRepository(t), t.TempDir()
+	w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: dir})
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), "cat")
+	stdin, err := command.StdinPipe()
+	require.NoError(t, err)
+	command.ExtraFiles = []*os.File{w.Lock()}
+	require.NoError(t, command.Start())
+	w.Abandon()
+	shell(t, dir, "git config core.fsmonitor id")
+
+	pending, err := offlimits.Pending(guard)
+	require.NoError(t, err)
+	require.Empty(t, pending)
+	changed, err := offlimits.Recover(guard)
+	require.NoError(t, err)
+	require.Empty(t, changed, "it still runs")
+
+	require.NoError(t, stdin.Close())
+	require.NoError(t, command.Wait())
+	changed, err = offlimits.Recover(guard)
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, ".git/config")}, changed.Undone)
 }

@@ -89,7 +89,8 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	if err != nil {
 		return ran, fmt.Errorf("%s: %w", plaintext.Word(inv.Command), err)
 	}
-	inv.Command, inv.Args, inv.Env, inv.Init = held.Path, held.Args, held.Env, held.Init
+	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
+	inv.Init, inv.Inherit = held.Init, held.Inherit
 	ran, err = agentproc.Run(ctx, inv)
 	done()
 	return ran, err
