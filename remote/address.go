@@ -91,7 +91,7 @@ func holdsSecret(u *url.URL) bool {
 	return false
 }
 
-// IsAddress tells an address from the name of a remote: it has a scheme, is host:path, or is a
+// IsAddress reports whether a text is an address and not the name of a remote: it has a scheme, is host:path, or is a
 // directory that begins with a slash or a dot.
 func IsAddress(text string) bool {
 	return strings.Contains(text, "://") || isSSH(text) || strings.HasPrefix(text, "/") ||

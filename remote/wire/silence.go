@@ -20,13 +20,13 @@ func watchSilence(o Options, end func()) *silence {
 	return &silence{o, time.AfterFunc(o.Notice, report), time.AfterFunc(o.Silence, end)}
 }
 
-// Reset says that a byte has moved, or that one is waited for from now on.
+// Reset records that a byte has moved, or that the wait for one begins.
 func (s *silence) Reset() {
 	s.report.Reset(s.o.Notice)
 	s.end.Reset(s.o.Silence)
 }
 
-// Stop says that nothing is waited for.
+// Stop ends the wait.
 func (s *silence) Stop() {
 	s.report.Stop()
 	s.end.Stop()

@@ -11,8 +11,8 @@ import (
 )
 
 // choose takes the block that the text begins with, or behind other words the first one that has a
-// field of the role's output. What stands below it is the body, whatever it quotes. If a later block is
-// the role's output too and says something else, the answer goes back: nobody knows which one is meant.
+// field of the role's output. The text below it is the body, including any quotes. If a later block is
+// the role's output with other values, the answer goes back: it is unclear which one is meant.
 // A block in a code fence behind words never counts: it may be a quote, and a reviewer's approval.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)

@@ -8,7 +8,7 @@ import (
 
 const marker = "---"
 
-// invisible are characters that some models put before their first line, and that nobody sees.
+// invisible lists characters without a width that some models put before their first line.
 const invisible = "\ufeff\u200b\u200c\u200d\u2060\u00ad"
 
 // isMarker reports whether a line is "---", with nothing but white space behind it.
@@ -16,8 +16,8 @@ func isMarker(line string) bool {
 	return strings.TrimRight(strings.TrimLeft(line, invisible), invisible+" \t") == marker
 }
 
-// lead returns the lines of a text without what may stand before its block: white space, what is
-// invisible, thoughts in <think>. It also returns how many lines that were.
+// lead returns the lines of a text without a prefix that may precede its block: white space, invisible
+// characters, thoughts in <think>. It also returns how many lines that were.
 func lead(text string) (lines []string, skipped int) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	rest := strings.TrimLeft(text, invisible+" \t\r\n")

@@ -70,8 +70,8 @@ func (d Dirs) Sessions() string { return filepath.Join(d.Home, "sessions") }
 // runs, <home>/guard, where [Dirs.SharedGuard] cannot be made.
 func (d Dirs) Guard() string { return filepath.Join(d.Home, "guard") }
 
-// SharedGuard is that of all homes of a user, whose commands may run in one repository at the
-// same time: ~/.cache/uwf/guard. "" if nothing names the user's own directory.
+// SharedGuard is the same for all homes of a user, ~/.cache/uwf/guard: their commands can run in one
+// repository at the same time. "" if the user's own directory is unknown.
 func (d Dirs) SharedGuard() string {
 	if d.User == "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statusVar tells an init on which descriptor to report how its command ended.
+// statusVar holds the descriptor on which an init reports how its command ended.
 const statusVar = "UWF_STATUS_FD"
 
 const firstInherited = 3
@@ -79,7 +79,7 @@ type Init struct {
 }
 
 // NewInit returns the part to play, or false if this process was not started as an init. It
-// mounts a /proc that shows the namespace; without it, programs see that of the machine.
+// mounts a /proc of the namespace; if that fails, programs see the machine's.
 func NewInit(environ []string) (*Init, bool) {
 	i := &Init{}
 	for _, kv := range environ {
@@ -103,8 +103,8 @@ func NewInit(environ []string) (*Init, bool) {
 }
 
 // Run runs a command in this process's group until it ends, and reports that. The command gets
-// the standard streams and no other descriptor. What it leaves behind is killed: by the kernel
-// when the init of a namespace ends, else by this process.
+// the standard streams and no other descriptor. Its leftovers are killed: by the kernel when the
+// init of a namespace ends, else by this process.
 func (i *Init) Run(argv []string) error {
 	if err := unix.CloseRange(firstInherited, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return os.NewSyscallError("close_range", err)

@@ -2,8 +2,8 @@ package secret
 
 import "regexp"
 
-// Looks finds what has the form of a key, whoever has given it out: the forms that the large
-// services use, and settings of a .env file whose name says so.
+// Looks finds texts that look like a key: the formats of the large services, and settings of a .env
+// file with the name of a secret.
 type Looks struct{ form, setting *regexp.Regexp }
 
 // NewLooks returns a finder, for one use of the program.
@@ -17,7 +17,7 @@ func NewLooks() Looks {
 	}
 }
 
-// shownOfKey is how much of a key is shown: what tells its kind.
+// shownOfKey is how many bytes of a key are shown: enough to recognise its kind.
 const shownOfKey = 8
 
 // In returns how the first key in a text begins, or the name of its setting; "": there is none.

@@ -18,9 +18,9 @@ func changed(info fs.FileInfo) time.Time {
 	return info.ModTime()
 }
 
-// renew gives a file that stays as it is another inode: a command may have kept a second name for
-// the old one, or handed a descriptor of it to another command, which writes later. Other files
-// than git's settings are left alone unless they have such a name.
+// renew moves an unchanged file to a new inode. A command may have kept a hard link to the old one, or
+// sent its descriptor to another command that writes later. Files other than git's settings are renewed
+// only if they have a second link.
 func (k *keeper) renew(name string, info fs.FileInfo, s scope, text []byte, perm fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || strings.HasSuffix(name, ".sample") || s != settings && stat.Nlink < 2 {

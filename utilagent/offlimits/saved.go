@@ -74,12 +74,12 @@ func GuardDir(d home.Dirs) string {
 	return d.Guard()
 }
 
-// guardPatience is how long a command waits for those that compare what was changed: a second
-// or two in the largest repositories.
+// guardPatience bounds how long a command waits while others compare their repositories, which takes
+// a second or two in the largest ones.
 const guardPatience = 30 * time.Second
 
-// lockGuard excludes others from beginning a baseline, and from ending one, which is when a
-// planted file is seen by neither.
+// lockGuard keeps others from beginning or ending a baseline, the moments in which neither side would
+// see a planted file.
 func lockGuard(dir string) (unlock func(), err error) {
 	if err := durable.MkdirAll(durable.OS(), dir, 0o700); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func lockGuard(dir string) (unlock func(), err error) {
 // earlier are the baselines of the commands that run.
 type earlier []savedTree
 
-// running reads them. One that began while another ran has taken over what that one had.
+// running reads them. A later one already contains the earlier ones' state.
 func running(dir string) (trees earlier, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -111,8 +111,8 @@ func running(dir string) (trees earlier, err error) {
 	return trees, err
 }
 
-// node is what was at a path before the first of the commands that run; false: none of them
-// could have changed it.
+// node returns the state of a path before the first running command began; false if none of them
+// can change it.
 func (e earlier) node(path string) (n *node, known map[string]bool, ok bool) {
 	for _, t := range e {
 		name, err := filepath.Rel(t.Dir, path)
@@ -161,7 +161,7 @@ func (w *Watched) save(dir string) error {
 	return err
 }
 
-// Lock is what says that the command runs, for a process that outlives this one; nil: nothing is kept.
+// Lock marks the command as running; a process that outlives this one inherits it. nil: nothing is kept.
 func (w *Watched) Lock() *os.File {
 	if w.held == nil {
 		return nil

@@ -197,7 +197,7 @@ func (c Commands) Hold(w *Workspace, cmd proc.Command) (held proc.Command, done 
 	if err != nil {
 		return held, nil, fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 	}
-	// If this process is killed, nobody takes the command for ended as long as its init runs.
+	// If this process is killed, the command still counts as running until its init ends.
 	if f := watched.Lock(); f != nil && held.Init {
 		held.Inherit = append(slices.Clip(held.Inherit), f)
 	}
