@@ -47,8 +47,9 @@ const maxSaved = 4 * maxBytes
 
 const savedSuffix = ".baseline"
 
-// Keep is [Watch], for a command that may overlap with others in the same
-// repository: what one of them has planted is not taken for what was there before.
+// Keep is [Watch], for a command that can overlap with others in the same repository: a file that
+// one of them planted does not count as the user's. Commands cannot write to dir; if this process
+// is killed while one runs, [Recover] restores the files from there.
 func Keep(dir string, l List, p Place) (*Watched, error) {
 	unlock, err := lockGuard(dir)
 	if err != nil {
