@@ -260,15 +260,23 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 // receiveBundle keeps what comes in a stream, or is compressed, in a temporary file: it
 // is read twice.
 func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File, func() error, error) {
-	spool, err := durable.Create(filepath.Join(os.TempDir(), "stdin.uwfb"))
+	spool, err := os.CreateTemp("", "uwf-bundle-*")
 	if err != nil {
 		return nil, nil, err
 	}
+	gone := os.Remove(spool.Name()) == nil // so that a kill leaves nothing; not on Windows, while it is open
+	done := func() error {
+		err := spool.Close()
+		if !gone {
+			err = errors.Join(err, os.Remove(spool.Name()))
+		}
+		return err
+	}
 	f, err := bundle.Receive(ctx, in, spool)
 	if err != nil {
-		return nil, nil, errors.Join(BundleError(name, err), spool.Abort())
+		return nil, nil, errors.Join(BundleError(name, err), done())
 	}
-	return f, spool.Abort, nil
+	return f, done, nil
 }
 
 // BundleError says what is wrong with a bundle in the words of the command line.

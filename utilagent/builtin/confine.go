@@ -20,18 +20,18 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 		b = &protocol.BuiltinConfig{}
 	}
 	e := w.run.Env
+	commands.Warn, commands.Guard = w.warn, offlimits.GuardDir(w.run.Dirs) // first: what is not there cannot be hidden
 	w.off = offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
 		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	commands.Warn, commands.Guard = w.warn, offlimits.GuardDir(w.run.Dirs)
 	changed, err := offlimits.Recover(commands.Guard)
 	if said := changed.String(); said != "" {
 		w.warn("a command whose agent was killed " + said)
 	}
-	if err != nil {
-		return fmt.Errorf("what a command has changed whose agent was killed cannot be put back: %w", err)
+	if err != nil { // what it planted still does not count as the user's
+		w.warn("what a command has changed whose agent was killed cannot be put back: " + err.Error())
 	}
 	for _, name := range b.Capabilities {
 		if !slices.Contains(confine.Capabilities(), name) {

@@ -174,7 +174,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		name, value, _ := strings.Cut(entry, "=")
 		r.env = r.env.With(name, value)
 	}
-	off := r.offLimits(mine.Reads...) // what the program is logged in with is its own
+	guard := offlimits.GuardDir(r.around.Dirs) // first: what is not there cannot be hidden
+	off := r.offLimits(mine.Reads...)          // what the program is logged in with is its own
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
@@ -187,18 +188,18 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 			dirs = append(dirs, path)
 		}
 	}
-	recovered, err := offlimits.Recover(offlimits.GuardDir(r.around.Dirs))
+	recovered, err := offlimits.Recover(guard)
 	if said := recovered.String(); said != "" {
 		r.req.Warn("a program whose agent was killed %s", said)
 	}
-	if err != nil {
-		return confine.Rules{}, off, nil, fmt.Errorf("what a program has changed whose agent was killed cannot be put back: %w", err)
+	if err != nil { // what it planted still does not count as the user's
+		r.req.Warn("what a program has changed whose agent was killed cannot be put back: %v", err)
 	}
 	outside, writable := slices.Concat(caches, mine.Apart), slices.Clone(dirs)
 	if r.ipc {
 		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
 	}
-	watched, err := offlimits.Keep(offlimits.GuardDir(r.around.Dirs), off, offlimits.Place{
+	watched, err := offlimits.Keep(guard, off, offlimits.Place{
 		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: places.Obeyed(r.driven(), env.Get),
 		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
 	})

@@ -1,10 +1,7 @@
 package offlimits
 
 import (
-	"crypto/rand"
-	"errors"
 	"io/fs"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -20,26 +17,26 @@ func changed(info fs.FileInfo) time.Time {
 
 // renew moves an unchanged file to a new inode. A command may have kept a hard link to the old one, or
 // sent its descriptor to another command that writes later. Files other than git's settings are renewed
-// only if they have a second link.
+// only if they have a second link. Where nothing can be made, nothing is.
 func (k *keeper) renew(name string, info fs.FileInfo, s scope, text []byte, perm fs.FileMode) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || strings.HasSuffix(name, ".sample") || s != settings && stat.Nlink < 2 {
-		return nil
-	}
-	temp := name + "." + rand.Text()
-	if err := k.write(temp, text, perm); err != nil {
-		return err
-	}
-	owner := k.root.Chown(temp, int(stat.Uid), int(stat.Gid))
-	if os.Geteuid() != 0 {
-		owner = nil // a group that the user has left
-	}
-	err := errors.Join(owner, k.root.Chtimes(temp, info.ModTime(), info.ModTime()))
-	if err == nil {
-		err = k.root.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(err, k.root.Remove(temp))
+	if !strings.HasSuffix(name, ".sample") && (s == settings || links(info) > 1) {
+		_ = k.replace(name, info, text, perm)
 	}
 	return nil
+}
+
+// links counts the names of a file.
+func links(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
+	}
+	return 1
+}
+
+// own gives a file the owner and time of another one, as far as that is allowed.
+func (k *keeper) own(name string, as fs.FileInfo) {
+	if stat, ok := as.Sys().(*syscall.Stat_t); ok {
+		_ = k.root.Chown(name, int(stat.Uid), int(stat.Gid))
+	}
+	_ = k.root.Chtimes(name, as.ModTime(), as.ModTime())
 }

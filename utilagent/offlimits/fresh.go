@@ -30,6 +30,7 @@ func (k *keeper) fresh(name string, s scope) error {
 	if err != nil {
 		return err
 	}
+	k.open(name, info)
 	base := strings.ToLower(path.Base(name))
 	switch {
 	case k.older(name, info):
@@ -68,8 +69,8 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 		return nil
 	case dir == "info" && base == "exclude" && !excludes(text): // as git init makes it
 		return nil
-	case k.known[fingerprint(name, text)] && !pointsAway(text):
-		return nil // it has moved with its repository
+	case k.known[fingerprint(name, text)] && !pointsAway(text): // it has moved with its repository
+		return k.renew(name, info, settings, text, info.Mode().Perm())
 	case isConfig(name):
 		if kept, ok := tamed(nil, text, k.ground(name)); ok {
 			return k.rewrite(name, info, settings, text, kept, info.Mode().Perm())
@@ -113,6 +114,7 @@ func (k *keeper) freshBare(name string) error {
 		kept, ok := tamed(nil, text, k.ground(full))
 		switch {
 		case err == nil && k.known[fingerprint(full, text)] && !pointsAway(text):
+			errs = append(errs, k.renew(full, info, settings, text, info.Mode().Perm()))
 		case entry == "commondir" && strings.TrimSpace(string(text)) == "../.." && k.names[path.Dir(path.Dir(name))] == repository:
 		case err == nil && ok && entry != "commondir":
 			errs = append(errs, k.rewrite(full, info, settings, text, kept, info.Mode().Perm()))
@@ -127,11 +129,12 @@ func (k *keeper) freshBare(name string) error {
 		errs = append(errs, list(k.root, inHooks, func(entry string) error {
 			full := path.Join(inHooks, entry)
 			text, err := careful.ReadFileIn(k.root, full, maxFileBytes)
-			if info, gone := k.root.Lstat(full); gone == nil && k.older(full, info) {
+			info, gone := k.root.Lstat(full)
+			if gone == nil && k.older(full, info) || !isHook(entry) {
 				return nil
 			}
-			if !isHook(entry) || err == nil && k.known[fingerprint(full, text)] {
-				return nil
+			if err == nil && gone == nil && k.known[fingerprint(full, text)] {
+				return k.renew(full, info, settings, text, info.Mode().Perm())
 			}
 			return k.remove(full)
 		}))

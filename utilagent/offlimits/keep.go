@@ -2,6 +2,7 @@ package offlimits
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -63,6 +64,7 @@ func (k *keeper) fix(name string, was *node) error {
 			return err
 		}
 	}
+	k.open(name, info)
 	switch {
 	case was.Mode.IsDir():
 		return k.fixDir(name, was)
@@ -81,6 +83,10 @@ func (k *keeper) fix(name string, was *node) error {
 // start a program.
 func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 	if !was.Whole {
+		if links(info) > 1 {
+			k.changes.Lost = append(k.changes.Lost, name+" (too large to be put back, and it has a second name)")
+			return nil
+		}
 		if was.info != nil && (info.Size() != was.info.Size() || !info.ModTime().Equal(was.info.ModTime()) || !os.SameFile(info, was.info)) {
 			k.changes.Lost = append(k.changes.Lost, name+" (too large to be put back)")
 		}
@@ -103,7 +109,15 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 	if err == nil && was.Scope == repository && k.leads(name, info, repository) {
 		return nil
 	}
-	return errors.Join(k.remove(name), k.make(name, was))
+	k.say(name)
+	return k.replace(name, info, was.Content, was.Mode.Perm())
+}
+
+// open lets the owner into a directory that a command has closed, to hide what it planted there.
+func (k *keeper) open(name string, info fs.FileInfo) {
+	if perm := info.Mode().Perm(); info.IsDir() && perm&0o700 != 0o700 {
+		_ = k.root.Chmod(name, perm|0o700) // else what is in it cannot be read, which is an error
+	}
 }
 
 func isConfig(name string) bool {
@@ -210,10 +224,25 @@ func (k *keeper) rewrite(name string, info fs.FileInfo, s scope, text, kept []by
 	if bytes.Equal(text, kept) {
 		return k.renew(name, info, s, text, perm)
 	}
-	if err := k.remove(name); err != nil || len(kept) == 0 {
-		return err
+	if len(kept) == 0 {
+		return k.remove(name)
 	}
-	return k.write(name, kept, perm)
+	k.say(name)
+	return k.replace(name, info, kept, perm)
+}
+
+// replace gives a file another text, and another inode, in one step: on a full disk the old text stays.
+func (k *keeper) replace(name string, info fs.FileInfo, text []byte, perm fs.FileMode) error {
+	temp := name + "." + rand.Text()
+	err := k.write(temp, text, perm)
+	if err == nil {
+		k.own(temp, info)
+		err = k.root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = k.root.Remove(temp)
+	}
+	return err
 }
 
 func (k *keeper) remove(name string) error {

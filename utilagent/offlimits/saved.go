@@ -265,8 +265,8 @@ func recoverFile(file string) (Changes, error) {
 		})
 	}
 	c, err := w.Restore()
-	if len(c.Unseen) > 0 {
-		err = errors.Join(err, w.held.Unlock()) // for the next one
+	if w.held != nil { // it is not all restored: the next one tries again
+		err = errors.Join(err, w.held.Unlock())
 	}
 	for _, names := range [][]string{c.Undone, c.Lost, c.Hiding} {
 		for i := range names {

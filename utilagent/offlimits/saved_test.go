@@ -165,3 +165,28 @@ func TestACommandThatRunsOnKeepsItsBaseline(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(dir, ".git/config")}, changed.Undone)
 }
+
+// A directory that a command has closed hides nothing, and what cannot be restored is not forgotten.
+func TestAClosedRepositoryHidesNothing(t *testing.T) {
+	t.Parallel()
+	const plant = "echo id > .git/hooks/pre-commit; git config core.fsmonitor id; "
+	for name, script := range map[string]string{
+		"the repository": plant + "chmod 0 .git",
+		"search only":    plant + "chmod 111 .git",
+		"not writable":   plant + "chmod 555 .git/hooks .git",
+		"an inner one":   "git -C inner config core.fsmonitor id; chmod 0 inner/.git",
+		"the workspace":  plant + "chmod 0 .",
+		"a new one":      "git init -q n; git -C n config core.fsmonitor id; chmod 0 n/.git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, guard := guardedRepository(t), t.TempDir()
+			w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: dir})
+			require.NoError(t, err)
+			shell(t, dir, script)
+			_, err = w.Restore()
+			require.NoError(t, err)
+			shell(t, dir, "! grep -rl fsmonitor --include=config .; test ! -e .git/hooks/pre-commit")
+		})
+	}
+}

@@ -255,14 +255,19 @@ func (w *Watched) Restore() (Changes, error) {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
-	if len(all.Unseen) == 0 {
-		errs = append(errs, w.forget())
+	err := errors.Join(errs...)
+	if len(all.Unseen) == 0 && err == nil { // else the next one tries again
+		err = w.forget()
 	}
-	return all, errors.Join(errs...)
+	return all, err
 }
 
 func (w *Watched) restore(t *tree) (_ Changes, err error) {
 	root, err := os.OpenRoot(t.dir)
+	if errors.Is(err, fs.ErrPermission) { // a command has closed it
+		_ = os.Chmod(t.dir, 0o700)
+		root, err = os.OpenRoot(t.dir)
+	}
 	if err != nil {
 		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}

@@ -72,8 +72,8 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	if said := changed.String(); said != "" {
 		c.Warn("a command that was killed " + said)
 	}
-	if err != nil {
-		return ran, fmt.Errorf("what a command has changed that was killed cannot be put back: %w", err)
+	if err != nil { // what it planted still does not count as the user's
+		c.Warn("what a command has changed that was killed cannot be put back: " + err.Error())
 	}
 	environ := slices.DeleteFunc(slices.Clone(inv.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -123,10 +123,11 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 // holding is how commands are held back: by the settings of those of models.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{})
+	guard := offlimits.GuardDir(with.Dirs) // first: what is not there cannot be hidden
 	off := a.offLimits(with.Dirs, b, inv.Dir)
 	required := config.CommandConfining(settings) == protocol.ConfineRequired
 	c := tools.Commands{
-		Shell: true, Guard: offlimits.GuardDir(with.Dirs), Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
+		Shell: true, Guard: guard, Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
 		MustConfine: required, Keep: b.Capabilities, IPC: b.IPC,
 		NoUnixSockets: config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()}),
 	}
