@@ -99,7 +99,8 @@ func TestWorkFinishedOnASignalIsAdopted(t *testing.T) {
 	cancel(&SignalError{Signal: os.Interrupt})
 	e := requireCode(t, <-errs, protocol.CodeInterrupted, "")
 	require.Contains(t, strings.Join(e.Hints, "\n"), "uwf thread step "+id)
-	require.True(t, w.show(id).Pending)
+	// A program that a test beside this one starts holds the run's lock until it is executed.
+	w.eventually("the result waits", func() bool { return w.show(id).Pending })
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 	require.Equal(t, 1, w.agentRuns())
 }
