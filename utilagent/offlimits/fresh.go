@@ -72,7 +72,7 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 	case k.known[fingerprint(name, text)] && !pointsAway(text): // it has moved with its repository
 		return k.renew(name, info, settings, text, info.Mode().Perm())
 	case isConfig(name):
-		if kept, ok := tamed(nil, text, k.ground(name)); ok {
+		if kept, ok := tamed(k.formerly(name, text), text, k.ground(name)); ok {
 			return k.rewrite(name, info, settings, text, kept, info.Mode().Perm())
 		}
 	case base == "commondir" && strings.TrimSpace(string(text)) == "../..",
@@ -80,6 +80,33 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 		return nil
 	}
 	return k.remove(name)
+}
+
+// formerly is a config of those settings in text that a config of that name had before: one that
+// has moved and changed keeps what its user had set.
+func (k *keeper) formerly(name string, text []byte) []byte {
+	still := map[setting]bool{}
+	after, _ := parseConfig(text)
+	for _, l := range after {
+		still[l.setting] = true
+	}
+	var all []byte
+	for known := range k.known {
+		before, ok := strings.CutPrefix(known, fingerprint(name, nil))
+		if !ok || pointsAway([]byte(before)) {
+			continue
+		}
+		lines, _ := parseConfig([]byte(before))
+		head := ""
+		for _, l := range lines {
+			if l.header() {
+				head = l.text
+			} else if l.key != "" && still[l.setting] {
+				all = append(append(append(all, head...), l.text...), '\n')
+			}
+		}
+	}
+	return all
 }
 
 // excludes reports whether a list of what git does not show names anything.
@@ -111,7 +138,7 @@ func (k *keeper) freshBare(name string) error {
 			continue
 		}
 		text, err := careful.ReadFileIn(k.root, full, maxFileBytes)
-		kept, ok := tamed(nil, text, k.ground(full))
+		kept, ok := tamed(k.formerly(full, text), text, k.ground(full))
 		switch {
 		case err == nil && k.known[fingerprint(full, text)] && !pointsAway(text):
 			errs = append(errs, k.renew(full, info, settings, text, info.Mode().Perm()))

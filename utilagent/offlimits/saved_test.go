@@ -190,3 +190,27 @@ func TestAClosedRepositoryHidesNothing(t *testing.T) {
 		})
 	}
 }
+
+// What the user has set is not lost with what a command adds to it.
+func TestTheUsersSettingsStay(t *testing.T) {
+	t.Parallel()
+	const crowd = "for r in a b c; do mkdir -p $r/.git/info; (cd $r/.git/info; seq 9000 | xargs touch); done; "
+	for name, test := range map[string]struct{ before, script, config string }{
+		"moved and changed": {"", "mv inner q; git -C q remote add origin https://example.com/x; git -C q config core.fsmonitor id", "q/.git/config"},
+		"moved beside":      {"", "mv .git g; printf 'gitdir: g\\n' > .git; git config core.fsmonitor id", "g/config"},
+		"in a crowd":        {crowd, ":", ".git/config"},
+		"deep in a crowd":   {crowd + "mkdir -p x/y; mv inner x/y/z;", ":", "x/y/z/.git/config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, guard := guardedRepository(t), t.TempDir()
+			shell(t, dir, "git config alias.mine '!true'; git -C inner config alias.mine '!true'; "+test.before)
+			w, err := offlimits.Keep(guard, offlimits.List{}, offlimits.Place{Workspace: dir})
+			require.NoError(t, err)
+			shell(t, dir, test.script)
+			_, err = w.Restore()
+			require.NoError(t, err)
+			shell(t, dir, "grep mine "+test.config+" && ! grep fsmonitor "+test.config)
+		})
+	}
+}

@@ -79,6 +79,15 @@ type memory struct {
 	known        map[string]bool // see keeper; may be nil
 }
 
+// top is [memory.node], and what is there without its content if there is too much: it is still not new.
+func (m *memory) top(name string, s scope) *node {
+	n := m.node(name, s, 0)
+	if info, err := m.root.Lstat(name); n == nil && err == nil && m.nodes >= maxNodes {
+		return &node{Mode: info.Mode(), info: info, Scope: s, Partial: true}
+	}
+	return n
+}
+
 // node reads what is at a name; nil if there is nothing, or it cannot be read.
 func (m *memory) node(name string, s scope, depth int) *node {
 	info, err := m.root.Lstat(name)

@@ -1,6 +1,7 @@
 package offlimits
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,18 +126,24 @@ func (w *Watched) add(dir string, space bool, names map[string]scope) (err error
 		w.addPointed(root, t)
 	}
 	m := &memory{root: root, known: t.known}
-	for name, s := range names {
+	for _, name := range slices.SortedFunc(maps.Keys(names), nearer) {
+		s := names[name]
 		was, known, ok := w.before.node(filepath.Join(dir, filepath.FromSlash(name)))
 		if ok {
 			maps.Copy(t.known, known)
 		} else {
-			was = m.node(name, s, 0)
+			was = m.top(name, s)
 		}
 		t.names[name] = was
 	}
 	t.passed = passing(root, names, nil).ids
 	w.trees = append(w.trees, t)
 	return nil
+}
+
+// nearer sorts names near the top first: there is what the user has, if others made too much to be read.
+func nearer(a, b string) int {
+	return cmp.Or(strings.Count(a, "/")-strings.Count(b, "/"), strings.Compare(a, b))
 }
 
 // addPointed adds what git's settings name, of all repositories that were found.
