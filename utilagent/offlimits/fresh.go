@@ -153,6 +153,7 @@ func (k *keeper) freshBare(name string) error {
 	if info, err := k.root.Lstat(inHooks); err == nil && !info.IsDir() && !k.older(inHooks, info) {
 		errs = append(errs, k.remove(inHooks))
 	} else if err == nil && info.IsDir() {
+		k.open(inHooks, info)
 		errs = append(errs, list(k.root, inHooks, func(entry string) error {
 			full := path.Join(inHooks, entry)
 			text, err := careful.ReadFileIn(k.root, full, maxFileBytes)
@@ -169,6 +170,7 @@ func (k *keeper) freshBare(name string) error {
 	for _, entry := range []string{"modules", "worktrees"} {
 		full := path.Join(name, entry)
 		if info, err := k.root.Lstat(full); err == nil && info.IsDir() {
+			k.open(full, info)
 			errs = append(errs, k.freshDir(full, &node{Scope: repositories}))
 		}
 	}

@@ -247,7 +247,25 @@ func (k *keeper) replace(name string, info fs.FileInfo, text []byte, perm fs.Fil
 
 func (k *keeper) remove(name string) error {
 	k.say(name)
-	return k.root.RemoveAll(name)
+	err := k.root.RemoveAll(name)
+	if errors.Is(err, fs.ErrPermission) {
+		k.openAll(name, 0)
+		err = k.root.RemoveAll(name)
+	}
+	return err
+}
+
+// openAll opens what a command has closed below a name.
+func (k *keeper) openAll(name string, depth int) {
+	info, err := k.root.Lstat(name)
+	if err != nil || !info.IsDir() || depth > maxDepth {
+		return
+	}
+	k.open(name, info)
+	_ = list(k.root, name, func(entry string) error { // what cannot be read cannot be removed either
+		k.openAll(path.Join(name, entry), depth+1)
+		return nil
+	})
 }
 
 // maxSaid bounds how many names are told.

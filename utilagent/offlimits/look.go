@@ -97,6 +97,11 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 	}
 	for {
 		entries, err := f.ReadDir(512)
+		if len(entries) > 0 { // names that can be read, and nothing else, hide what they name
+			if _, err := os.Lstat(filepath.Join(f.Name(), entries[0].Name())); errors.Is(err, fs.ErrPermission) {
+				return nil, err
+			}
+		}
 		for _, e := range entries {
 			name := path.Join(at, e.Name())
 			if e.Type()&fs.ModeSymlink != 0 {

@@ -270,11 +270,10 @@ func (w *Watched) Restore() (Changes, error) {
 }
 
 func (w *Watched) restore(t *tree) (_ Changes, err error) {
-	root, err := os.OpenRoot(t.dir)
-	if errors.Is(err, fs.ErrPermission) { // a command has closed it
-		_ = os.Chmod(t.dir, 0o700)
-		root, err = os.OpenRoot(t.dir)
+	if info, err := os.Stat(t.dir); err == nil && info.Mode().Perm()&0o500 != 0o500 { // a command has closed it
+		_ = os.Chmod(t.dir, info.Mode().Perm()|0o700)
 	}
+	root, err := os.OpenRoot(t.dir)
 	if err != nil {
 		return Changes{}, fmt.Errorf("look at %s again: %w", t.dir, err)
 	}
