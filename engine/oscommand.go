@@ -97,7 +97,8 @@ func (a *attempt) explainCommand(err error) error {
 	var flood *agentproc.FloodError
 	switch {
 	case errors.As(err, &flood):
-		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood), "to retry: "+a.again(), "let it write that to a file of its own; what it printed is in "+a.dir.Path)
+		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood),
+			"to retry: "+a.again(), "let it write that to a file of its own; what it printed is in "+a.dir.Path)
 	case errors.As(err, &missing):
 		return fault.Hinted(oscommand.CannotStart(a.task.role, missing), "to retry: "+a.again())
 	case errors.As(err, &gave):

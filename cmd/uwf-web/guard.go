@@ -45,7 +45,10 @@ func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 		}
 		words[i] = base64.RawURLEncoding.EncodeToString(secret)
 	}
-	g := &guard{place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], secret: words[3], origin: http.NewCrossOriginProtection()}
+	g := &guard{
+		place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], secret: words[3],
+		origin: http.NewCrossOriginProtection(),
+	}
 	if g.token != "" {
 		g.base = "/"
 	}
@@ -144,7 +147,10 @@ type signInPage struct {
 
 // know gives the browser the cookie.
 func (g *guard) know(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.secret, Path: g.base, HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookie(), Value: g.secret, Path: g.base,
+		HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode,
+	})
 }
 
 // cookie is the cookie's name: with TLS, one that no other host can set.

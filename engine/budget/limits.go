@@ -145,7 +145,8 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 				return nil, nil // the step's own budget: it has as much again anyway
 			}
 			err := fault.Hinted(fault.New(protocol.CodeFailed,
-				"thread %s has not reached a limit of what it may cost: there is nothing to grant again", id), "uwf thread resume "+id)
+				"thread %s has not reached a limit of what it may cost: there is nothing to grant again", id),
+				"uwf thread resume "+id)
 			if Bounded(now) {
 				err = fault.Hinted(err, amountHint(id, now, ""))
 			}

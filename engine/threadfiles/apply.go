@@ -338,8 +338,10 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s", place.Shown(a.to.Root), workspace.Some(edited.Tracked)),
-			"to keep the changes elsewhere: git stash -u", "--dirty leaves them as they are", "--branch NAME makes a branch with the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
+			place.Shown(a.to.Root), workspace.Some(edited.Tracked)),
+			"to keep the changes elsewhere: git stash -u", "--dirty leaves them as they are",
+			"--branch NAME makes a branch with the result")
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
 	if err != nil {

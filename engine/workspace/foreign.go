@@ -43,7 +43,8 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles
 	if own {
 		repo, err := files.Find(ctx, e.Env, in.Root)
 		if err != nil || !SameFile(repo.Common, was.Repo) {
-			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
+			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed,
+				"thread %s works in %s: another directory cannot be given to it",
 				t.ID, place.Shown(was.Root)), ForkIn(string(t.Head), in.Root))
 		}
 		if !foreign {

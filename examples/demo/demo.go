@@ -103,7 +103,10 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 	}
 	if hasGit() {
 		// A fresh machine has no identity, and `uwf thread apply` commits, too.
-		for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "demo"}, {"config", "user.email", "demo@example.org"}, {"add", "."}, {"commit", "-q", "-m", "A little Go project"}} {
+		for _, args := range [][]string{
+			{"init", "-q"}, {"config", "user.name", "demo"}, {"config", "user.email", "demo@example.org"},
+			{"add", "."}, {"commit", "-q", "-m", "A little Go project"},
+		} {
 			if err := d.git(ctx, args...); err != nil {
 				return nil, err
 			}

@@ -94,7 +94,9 @@ const writersLock = "uwf-writers.lock"
 
 // writesObjects reports whether a command of git's writes objects.
 func writesObjects(command string) bool {
-	writing := []string{"update-index", "write-tree", "hash-object", "mktree", "merge-tree", "fetch", "repack", "pack-objects"}
+	writing := []string{
+		"update-index", "write-tree", "hash-object", "mktree", "merge-tree", "fetch", "repack", "pack-objects",
+	}
 	return slices.Contains(writing, command)
 }
 

@@ -93,10 +93,11 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 		return nil
 	}
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
-	if err == nil && (bytes.Equal(text, was.Content) || (was.Scope == everything || was.Scope == agentFiles) && sameSettings(was.Content, text)) {
+	programs := was.Scope == everything || was.Scope == agentFiles
+	if err == nil && (bytes.Equal(text, was.Content) || programs && sameSettings(was.Content, text)) {
 		return k.renew(name, info, was.Scope, text, was.Mode.Perm())
 	}
-	if err == nil && was.Scope != everything && was.Scope != agentFiles && isConfig(name) {
+	if err == nil && !programs && isConfig(name) {
 		if kept, ok := tamed(was.Content, text, k.ground(name)); ok {
 			return k.rewrite(name, info, was.Scope, text, kept, was.Mode.Perm())
 		}
@@ -115,8 +116,8 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 
 // open lets the owner into a directory that a command has closed, to hide what it planted there.
 func (k *keeper) open(name string, info fs.FileInfo) {
-	if perm := info.Mode().Perm(); info.IsDir() && perm&0o700 != 0o700 {
-		_ = k.root.Chmod(name, perm|0o700) // else what is in it cannot be read, which is an error
+	if mode := info.Mode(); info.IsDir() && mode&0o700 != 0o700 {
+		_ = k.root.Chmod(name, mode|0o700) // else what is in it cannot be read, which is an error
 	}
 }
 

@@ -271,7 +271,7 @@ func (w *Watched) Restore() (Changes, error) {
 
 func (w *Watched) restore(t *tree) (_ Changes, err error) {
 	if info, err := os.Stat(t.dir); err == nil && info.Mode().Perm()&0o500 != 0o500 { // a command has closed it
-		_ = os.Chmod(t.dir, info.Mode().Perm()|0o700)
+		_ = os.Chmod(t.dir, info.Mode()|0o700)
 	}
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {

@@ -195,7 +195,8 @@ func (c Commands) Hold(w *Workspace, cmd proc.Command) (held proc.Command, done 
 		watched, err = offlimits.Watch(w.off, c.place(w))
 	}
 	if err != nil {
-		return held, nil, fmt.Errorf("the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
+		return held, nil, fmt.Errorf(
+			"the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 	}
 	// If this process is killed, the command still counts as running until its init ends.
 	if f := watched.Lock(); f != nil && held.Init {

@@ -21,7 +21,8 @@ func YesFlag() *ucli.BoolFlag {
 func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands []string, confirm func() error) error {
 	if !c.Bool("yes") {
 		a.Say("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
-		if err := a.Confirm(ctx, "may they run, now and later?", c.Command.HelpName+" "+c.Args().First()+" --yes"); err != nil {
+		unasked := c.Command.HelpName + " " + c.Args().First() + " --yes"
+		if err := a.Confirm(ctx, "may they run, now and later?", unasked); err != nil {
 			return err
 		}
 	}

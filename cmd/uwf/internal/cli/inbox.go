@@ -35,7 +35,9 @@ func (a commands) inboxCommand() *ucli.Command {
 }
 
 // inboxText is a paragraph for each thread: a line to type is not for a table.
-func inboxText(w io.Writer, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time, colours bool) error {
+func inboxText(
+	w io.Writer, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time, colours bool,
+) error {
 	if len(items) == 0 {
 		_, err := io.WriteString(w, "nothing waits for you\n")
 		return err

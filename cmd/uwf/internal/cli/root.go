@@ -101,7 +101,8 @@ func topLevel() map[string]string {
 		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
 		"step": forAgents, "prompt": forAgents, "schema": forAgents,
 		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
-		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp, "help": settingUp,
+		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp,
+		"help": settingUp,
 	}
 }
 

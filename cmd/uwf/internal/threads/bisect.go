@@ -20,7 +20,8 @@ func (a Commands) threadBisectCommand() *ucli.Command {
 		Name: "bisect", ArgsUsage: "<good> <bad> <command…>", Usage: "find the step after which a command fails",
 		Description: "Both are steps of one thread; number 0 is the start. The command is started without a shell with the files of\n" +
 			"the steps in between, in a worktree that is made for it, at this place below its root, and removed again.\n" +
-			"Exit status 0 of the command: the files are good; 125: it cannot tell; 126 and 127 end the search; any other: they are\nbad.\n\n" +
+			"Exit status 0 of the command: the files are good; 125: it cannot tell; 126 and 127 end the search; any other: " +
+			"they are\nbad.\n\n" +
 			"   uwf thread bisect @0 @-1 -- make test\n   uwf thread bisect @3 @ -- sh -c 'go build && ./check'",
 	}, a.threadBisect)
 }

@@ -51,7 +51,8 @@ func (a Commands) threadPrune(ctx context.Context, c *ucli.Context) error {
 func printPrune(w io.Writer, r prune.Report) error {
 	for _, e := range r.Pruned {
 		at := time.UnixMilli(e.CompletedAt).UTC().Format(time.DateOnly)
-		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, plaintext.Line(string(e.Status)), at, e.Head); err != nil {
+		status := plaintext.Line(string(e.Status))
+		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, status, at, e.Head); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,9 @@ func agentFlags() []ucli.Flag {
 
 // agentFlag names who plays the roles, see agentsByRole.
 func agentFlag() ucli.Flag {
-	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml, the name of an installed agent (codex for uwf-codex) or a command line, for one role or for all, instead of the configured one, from now on; can be repeated"}
+	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml, the name of an " +
+		"installed agent (codex for uwf-codex) or a command line, for one role or for all, instead of the configured " +
+		"one, from now on; can be repeated"}
 }
 
 // scenarioFlag names a script that plays every role.
