@@ -18,11 +18,10 @@ func changed(info fs.FileInfo) time.Time {
 // renew moves an unchanged file to a new inode. A command may have kept a hard link to the old one, or
 // sent its descriptor to another command that writes later. Files other than git's settings are renewed
 // only if they have a second link. Where nothing can be made, nothing is.
-func (k *keeper) renew(name string, info fs.FileInfo, s scope, text []byte, perm fs.FileMode) error {
+func (k *keeper) renew(name string, info fs.FileInfo, s scope, text []byte, perm fs.FileMode) {
 	if !strings.HasSuffix(name, ".sample") && (s == settings || links(info) > 1) {
 		_ = k.replace(name, info, text, perm)
 	}
-	return nil
 }
 
 // links counts the names of a file.

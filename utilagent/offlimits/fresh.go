@@ -70,7 +70,8 @@ func (k *keeper) freshFile(name, base string, info fs.FileInfo) error {
 	case dir == "info" && base == "exclude" && !excludes(text): // as git init makes it
 		return nil
 	case k.known[fingerprint(name, text)] && !pointsAway(text): // it has moved with its repository
-		return k.renew(name, info, settings, text, info.Mode().Perm())
+		k.renew(name, info, settings, text, info.Mode().Perm())
+		return nil
 	case isConfig(name):
 		if kept, ok := tamed(k.formerly(name, text), text, k.ground(name)); ok {
 			return k.rewrite(name, info, settings, text, kept, info.Mode().Perm())
@@ -141,7 +142,7 @@ func (k *keeper) freshBare(name string) error {
 		kept, ok := tamed(k.formerly(full, text), text, k.ground(full))
 		switch {
 		case err == nil && k.known[fingerprint(full, text)] && !pointsAway(text):
-			errs = append(errs, k.renew(full, info, settings, text, info.Mode().Perm()))
+			k.renew(full, info, settings, text, info.Mode().Perm())
 		case entry == "commondir" && strings.TrimSpace(string(text)) == "../.." && k.names[path.Dir(path.Dir(name))] == repository:
 		case err == nil && ok && entry != "commondir":
 			errs = append(errs, k.rewrite(full, info, settings, text, kept, info.Mode().Perm()))
@@ -162,7 +163,8 @@ func (k *keeper) freshBare(name string) error {
 				return nil
 			}
 			if err == nil && gone == nil && k.known[fingerprint(full, text)] {
-				return k.renew(full, info, settings, text, info.Mode().Perm())
+				k.renew(full, info, settings, text, info.Mode().Perm())
+				return nil
 			}
 			return k.remove(full)
 		}))

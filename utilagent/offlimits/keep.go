@@ -95,7 +95,8 @@ func (k *keeper) fixFile(name string, info fs.FileInfo, was *node) error {
 	text, err := careful.ReadFileIn(k.root, name, maxFileBytes)
 	programs := was.Scope == everything || was.Scope == agentFiles
 	if err == nil && (bytes.Equal(text, was.Content) || programs && sameSettings(was.Content, text)) {
-		return k.renew(name, info, was.Scope, text, was.Mode.Perm())
+		k.renew(name, info, was.Scope, text, was.Mode.Perm())
+		return nil
 	}
 	if err == nil && !programs && isConfig(name) {
 		if kept, ok := tamed(was.Content, text, k.ground(name)); ok {
@@ -223,7 +224,8 @@ func (k *keeper) write(name string, text []byte, perm fs.FileMode) error {
 // rewrite replaces a file's text by what may stay of it.
 func (k *keeper) rewrite(name string, info fs.FileInfo, s scope, text, kept []byte, perm fs.FileMode) error {
 	if bytes.Equal(text, kept) {
-		return k.renew(name, info, s, text, perm)
+		k.renew(name, info, s, text, perm)
+		return nil
 	}
 	if len(kept) == 0 {
 		return k.remove(name)

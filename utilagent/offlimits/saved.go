@@ -42,8 +42,9 @@ type (
 	}
 )
 
-// maxSaved bounds a file of a baseline.
-const maxSaved = 4 * maxBytes
+// maxSaved bounds a file of a baseline. Each of the directories that are watched can hold maxBytes twice, by
+// name and by text: one that could not be read again would be lost.
+const maxSaved = 32 * maxBytes
 
 const savedSuffix = ".baseline"
 
@@ -147,6 +148,9 @@ func (w *Watched) save(dir string) error {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(s); err != nil {
 		return err
+	}
+	if b.Len() > maxSaved {
+		return errors.New("there are too many settings of git")
 	}
 	file := filepath.Join(dir, rand.Text()+savedSuffix)
 	held, err := durable.TryLock(file + ".lock")
