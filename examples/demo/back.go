@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -86,9 +85,7 @@ func (d *demo) atOnce(ctx context.Context, commands [][]string) error {
 func quoted(args []string) []string {
 	words := make([]string, len(args))
 	for i, word := range args {
-		if words[i] = word; strings.Contains(word, " ") {
-			words[i] = strconv.Quote(word)
-		}
+		words[i] = shellQuote(word)
 	}
 	return words
 }

@@ -51,5 +51,14 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 	if err != nil {
 		return transcript.Reader{}, err
 	}
-	return transcript.Reader{Store: e.Store, Thread: t, ID: id, Workflow: wf, Changes: e.Files().Totals(ctx, head, workspace.MostTotals)}, nil
+	return transcript.Reader{
+		Store: e.Store, Thread: t, ID: id, Workflow: wf,
+		Changes: e.Files().Totals(ctx, head, workspace.MostTotals), Quoting: a.Quoting(),
+	}, nil
+}
+
+// Quoting is for models if an agent has started this program during a step.
+func (a *App) Quoting() transcript.Quoting {
+	during := a.Env.Get(protocol.EnvRunDir) + a.Env.Get(protocol.EnvStartedFor)
+	return transcript.Quoting(during != "")
 }

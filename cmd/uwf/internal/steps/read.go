@@ -47,7 +47,7 @@ func (a Commands) stepRead(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("prompt") {
 		text, err = promptOf(ctx, s, step)
 	} else {
-		text, err = turnsOf(ctx, s, step, quota-term.Length(header)-1)
+		text, err = turnsOf(ctx, s, step, quota-term.Length(header)-1, a.Quoting())
 	}
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, err
 
 // turnsOf renders the newest turns that fit. The newest one is cut if it alone is
 // too long.
-func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (string, error) {
+func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, quoting transcript.Quoting) (string, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, s, step.Detail)
 	var other *cas.TypeError
 	if errors.As(err, &other) && s.Algorithm() == cas.XXH64 {
@@ -92,7 +92,7 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int) (s
 		if turn.Role == thread.Redacted {
 			turn.Index = i
 		}
-		block, note := transcript.TurnBlock(turn), 0
+		block, note := quoting.TurnBlock(turn), 0
 		if i > 0 {
 			note = term.Length(transcript.OmittedTurns) // there may be one more that does not fit
 		}

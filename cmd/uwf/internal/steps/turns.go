@@ -176,7 +176,7 @@ func (p *turnPrinter) turn(ctx context.Context, r transcript.Reader, line turnLi
 	}
 	t := line.Turn
 	t.Index = p.seen - 1
-	block := transcript.TurnBlock(t)
+	block := r.TurnBlock(t)
 	if block == "" { // it counts, though it says nothing
 		block = fmt.Sprintf("\n\n## Turn %d\n\n**Turn role:** %s", p.seen, t.Role)
 	}

@@ -393,8 +393,7 @@ func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
 func ofThreads() map[string]string {
 	return map[string]string{
 		"start": goingOn, "step": goingOn, "resume": goingOn, "answer": goingOn, "tell": goingOn, "poke": goingOn,
-		"again": goingOn,
-		"fork":  goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
+		"again": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
 		"rm": keepingThreads, "prune": keepingThreads, "worktrees": keepingThreads,
 		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,

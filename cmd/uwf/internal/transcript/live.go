@@ -45,7 +45,7 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 	room -= term.Length("\n\n<turns>\n</turns>") + term.Length(OmittedTurns)
 	var blocks []string
 	take := func(t protocol.Turn) bool {
-		block := TurnBlock(t)
+		block := r.TurnBlock(t)
 		if block == "" {
 			return true
 		}

@@ -35,6 +35,7 @@ type Reader struct {
 	Workflow protocol.Workflow
 	Changes  map[protocol.Hash]protocol.FileTotals // of the files, by step
 	Quota    int                                   // of the text without the line break that ends it
+	Quoting
 }
 
 // Request is which part of a thread to read.
@@ -154,7 +155,7 @@ func (f *fitting) add(s shownStep) bool {
 
 // cost is how much longer the document becomes by a step.
 func (f *fitting) cost(s shownStep) int {
-	n := term.Length(s.head) + term.Length(instruction(s.told)) + term.Length(output(s.content))
+	n := term.Length(s.head) + term.Length(f.instruction(s.told)) + term.Length(f.output(s.content))
 	if !f.goals[s.step.Role] && !s.noGoal {
 		n += term.Length(f.goal(s.step.Role))
 	}
@@ -173,13 +174,17 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 	s.noGoal = term.Length(f.goal(s.step.Role)) > room/3
 	s.content = ""
 	left := room - f.cost(s)
-	for _, around := range []string{output("x"), "\n\n" + fence.Always(fence.Output, "x")} {
-		s.content = CutMiddle(content, left-term.Length(around)+1, func(n int) string {
+	const tries = 4 // what is left may be quoted, which takes room
+	for room, n := left-term.Length(f.output("x"))+1, 0; n < tries; n++ {
+		s.content = CutMiddle(content, room, func(n int) string {
 			return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*term.Length(content)+1000)
 		})
-		if term.Length(output(s.content)) <= left {
-			break // otherwise what is left needs a fence
+		over := term.Length(f.output(s.content)) - left
+		if over <= 0 {
+			break
 		}
+		room -= over
+		s.content = ""
 	}
 	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence
 		s.content = notShown(content)
@@ -199,7 +204,7 @@ func (f *fitting) blocks() []string {
 			goals[role] = true
 			text += f.goal(role)
 		}
-		blocks = append(blocks, text+instruction(s.told)+output(s.content))
+		blocks = append(blocks, text+f.instruction(s.told)+f.output(s.content))
 	}
 	return blocks
 }
@@ -296,7 +301,7 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 		head += " | **Files:** " + view.Changes(sum)
 	}
 	for _, refused := range thread.Refused(ctx, r.Store, s.Detail) {
-		head += "\n- " + RefusedText(refused)
+		head += "\n- " + r.refused(refused)
 	}
 	head += r.parts(ctx, s.Children)
 	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
@@ -329,11 +334,11 @@ func (r Reader) told(prompt string) string {
 	return strings.TrimSpace(CutMiddle(prompt, max(least, r.Quota/8), LeftOut))
 }
 
-func instruction(told string) string {
+func (q Quoting) instruction(told string) string {
 	if told == "" {
 		return ""
 	}
-	return "\n\n" + fence.Body(fence.Instruction, told)
+	return "\n\n" + q.document(fence.Instruction, told)
 }
 
 // EndingOf is how a thread stands at its end: its closing words, or what it waits for.
@@ -348,11 +353,11 @@ func EndingOf(s protocol.StepOutput) string {
 }
 
 // output wraps an answer: its own headings must not look like ours.
-func output(content string) string {
+func (q Quoting) output(content string) string {
 	if strings.TrimSpace(content) == "" {
 		return ""
 	}
-	return "\n\n" + fence.Body(fence.Output, strings.TrimRight(content, "\n"))
+	return "\n\n" + q.document(fence.Output, strings.TrimRight(content, "\n"))
 }
 
 // CutMiddle shortens a text to max characters: its middle becomes what marker

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -14,12 +13,12 @@ import (
 const OmittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to increase.]_"
 
 // TurnBlock is one turn; a turn that says and does nothing is left out.
-func TurnBlock(t protocol.Turn) string {
+func (q Quoting) TurnBlock(t protocol.Turn) string {
 	if strings.TrimSpace(t.Content) == "" && len(t.ToolCalls) == 0 {
 		return ""
 	}
 	if r := t.Refused; r != nil {
-		return fmt.Sprintf("\n\n## Turn %d\n\n**uwf:** %s", t.Index+1, RefusedText(*r))
+		return fmt.Sprintf("\n\n## Turn %d\n\n**uwf:** %s", t.Index+1, q.refused(*r))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
@@ -28,7 +27,7 @@ func TurnBlock(t protocol.Turn) string {
 	}
 	if t.Content != "" {
 		b.WriteString("\n\n")
-		b.WriteString(fence.Said(t.Content))
+		b.WriteString(q.said(t.Content))
 	}
 	return b.String()
 }
@@ -43,12 +42,6 @@ func arguments(args any) string {
 		return "?"
 	}
 	return string(text)
-}
-
-// RefusedText is why an answer was refused, for people and for models: it quotes the answer.
-func RefusedText(r protocol.Refused) string {
-	text := plaintext.Line(r.String())
-	return fence.Word(fence.AnswerProblem, text, text)
 }
 
 // JoinReversed is the text of blocks that were collected from the newest on.

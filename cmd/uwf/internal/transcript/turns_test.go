@@ -18,6 +18,6 @@ func TestArguments(t *testing.T) {
 		`{"a": "\u001b[2J\\n"}`: "{\"a\": \"\\u001b[2J\\\\n\"}",
 		`null`:                  nil,
 	} {
-		require.Contains(t, TurnBlock(protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "x", Args: args}}}), "— `"+want+"`")
+		require.Contains(t, ForPeople.TurnBlock(protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "x", Args: args}}}), "— `"+want+"`")
 	}
 }
