@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 )
 
 // Thread is a chain seen from its head.
@@ -65,6 +66,10 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 	}
 	return t, nil
 }
+
+// Task is the prompt of the start as people read it: the tags around what came from an answer are
+// for models.
+func (t *Thread) Task() string { return fence.Plain(t.Start.Prompt) }
 
 // Len is the number of steps.
 func (t *Thread) Len() int {

@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -151,7 +150,7 @@ func startedAt(id string) *int64 {
 // about says what a thread is about, and what it has cost if that has been summed up; if
 // that is damaged, it is summed up anew.
 func (r *Reader) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
-	item.Title = protocol.TitleOf(fence.Plain(t.Start.Prompt))
+	item.Title = protocol.TitleOf(t.Task())
 	if t.Last == nil {
 		return
 	}

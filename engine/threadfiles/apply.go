@@ -280,7 +280,7 @@ func (a *application) title(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		title, _, _ = strings.Cut(strings.TrimSpace(t.Start.Prompt), "\n")
+		title, _, _ = strings.Cut(strings.TrimSpace(t.Task()), "\n")
 	}
 	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.ID, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -25,7 +24,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	}
 	task := ""
 	if t, err := thread.Open(ctx, e.Store, state.Head); err == nil {
-		task = protocol.TitleOf(fence.Plain(t.Start.Prompt))
+		task = protocol.TitleOf(t.Task())
 	}
 	facts, _ := e.Heads.Facts(ctx, id) // without them it is called as its task
 	show.Title, show.ForkedFrom = named(task, facts)

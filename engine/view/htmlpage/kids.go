@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 )
 
 // Kids are threads that play a role together: counted, and those by name that matter
@@ -70,7 +69,7 @@ func (k *Kids) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol
 		if err != nil {
 			continue // its own page says why
 		}
-		if told := Line(protocol.TitleOf(fence.Plain(t.Start.Prompt)), Longest); told != k.Shown[i].Name {
+		if told := Line(protocol.TitleOf(t.Task()), Longest); told != k.Shown[i].Name {
 			k.Shown[i].Told = told
 		}
 	}

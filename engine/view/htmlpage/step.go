@@ -167,7 +167,7 @@ func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.T
 		p.Problem = firstLine(err)
 		return p
 	}
-	p.Task = TextOf(fence.Plain(t.Start.Prompt), b.Text)
+	p.Task = TextOf(t.Task(), b.Text)
 	steps, _, err := chainOf(ctx, t, partSteps)
 	if err != nil {
 		p.Problem = firstLine(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -64,7 +63,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Problem = TextOf(at.Error.Message, b.Text)
 	}
 	if chain, err := thread.Open(ctx, e.Store, at.Head); err == nil {
-		t.Task, t.Steps = TextOf(fence.Plain(chain.Start.Prompt), b.Text), chain.Len()
+		t.Task, t.Steps = TextOf(chain.Task(), b.Text), chain.Len()
 		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
 	if sum := at.Totals; sum != nil && sum.Steps > 0 {

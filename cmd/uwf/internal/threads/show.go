@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -71,7 +70,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	now := a.Env.Now()
 	lines = append(lines, "started", app.Started(s.StartedAt, now))
 	if t, err := a.OpenThread(ctx, s.Head); err == nil {
-		task := term.FirstLine(fence.Plain(t.Start.Prompt), 100)
+		task := term.FirstLine(t.Task(), 100)
 		lines = append(lines, "steps", stepsText(t, now), "task", task, "directory", directoryText(s, t))
 	}
 	for _, role := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -120,7 +119,7 @@ func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) s
 	if err != nil {
 		return ""
 	}
-	return term.FirstLine(fence.Plain(t.Start.Prompt), 60)
+	return term.FirstLine(t.Task(), 60)
 }
 
 // statusLines say where a thread stands; why it has failed may take more than one.

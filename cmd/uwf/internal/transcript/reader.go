@@ -213,7 +213,7 @@ func (f *fitting) blocks() []string {
 // can be cut that far.
 func (r Reader) startBlock(max int) string {
 	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n%s## Task\n\n", r.ID, r.Workflow.Name, r.Thread.Start.Workflow, inputsBlock(r.Thread.Start.Inputs))
-	asked := fence.Plain(r.Thread.Start.Prompt)
+	asked := r.Thread.Task()
 	task := CutMiddle(asked, max-term.Length(head), LeftOut)
 	if task == "" && asked != "" {
 		task = notShown(asked)
@@ -317,7 +317,7 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 		}
 		text += fmt.Sprintf("\n- `%s/%s` %s", r.ID, plaintext.Line(c.Key), c.Status)
 		if t, err := thread.Open(ctx, r.Store, c.Head); err == nil {
-			text += ": " + term.FirstLine(fence.Plain(t.Start.Prompt), 100)
+			text += ": " + term.FirstLine(t.Task(), 100)
 		}
 	}
 	return text
@@ -328,7 +328,7 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 func (r Reader) told(prompt string) string {
 	const least = 200
 	prompt = strings.TrimSpace(fence.Plain(prompt))
-	if prompt == strings.TrimSpace(r.Thread.Start.Prompt) {
+	if prompt == strings.TrimSpace(r.Thread.Task()) {
 		return ""
 	}
 	return strings.TrimSpace(CutMiddle(prompt, max(least, r.Quota/8), LeftOut))
