@@ -9,7 +9,7 @@ import (
 
 // agentsFor adds to the options of a thread's steps the agents that a person has chosen for
 // its earlier ones, and keeps those chosen now. They are facts of this machine: neither a
-// remote nor a bundle brings any. What a scenario plays is kept nowhere.
+// remote nor a bundle brings any. A scenario's agents are not kept.
 func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) (StepOptions, error) {
 	if o.Scenario != "" {
 		return o, nil
@@ -28,8 +28,8 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 	return o, e.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
 }
 
-// ChosenAgents are the agents chosen for a thread: its own, or else those of its parent. Errors
-// are those of the heads.
+// ChosenAgents returns the agents chosen for a thread, or else for its parent. Errors come from the
+// heads.
 func (e *Engine) ChosenAgents(ctx context.Context, facts heads.Facts) (map[string]string, error) {
 	const generations = 100 // more than threads nest: damaged facts could lead in a circle
 	for range generations {

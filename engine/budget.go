@@ -94,7 +94,7 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
-	said := "what a step has cost is unknown" // the same for all: it is said once a run
+	said := "what a step has cost is unknown" // the same text for all, so that one warning a run is printed
 	if l.MaxTokens > 0 && s.Usage.Counted() {
 		said += ": its tokens count, and maxTokens bounds the run"
 	}

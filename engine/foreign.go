@@ -186,8 +186,8 @@ func (e *Engine) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return e.origins().TrustOwn(ctx, workflow)
 }
 
-// ThreadCommands returns the workflow of a thread, and its commands and those of the workflows
-// that it runs, one per line.
+// ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
+// run, one per line.
 func (e *Engine) ThreadCommands(ctx context.Context, id string) (protocol.Hash, []string, error) {
 	return e.origins().ThreadCommands(ctx, id)
 }

@@ -91,8 +91,8 @@ func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions
 	return e.addThread(ctx, id, node, facts)
 }
 
-// asBefore lets a fork go on as its thread would: with the agents chosen for that, and counting
-// the attempts of children from those at the same head.
+// asBefore gives a fork the agents chosen for its thread, and the counts of children's attempts at
+// the same head.
 func (e *Engine) asBefore(ctx context.Context, fork *heads.Facts, head protocol.Hash) error {
 	if fork.Fork.Thread == "" {
 		return nil

@@ -38,7 +38,7 @@ type State struct {
 	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)
 
-	toAgent bool // what a person is asked is for the agent that goes on with the answer
+	toAgent bool // the question is for the agent that continues with its answer
 }
 
 // Last is the newest step.

@@ -82,7 +82,7 @@ type Refused struct {
 	Of     int    `json:"of"`
 }
 
-// String is what people read; why comes from an agent's answer, so it needs cleaning.
+// String is the text for people. Why comes from an agent's answer, so it needs cleaning.
 func (r Refused) String() string {
 	const most = 300 // it has a line
 	why := strings.Join(strings.Fields(r.Why), " ")

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// checkLost names the threads that exist and that no file of the index has.
+// checkLost reports threads that exist and are in no file of the index.
 func (c *check) checkLost(ctx context.Context) error {
 	lost, err := c.index.Lost(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ type Options struct {
 	// DryRun only counts.
 	DryRun bool
 	// Damaged goes on although a node that a root leads to is missing or
-	// damaged, or a thread is lost. What only it leads to is garbage then.
+	// damaged, or a thread is lost. Nodes that only it refers to are garbage then.
 	Damaged bool
 	Now     func() time.Time
 }
@@ -68,8 +68,8 @@ type Report struct {
 	DryRun    bool  `json:"dryRun"`
 }
 
-// DamagedError means that what a root leads to cannot all be read, or that threads are lost,
-// so nobody knows what else they lead to. Nothing was removed.
+// DamagedError means that a node in use cannot be read, or that threads are lost, so further
+// references are unknown. Nothing was removed.
 type DamagedError struct {
 	Count int // of nodes
 	First error

@@ -28,7 +28,7 @@ type Facts struct {
 	Doubt error `json:"-"`
 }
 
-// AllRoles stands for every role without an agent of its own; no role is named so.
+// AllRoles is the key for every role that is not listed; it is no valid name of a role.
 const AllRoles = "*"
 
 // Imported says that a thread was brought in from elsewhere.

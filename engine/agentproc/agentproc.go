@@ -47,7 +47,7 @@ type Invocation struct {
 	// Plain: the program is no agent. What it prints goes to the output file and is no
 	// result, and every status with which it ends is an answer.
 	Plain bool
-	// Init and Inherit are those of [proc.Command].
+	// Init and Inherit are as in [proc.Command].
 	Init    bool
 	Inherit []*os.File
 	// Apart: what a plain program prints on stderr goes to the file of stderr.

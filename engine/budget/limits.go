@@ -85,7 +85,7 @@ func Least[T int64 | float64](before *T, now T) *T {
 	return &now
 }
 
-// MoreHints say how to grant more of the limit that is reached; "": of one that there is.
+// MoreHints are commands that grant more of the limit that was reached; "": of any limit that is set.
 func MoreHints(id string, l protocol.Limits, reached string) []string {
 	return []string{"to grant as much again: uwf thread resume " + id + " --more", amountHint(id, l, reached)}
 }

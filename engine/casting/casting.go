@@ -58,7 +58,7 @@ func (r Caster) Chosen(ctx context.Context, w Wish) map[string]string {
 func (r Caster) lasting(ctx context.Context, agent string) string {
 	c, err := r.Config(ctx)
 	if err != nil {
-		return agent // whoever runs it says what is wrong
+		return agent // the error comes when it is run
 	}
 	cmd, err := r.chooseAgent(c, agent, "", "")
 	if err != nil || cmd.Alias != "" || cmd.Argv[0] == cmd.Written[0] {

@@ -127,8 +127,8 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return j.Trust(ctx, workflow)
 }
 
-// ThreadCommands returns the workflow of a thread, and its commands and those of the workflows
-// that it runs, one per line. Errors are *protocol.Error.
+// ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
+// run, one per line. Errors are *protocol.Error.
 func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol.Hash, commands []string, err error) {
 	facts, err := j.Heads.Facts(ctx, id)
 	if err != nil {

@@ -23,7 +23,7 @@ type Filter struct {
 }
 
 // Listed reads the heads only: which threads there are, newest first. An entry that
-// cannot be read hides no other; damaged gets it, and what says that threads are lost.
+// cannot be read hides no other; damaged gets its error, and the error of lost threads.
 func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []status.Listed {
 	var entries []status.Listed
 	active := map[string]bool{}
@@ -59,7 +59,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 		return newestFirst(entries)
 	}
 	facts, err := x.AllFacts(ctx)
-	if err != nil { // no reason to hide a thread, but one that plays a role may seem to be of its own
+	if err != nil { // no reason to hide a thread, but a child may be listed like an independent thread
 		damaged(err)
 	}
 	if len(facts) > 0 {

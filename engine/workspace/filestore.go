@@ -34,13 +34,13 @@ type CollectedFiles struct {
 	Removed int `json:"removed,omitempty"`
 	// Worktrees counts those that commands were killed over, and that no thread has ever had.
 	Worktrees int `json:"worktrees,omitempty"`
-	// Failed are the git directories of ours that could not be collected, and why.
+	// Failed lists the git directories of uwf that could not be collected, with the reason.
 	Failed []string `json:"failed,omitempty"`
 }
 
 // CollectFiles removes the kept files of threads that are no longer in any of these homes, and
-// packs the rest. alone runs while nobody makes a thread. What cannot be collected keeps nothing else
-// from being collected.
+// packs the rest. alone runs while nobody makes a thread. A directory that cannot be collected does
+// not stop the others.
 func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
 	if !dry {

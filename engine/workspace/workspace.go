@@ -250,8 +250,8 @@ func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, erro
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
 
-// TellNeighbour says that a step of another thread is at work in the directory of a new one: each
-// would find the other's changes.
+// TellNeighbour warns if a step of another thread works in the directory of a new one: each would
+// see the other's changes.
 func (e Keeper) TellNeighbour(ctx context.Context, w *heads.Workspace) {
 	if w == nil || w.Mode != InPlace {
 		return

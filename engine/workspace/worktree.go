@@ -122,8 +122,8 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 	return record, err
 }
 
-// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>, or with another
-// hyphen if somebody has a branch called uwf.
+// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>, or with a hyphen
+// for the slash if there is a branch called uwf.
 func branchOf(workflow, id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

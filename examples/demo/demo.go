@@ -30,7 +30,7 @@ type demo struct {
 	model   model
 }
 
-// run plays the demo. If it fails, its directory stays, and the error names it.
+// run plays the demo. If it fails, its directory stays, and the error shows where.
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.root, err = os.MkdirTemp("", "uwf-demo-"); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 		}
 	}
 	if hasGit() {
-		// A fresh machine has no identity, and `uwf thread apply` commits, too.
+		// A fresh machine has no identity, and `uwf thread apply` commits.
 		for _, args := range [][]string{
 			{"init", "-q"}, {"config", "user.name", "demo"}, {"config", "user.email", "demo@example.org"},
 			{"add", "."}, {"commit", "-q", "-m", "A little Go project"},

@@ -24,8 +24,8 @@ import (
 type Options struct {
 	Hash    cas.Algorithm // of the store on this side
 	Program string        // what the other side is told of this one, for people
-	// Silence is how long no byte may move when it is the other side's turn, and Patience how
-	// long it may say that it is at work and nothing else. 0: a minute, and ten.
+	// Silence bounds the time without a byte when it is the other side's turn; 0: one minute.
+	// Patience bounds the time with heartbeats only; 0: ten minutes.
 	Silence, Patience time.Duration
 	// Stalled is called once if no byte moves for Notice, 0: five seconds. It may be nil.
 	Stalled func()
@@ -35,9 +35,9 @@ type Options struct {
 }
 
 const (
-	// patience is how long a remote may be at work without an answer.
+	// patience bounds how long a remote may work on an answer.
 	patience = 10 * time.Minute
-	// notice is how long a person may wonder whether anything happens.
+	// notice bounds how long a person waits without a word.
 	notice = 5 * time.Second
 )
 

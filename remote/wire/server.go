@@ -22,8 +22,8 @@ type Hello struct {
 }
 
 const (
-	// heartbeat is how often a side that is at work says so: often enough that nobody takes it
-	// for stalled, see [Options].
+	// heartbeat is the time between two signs of life of a side that works: shorter than a stall,
+	// see [Options].
 	heartbeat = 2 * time.Second
 	// Silence is how long the other side may say nothing in the middle of a request.
 	Silence = time.Minute

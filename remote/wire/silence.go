@@ -52,7 +52,7 @@ type movingWriter struct {
 	moved func()
 }
 
-// piece is how much is written at a time: a pipe takes it whole, and a line on which it takes longer
+// piece bounds one write: a pipe takes it whole, and a line on which it takes longer
 // than [Silence] is dead.
 const piece = 4 << 10
 

@@ -205,7 +205,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 	return taken, rescued, nil
 }
 
-// moved brings what is kept of a thread whose repository was moved from the git directory of ours
+// moved copies the files kept of a thread whose repository was moved. They are in uwf's git directory
 // for the old place. If that is gone too, the thread begins with a new index: the old one names
 // objects that are nowhere.
 func (r Repo) moved(

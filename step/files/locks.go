@@ -89,7 +89,7 @@ func unlocked(ctx context.Context, dir string, locks []string) bool {
 // A git that fails or is killed while it writes an object leaves it half-written, under a
 // temporary name: as large as a snapshot, and on a full disk in the way of the next one.
 
-// writersLock is held shared by each git that writes objects in a git directory of ours.
+// writersLock is held shared by each git that writes objects in one of uwf's git directories.
 const writersLock = "uwf-writers.lock"
 
 // writesObjects reports whether a command of git's writes objects.
@@ -101,7 +101,7 @@ func writesObjects(command string) bool {
 }
 
 // writing marks that git writes objects here. Without a lock, which needs a disk that can be
-// written, nobody removes anything either.
+// written, nothing is removed either.
 func (g git) writing(ctx context.Context) (release func()) {
 	held, err := durable.LockShared(ctx, filepath.Join(g.store(), writersLock))
 	if err != nil {
@@ -110,8 +110,8 @@ func (g git) writing(ctx context.Context) (release func()) {
 	return func() { _ = held.Unlock() }
 }
 
-// sweep removes what git has left half-written in a git directory of ours, unless a git that
-// writes there keeps running.
+// sweep removes half-written objects from one of uwf's git directories, unless a git that writes
+// there keeps running.
 func (g git) sweep(ctx context.Context) {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

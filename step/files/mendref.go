@@ -29,7 +29,7 @@ func isSum(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == "" && (len(text) == 40 || len(text) == 64)
 }
 
-// mendRefs removes the refs that lead nowhere, or to a commit whose files are gone.
+// mendRefs removes refs whose commit is missing, or whose commit's files are.
 func (g git) mendRefs(ctx context.Context, store string) error {
 	err := filepath.WalkDir(filepath.Join(store, "refs"), func(path string, d fs.DirEntry, err error) error {
 		ref, _ := filepath.Rel(store, path) // it is below

@@ -264,7 +264,7 @@ func Bring(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) 
 	return errors.Join(err, gone)
 }
 
-// fetch copies a ref from one git directory of ours to another, with everything that it keeps.
+// fetch copies a ref with all its objects from one of uwf's git directories to another.
 func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
 	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
 	if err != nil {

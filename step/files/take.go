@@ -262,7 +262,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 	for _, path := range paths {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
-		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or gone meanwhile
+		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or it has gone since
 		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
 			c.leave(path)
 		default:

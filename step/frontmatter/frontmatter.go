@@ -41,7 +41,7 @@ func bounds() yamldoc.Bounds {
 	return yamldoc.Bounds{Bytes: 256 << 10, Depth: 32, Aliases: 16, Nodes: 10_000}
 }
 
-// Block is what stands between a line "---" and the next one.
+// Block is the text between a line "---" and the next one.
 type Block struct {
 	Answer
 	Err   error // an *Error: it is no mapping, or never closed
@@ -64,8 +64,8 @@ func Parse(text string) (Answer, error) {
 	return Answer{}, ErrNone
 }
 
-// maxBlocks is how many blocks are looked at. A text with more of them is full of documents, so that
-// only what it begins with counts.
+// maxBlocks bounds the blocks that are read. A text with more consists of documents, and only the
+// block at its beginning counts.
 const maxBlocks = 64
 
 // Blocks returns everything in a text that may be its block, in order: what it begins with, and what
@@ -81,8 +81,8 @@ func Blocks(text string) []Block {
 	return blocks
 }
 
-// Mentions reports whether the block has a field that known accepts, as far as one can see in a block
-// that cannot be read.
+// Mentions reports whether the block has a field that known accepts. In a block that is not valid YAML
+// it looks at how lines begin.
 func (b Block) Mentions(known func(field string) bool) bool {
 	for line := range strings.Lines(b.text) {
 		if key, ok := keyOf(line); ok && line[0] != ' ' && known(key) {

@@ -8,7 +8,7 @@ import "io/fs"
 // be told, as here.
 func Owner(fs.FileInfo) (id int, ok bool) { return 0, false }
 
-// Identity tells a file from all others of this machine; "": not here.
+// Identity identifies a file on this machine; "": not on this system.
 func Identity(fs.FileInfo) string { return "" }
 
 // OthersWrite reports whether others on this machine than the user may write a file,

@@ -20,8 +20,7 @@ func Owner(info fs.FileInfo) (id int, ok bool) {
 	return int(stat.Uid), true
 }
 
-// Identity tells a file from all others of this machine, whatever its name; "" if that cannot be
-// told.
+// Identity identifies a file on this machine, whatever its name; "" if that is unknown.
 func Identity(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

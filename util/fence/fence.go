@@ -71,9 +71,9 @@ func enclose(name Name, text string) string {
 }
 
 // Plain is a text without the tags that this package has put around parts of it: what people
-// read of a prompt. Tags whose id is not that of what they enclose are somebody else's, and stay.
+// read of a prompt. Tags whose id does not fit their content were not made here, and stay.
 func Plain(text string) string {
-	const most = 100 // a text that looks like more of them is nobody's prompt
+	const most = 100 // no prompt has more
 	var b strings.Builder
 	for range most {
 		from := strings.Index(text, noteBegins)

@@ -24,7 +24,7 @@ var ErrUnknown = errors.New("no home directory")
 type Dirs struct {
 	Home  string // absolute
 	Store string // absolute
-	User  string // the user's own directory, absolute; "" if nothing names it
+	User  string // the user's own directory, absolute; "" if unknown
 }
 
 // Find applies the rule. homeFlag and storeFlag are the flags' values, "" when

@@ -58,7 +58,7 @@ func inNamespaces(a *syscall.SysProcAttr) {
 	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 }
 
-// reported is how an init's command ended. ok is false if the init was killed before that.
+// reported returns how an init's command ended; ok is false if the init was killed before.
 func reported(report *os.File) (end Status, ok bool) {
 	defer report.Close()
 	var raw [4]byte
@@ -110,7 +110,7 @@ func (i *Init) Run(argv []string) error {
 		return os.NewSyscallError("close_range", err)
 	}
 	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
-		if !signal.Ignored(s) { // the command's group gets it, too, and decides
+		if !signal.Ignored(s) { // the whole group gets it, and the command decides
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}

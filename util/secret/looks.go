@@ -17,7 +17,7 @@ func NewLooks() Looks {
 	}
 }
 
-// shownOfKey is how many bytes of a key are shown: enough to recognise its kind.
+// shownOfKey bounds the bytes of a key that are shown: enough to recognise its kind.
 const shownOfKey = 8
 
 // In returns how the first key in a text begins, or the name of its setting; "": there is none.

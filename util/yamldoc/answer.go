@@ -46,7 +46,7 @@ func isSign(line string, i int, before byte) bool {
 }
 
 // maybeText reports whether the comment that begins here may be meant as text: a '#' that text
-// follows at once, where the value before it may go on or is still missing.
+// follows at once, where the value before it may continue or is missing.
 func (l *lexer) maybeText() bool {
 	if l.sign == "" || len(l.out) == 0 || strings.IndexByte(" \t\n", l.text[l.at+1]) >= 0 {
 		return false

@@ -18,7 +18,7 @@ type lexer struct {
 	pos  Pos // of at
 	raw  token.Tokens
 	out  []tok
-	sign string // what stands for a '#' that is text; "" in plain YAML
+	sign string // replaces a '#' that is text; "" in plain YAML
 }
 
 func lex(text, sign string) ([]tok, error) {

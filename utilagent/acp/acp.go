@@ -35,11 +35,11 @@ import (
 type settings struct {
 	mode  string // session mode to set; "": the one that fits the permission
 	auth  string // method to authenticate by; "": none
-	files bool   // the agent is told that we serve files
+	files bool   // uwf offers to serve files
 }
 
-// offers is what we say that we serve. Files are served anyway, as far as the permission
-// goes; most agents work better with tools of their own.
+// offers returns the capabilities that uwf announces. Files are served anyway, within the
+// permission; most agents work better with their built-in tools.
 func (s settings) offers(p cliagent.Permission) capabilities {
 	return capabilities{FS: fsCapabilities{Read: s.files, Write: s.files && p != cliagent.Readonly}}
 }

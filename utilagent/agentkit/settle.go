@@ -81,7 +81,7 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled, n int) erro
 	if err := k.turns.corrected(ctx, message, &refused); err != nil {
 		return err
 	}
-	if heard != "" { // it has turns of its own
+	if heard != "" { // its turns were recorded before
 		message = heard + "\n\n" + message
 	}
 	res, err := k.call("continue", func() (Result, error) {

@@ -134,7 +134,7 @@ func (t *turns) recorded() bool {
 	return len(t.hashes) > t.begin
 }
 
-// corrected records what the agent is told after its answer, and why that was refused, if it was.
+// corrected records a message to the agent after its answer, with the reason if the answer was refused.
 func (t *turns) corrected(ctx context.Context, message string, refused *protocol.Refused) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -175,7 +175,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.env = r.env.With(name, value)
 	}
 	guard := offlimits.GuardDir(r.around.Dirs) // first: what is not there cannot be hidden
-	off := r.offLimits(mine.Reads...)          // what the program is logged in with is its own
+	off := r.offLimits(mine.Reads...)          // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {

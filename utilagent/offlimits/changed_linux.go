@@ -32,7 +32,7 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// own gives a file the owner and time of another one, as far as that is allowed.
+// own gives a file the owner and time of another one, where that is allowed.
 func (k *keeper) own(name string, as fs.FileInfo) {
 	if stat, ok := as.Sys().(*syscall.Stat_t); ok {
 		_ = k.root.Chown(name, int(stat.Uid), int(stat.Gid))

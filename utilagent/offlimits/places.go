@@ -39,7 +39,7 @@ func keys() []string {
 		// Chat programs', mail programs' and more browsers'.
 		".config/Slack", ".config/discord", ".config/Signal", ".config/Element", ".config/teams-for-linux", ".config/Microsoft", ".local/share/TelegramDesktop", ".config/zoom", ".zoom", ".purple", ".weechat", ".config/weechat", ".irssi", ".config/irssi",
 		".config/opera", ".config/google-chrome-beta", ".config/chromium-browser", ".config/librewolf", ".librewolf", ".waterfox", ".config/zen", ".zen", ".config/evolution", ".local/share/evolution", ".var/app", "Library/Keychains", "Library/Cookies",
-		".cache/uwf/guard", // what commands must not change is kept there while they run
+		".cache/uwf/guard", // the baselines of running commands are kept there
 		"Library/Application Support/Google", "Library/Application Support/Firefox", "Library/Application Support/Slack", "snap/slack", "snap/discord",
 	}...)
 }

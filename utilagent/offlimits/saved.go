@@ -189,7 +189,7 @@ func (w *Watched) forget() error {
 }
 
 // Pending are the workspaces of commands whose agent was killed, and whose changes nobody
-// has put back yet. dir is that of Keep.
+// has put back yet. dir is Keep's.
 func Pending(dir string) (found []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +226,7 @@ func readSaved(file string) (s savedWatched, err error) {
 }
 
 // Recover puts back what commands have changed during which their agent was
-// killed. dir is that of Keep.
+// killed. dir is Keep's.
 func Recover(dir string) (Changes, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,8 +18,7 @@ import (
 
 // Lost returns the threads that have run and that neither threads.yaml nor history.jsonl has, sorted:
 // their lines were lost, or their ids are damaged there. If there are any, or if threads.yaml was lost
-// as a whole, so are those of which only facts are known: facts alone may be what a killed command
-// has left.
+// as a whole, so are threads with nothing but facts: a killed command can leave facts without a thread.
 func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	runs, err := os.ReadDir(x.path("runs")) // before the files: a thread is in one of them before it runs
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +62,8 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	return lost, ctx.Err()
 }
 
-// nowhere looks once more: a thread may have begun, or have been resumed, meanwhile. A line that
-// cannot be read and mentions it has been reported.
+// nowhere looks once more: the thread may have begun or been resumed since. A damaged line that
+// mentions it was reported already.
 func (x *Heads) nowhere(ctx context.Context, id string) bool {
 	if _, err := x.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
 		return false

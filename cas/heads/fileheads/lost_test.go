@@ -68,7 +68,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// BenchmarkLost is what a list of 10,000 threads pays.
+// BenchmarkLost measures the cost for a list of 10,000 threads.
 func BenchmarkLost(b *testing.B) {
 	home, ctx := b.TempDir(), context.Background()
 	x := fileheads.Open(home, durable.OS())

@@ -213,7 +213,7 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 	return l, func() { _ = client.Close() }, nil
 }
 
-// hostOf is what a person knows of the far end.
+// hostOf returns the name of the far end that a person recognises.
 func hostOf(at remote.Address) string {
 	if far, err := at.SSH(); err == nil {
 		return plaintext.Line(far.Host)

@@ -69,8 +69,8 @@ func (s *Setup) changes(a Answers) []change {
 	return out
 }
 
-// modelChanges make a model the default. One that was it stays under its own alias, for whoever
-// wants it back.
+// modelChanges make a model the default. The old default stays under its alias, so that it can be
+// restored.
 func (s *Setup) modelChanges(a Answers) (out []change) {
 	alias := s.alias()
 	if was, known := s.old.Models[alias]; known {
@@ -93,7 +93,7 @@ func (s *Setup) modelChanges(a Answers) (out []change) {
 	return out
 }
 
-// newAlias is that of the model that is asked for, or one that nothing has.
+// newAlias returns the requested model's alias, or a free one.
 func (s *Setup) newAlias(a Answers) string {
 	alias := a.Model
 	for n := 2; ; n++ {

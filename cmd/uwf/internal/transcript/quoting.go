@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Quoting is how a text of an agent is kept apart from the document around it, where it could
-// otherwise pose as another step or turn.
+// Quoting separates the text of an agent from the document around it. Without it the text could
+// pose as another step or turn.
 type Quoting bool
 
 const (

@@ -32,7 +32,7 @@ func (q Quoting) TurnBlock(t protocol.Turn) string {
 	return b.String()
 }
 
-// arguments are those of a tool call, as JSON. The original stores them as a text that is JSON.
+// arguments returns the arguments of a tool call as JSON. The original stores them as a text that is JSON.
 func arguments(args any) string {
 	if text, ok := args.(string); ok && json.Valid([]byte(text)) {
 		return plaintext.Line(text)
