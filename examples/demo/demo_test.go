@@ -126,7 +126,7 @@ func TestAtOncePrintsInPieces(t *testing.T) {
 	var progress bytes.Buffer
 	d := &demo{bin: bin, repo: project, environ: os.Environ(), out: io.Discard, progress: &progress}
 	require.NoError(t, d.atOnce(t.Context(), [][]string{{"one"}, {"two", "words of it"}}))
-	want := "one 1\none 2\none 3\none 4\none 5\none 6\none 7\none 8\none 9\n" + "\nMeanwhile: uwf two \"words of it\"\n" +
+	want := "one 1\none 2\none 3\none 4\none 5\none 6\none 7\none 8\none 9\n" + "\nMeanwhile: uwf two 'words of it'\n" +
 		"two 1\ntwo 2\ntwo 3\ntwo 4\ntwo 5\ntwo 6\ntwo 7\ntwo 8\ntwo 9\n"
 	require.Equal(t, want, progress.String())
 }
