@@ -111,6 +111,13 @@ type usage struct {
 	Output     figures.Tokens `json:"output_tokens"`
 }
 
+func (u *usage) sum() figures.Tokens {
+	if u == nil {
+		return 0
+	}
+	return u.Input + u.CacheWrite + u.CacheRead + u.Output
+}
+
 // modelUsage is of one model.
 type modelUsage struct {
 	Input      figures.Tokens  `json:"inputTokens"`
@@ -121,16 +128,19 @@ type modelUsage struct {
 	Cost       figures.Dollars `json:"costUSD"`
 }
 
-// spend adds what a result line says of the cost. There is one for each time that
-// claude has nothing more to say, and a task in the background may make it go on.
-// Newer versions tell what belongs to each apart, side calls included; they count
-// total_cost_usd over the whole session. Of older ones the newest line counts, with
-// its usage by model where that is more: "usage" lacks what was asked again without
-// streaming, and what was spent when a limit of cost ended the run.
+// spend adds what a result line reports of the cost. There is one line for each time that
+// claude has finished, and a background task can make it continue. Newer versions report what
+// each line adds, side calls included: their modelUsage and total_cost_usd count the whole session,
+// so a resumed call that is refused reports an empty addition beside the session's totals. Of older
+// versions the newest line counts, with its usage by model where that is more: "usage" lacks what was
+// asked again without streaming, and what was spent when a limit of cost ended the run.
 func (d *decoder) spend(l *line) {
 	switch {
-	case l.SinceLast != nil && (len(l.SinceLast) > 0 || d.spent.Usage != nil):
+	case len(l.SinceLast) > 0, l.SinceLast != nil && (d.spent.Usage != nil || l.Usage.sum() == 0):
 		u := sum(l.SinceLast)
+		if len(l.SinceLast) == 0 {
+			u.CostUSD = new(float64)
+		}
 		if d.spent.Usage != nil {
 			u = d.spent.Add(u)
 		}
@@ -140,10 +150,12 @@ func (d *decoder) spend(l *line) {
 			InputTokens: int64(l.Usage.Input), CacheReadTokens: int64(l.Usage.CacheRead),
 			CacheWriteTokens: int64(l.Usage.CacheWrite), OutputTokens: int64(l.Usage.Output),
 		}
-		if all := sum(l.ByModel); tokens(all) > tokens(u) {
-			u = all
+		if l.SinceLast == nil {
+			if all := sum(l.ByModel); tokens(all) > tokens(u) {
+				u = all
+			}
+			u.CostUSD = l.Cost.USD()
 		}
-		u.CostUSD = l.Cost.USD()
 		d.spent.Usage = &u
 	}
 }

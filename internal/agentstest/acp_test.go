@@ -50,8 +50,8 @@ func TestACPClaude(t *testing.T) {
 	tellACP(t, acpProgram{
 		command: []string{"claude-agent-acp"}, asking: []string{"--session-mode", "default"},
 		program: program{
-			name: "acp claude", version: "0.100.0", speak: anthropic,
-			npm: npm{packages: []string{"@agentclientprotocol/claude-agent-acp@0.100.0"}, bin: "claude-agent-acp"},
+			name: "acp claude", version: "0.101.0", speak: anthropic,
+			npm: npm{packages: []string{"@agentclientprotocol/claude-agent-acp@0.101.0"}, bin: "claude-agent-acp"},
 			environ: also(claudeCode.environ, // without side requests
 				"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
 		},

@@ -5,9 +5,9 @@ package agentstest
 import "testing"
 
 var claudeCode = program{
-	name: "claude-code", version: "2.1.329", speak: anthropic,
+	name: "claude-code", version: "2.1.332", speak: anthropic,
 	npm: npm{
-		packages: []string{"@anthropic-ai/claude-code@2.1.329"}, bin: "claude",
+		packages: []string{"@anthropic-ai/claude-code@2.1.332"}, bin: "claude",
 		script: "@anthropic-ai/claude-code/install.cjs",
 	},
 	environ: func(_ *testing.T, url, bin, home string) map[string]string {

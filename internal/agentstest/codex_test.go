@@ -15,9 +15,9 @@ func TestCodex(t *testing.T) { tellAll(t, codex()) }
 
 func codex() program {
 	return program{
-		name: "codex", version: "0.169.0", speak: responses,
+		name: "codex", version: "0.171.0", speak: responses,
 		more: []story{{"a fork goes on in a copy", fork}, {"its own sandbox, and ours", ownSandbox}},
-		npm:  npm{packages: []string{"@openai/codex@0.169.0"}, bin: "codex"},
+		npm:  npm{packages: []string{"@openai/codex@0.171.0"}, bin: "codex"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
 			config := fmt.Sprintf(`model = "gpt-5"
 model_provider = "scripted"

@@ -15,7 +15,7 @@ import (
 
 // npm is a program from the npm registry. It is installed once for each version.
 type npm struct {
-	packages []string // with versions: "@anthropic-ai/claude-code@2.1.329"
+	packages []string // with versions: "@anthropic-ai/claude-code@2.1.332"
 	bin      string   // its name below node_modules/.bin
 	script   string   // below node_modules: what npm would have run after the installation
 }
