@@ -24,6 +24,7 @@ func TestACPGemini(t *testing.T) {
 		program: program{
 			name: "acp gemini", version: "0.61.0", speak: google,
 			npm:     gemini().npm,
+			hand:    gemini().hand,
 			environ: gemini().environ,
 			without: map[string]string{
 				"tool call":              "it does not tell what its tools return; the stories about permissions run one",
@@ -41,6 +42,7 @@ func TestACPOpencode(t *testing.T) {
 		program: program{
 			name: "acp opencode", version: "1.18.33", speak: chat,
 			npm:     opencode().npm,
+			hand:    opencode().hand,
 			environ: also(opencode().environ, "OPENCODE_DISABLE_AUTOUPDATE", "1"),
 		},
 	})
@@ -52,6 +54,7 @@ func TestACPClaude(t *testing.T) {
 		program: program{
 			name: "acp claude", version: "0.101.0", speak: anthropic,
 			npm: npm{packages: []string{"@agentclientprotocol/claude-agent-acp@0.101.0"}, bin: "claude-agent-acp"},
+			by:  claudeCode.npm, hand: claudeCode.hand,
 			environ: also(claudeCode.environ, // without side requests
 				"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
 		},
@@ -63,7 +66,8 @@ func TestACPCodex(t *testing.T) {
 		command: []string{"codex-acp"}, asking: []string{"--session-mode", "read-only"},
 		program: program{
 			name: "acp codex", version: "2.6.0", speak: responses,
-			npm:     npm{packages: []string{"@agentclientprotocol/codex-acp@2.6.0"}, bin: "codex-acp"},
+			npm: npm{packages: []string{"@agentclientprotocol/codex-acp@2.6.0"}, bin: "codex-acp"},
+			by:  codex().npm, hand: codex().hand,
 			environ: codex().environ,
 			without: map[string]string{granted: "it asks only for what its model wants outside of its sandbox; that holds in the story about refusing"},
 		},

@@ -10,6 +10,7 @@ var claudeCode = program{
 		packages: []string{"@anthropic-ai/claude-code@2.1.332"}, bin: "claude",
 		script: "@anthropic-ai/claude-code/install.cjs",
 	},
+	hand: []string{"-p", "hello"},
 	environ: func(_ *testing.T, url, bin, home string) map[string]string {
 		return map[string]string{
 			"UWF_CLAUDE_CODE_BIN": bin, "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-key",

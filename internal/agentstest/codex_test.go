@@ -18,6 +18,7 @@ func codex() program {
 		name: "codex", version: "0.171.0", speak: responses,
 		more: []story{{"a fork goes on in a copy", fork}, {"its own sandbox, and ours", ownSandbox}},
 		npm:  npm{packages: []string{"@openai/codex@0.171.0"}, bin: "codex"},
+		hand: []string{"exec", "--skip-git-repo-check", "hello"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
 			config := fmt.Sprintf(`model = "gpt-5"
 model_provider = "scripted"

@@ -18,6 +18,7 @@ func gemini() program {
 		npm: npm{packages: []string{"@google/gemini-cli@0.61.0"}, bin: "gemini"},
 		// Without a model its router asks one, with a minute of retries.
 		args: []string{"-m", "gemini-2.5-pro"},
+		hand: []string{"--skip-trust", "-m", "gemini-2.5-pro", "-p", "hello"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
 			require.NoError(t, os.Mkdir(filepath.Join(home, ".gemini"), 0o700))
 			settings := `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}`

@@ -15,6 +15,7 @@ func opencode() program {
 		more: []story{{"a fork goes on in a copy", fork}},
 		npm:  npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
 		// It would ask before it runs a command: our adapter sees to it that it need not.
+		hand: []string{"run", "hello"},
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {
 			return map[string]string{
 				"UWF_OPENCODE_BIN": bin, "HOME": home, "OPENCODE_DISABLE_MODELS_FETCH": "1",

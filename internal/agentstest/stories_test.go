@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,10 @@ type program struct {
 	// environ are the variables that lead the program to the endpoint; home is a
 	// directory of its own.
 	environ func(t *testing.T, url, bin, home string) map[string]string
+	// hand are the arguments with which a user runs it once, without uwf, and before them the
+	// program if it is not the one of npm.
+	hand []string
+	by   npm
 	// without names stories that the program cannot do, and why.
 	without map[string]string
 	more    []story // that only this program has
@@ -40,7 +45,8 @@ type program struct {
 type bench struct {
 	*world
 	model *model
-	home  string // of the program: the user's home directory
+	home  string   // of the program: the user's home directory
+	hand  []string // the command line of a user
 	// startsOver: the program cannot go on in a session of an earlier step.
 	startsOver bool
 }
@@ -53,7 +59,7 @@ type story struct {
 
 // stories are what a user does with every program.
 var stories = append([]story{
-	{"first run", firstRun}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
+	{"first run", firstRun}, {"after a run by hand", afterHand}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
 	{"writes elsewhere are refused", confinedStory}, {"settings of a clone start nothing", aClone},
 }, pastStories...)
@@ -65,6 +71,10 @@ func tellAll(t *testing.T, p program) {
 	m, url := newModel(t, p.speak)
 	home := t.TempDir()
 	w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, home))
+	byHand := bin
+	if p.by.bin != "" {
+		byHand = p.by.install(t)
+	}
 	for _, s := range append(slices.Clone(stories), p.more...) {
 		t.Run(s.name, func(t *testing.T) {
 			if why := p.without[s.name]; why != "" {
@@ -76,7 +86,7 @@ func tellAll(t *testing.T, p program) {
 					report.add(p, s.name, "FAILED")
 				}
 			}()
-			s.tell(t, &bench{world: w.begin(t), model: m, home: home, startsOver: p.without["resume in a later step"] != ""})
+			s.tell(t, &bench{world: w.begin(t), model: m, home: home, hand: append([]string{byHand}, p.hand...), startsOver: p.without["resume in a later step"] != ""})
 			report.add(p, s.name, "ran")
 		})
 	}
@@ -90,6 +100,24 @@ func firstRun(t *testing.T, b *bench) {
 	require.NotEmpty(t, last.SessionID)
 	require.Contains(t, b.shown(last.Hash), "I wrote moon.")
 	require.NotZero(t, last.Usage["outputTokens"], "what it cost is known: %v", last.Usage)
+}
+
+// afterHand: who has used the program without uwf, unconfined, can use it with uwf. All later
+// stories happen in that home, too.
+func afterHand(t *testing.T, b *bench) {
+	require.NotEmpty(t, b.hand[1:])
+	b.model.play(reply{text: "By hand."})
+	cmd := exec.CommandContext(t.Context(), b.hand[0], b.hand[1:]...)
+	cmd.Dir, cmd.Env = filepath.Join(b.dir, "work"), slices.Clone(b.env)
+	for name, value := range b.agent["env"].(map[string]string) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "By hand.")
+	b.configure(map[string]any{"startTimeout": "30s"})
+	firstRun(t, b)
+	b.configure(nil)
 }
 
 func toolCall(t *testing.T, b *bench) {

@@ -42,7 +42,7 @@ var known = []program{
 	},
 	{
 		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
-		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Made: []string{"commands"}, Writes: []string{
+		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Fresh: []string{"projects.json"}, Made: []string{"commands"}, Writes: []string{
 			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
 		}}},
 		obeys: []string{".gemini"}, plants: geminis(".gemini"),

@@ -38,6 +38,9 @@ type Place struct {
 	// lie beside links to the rest, in the place of the true one, and which goes when it
 	// ends: what it makes there nobody obeys later. It needs the variable for that.
 	Apart []string
+	// Fresh are files beside those in Apart that the program makes anew in each step, such as a
+	// list that it locks: the lock of a link would lie beside the true file.
+	Fresh []string
 	// Kept reports that who started the program looks into what it has apart.
 	Kept bool
 }

@@ -33,7 +33,7 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if slices.ContainsFunc(p.Apart, func(name string) bool { return strings.TrimSuffix(name, "/") == entry.Name() }) {
+		if isOwn(p, entry.Name()) {
 			continue
 		}
 		if err := os.Symlink(filepath.Join(path, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
@@ -59,6 +59,16 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 		o.Kept = append(o.Kept, variable)
 	}
 	return nil
+}
+
+// isOwn reports whether a program does not share an entry of a place with the user's runs: what it has
+// apart or makes anew, and what belongs to such a file, such as its lock or its journal.
+func isOwn(p programs.Place, entry string) bool {
+	return slices.ContainsFunc(slices.Concat(p.Apart, p.Fresh), func(name string) bool {
+		base, isDir := strings.CutSuffix(name, "/")
+		rest, ok := strings.CutPrefix(entry, base)
+		return ok && (rest == "" || !isDir && strings.ContainsRune(".-", rune(rest[0])))
+	})
 }
 
 // makePlain makes a directory or an empty file if there is none. It removes whatever else the

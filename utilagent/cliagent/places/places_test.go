@@ -94,7 +94,8 @@ func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
 	home, state := t.TempDir(), t.TempDir()
 	env := func(name string) string { return map[string]string{"HOME": home}[name] }
 	require.NoError(t, os.MkdirAll(filepath.Join(home, ".gemini", "tmp", "older"), 0o700))
-	for _, name := range []string{"settings.json", "oauth_creds.json"} {
+	// A list that a run by hand has left, its lock, and what such a run left half-written.
+	for _, name := range []string{"settings.json", "oauth_creds.json", "projects.json", "projects.json.x.tmp", "projects.json.lock"} {
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".gemini", name), []byte("mine"), 0o600))
 	}
 	of := func(cwd string) (dir string, o Owned) {
@@ -114,6 +115,9 @@ func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(text))
 	require.NoDirExists(t, filepath.Join(dir, "tmp", "older"), "it has sessions of its own")
+	own, err := filepath.Glob(filepath.Join(dir, "projects.*"))
+	require.NoError(t, err)
+	require.Empty(t, own, "its lock would lie beside the true list, where the program cannot write")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "tmp", "chats"), 0o700))
 	again, _ := of("/one")
 	require.DirExists(t, filepath.Join(again, "tmp", "chats"))
@@ -126,8 +130,15 @@ func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
 	dir, _ = of("/one")
 	require.NoDirExists(t, filepath.Join(dir, "tmp", ".gemini"))
 
+	require.NoError(t, os.MkdirAll(filepath.Join(home, ".hermes"), 0o700))
+	for _, name := range []string{"state.db", "state.db-wal", "config.yaml"} {
+		require.NoError(t, os.WriteFile(filepath.Join(home, ".hermes", name), []byte("mine"), 0o600))
+	}
 	o, err := Of([]string{"hermes"}, "/one", t.TempDir(), state, env)
 	require.NoError(t, err)
 	require.Equal(t, o.Env, o.Kept, "we look into its sessions")
 	require.FileExists(t, filepath.Join(o.Dirs[0], "state.db"))
+	_, moved, _ := strings.Cut(o.Env[0], "=")
+	require.FileExists(t, filepath.Join(moved, "config.yaml"))
+	require.NoFileExists(t, filepath.Join(moved, "state.db-wal"), "the journal of another database")
 }
