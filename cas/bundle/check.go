@@ -99,9 +99,6 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 // lead to is there, in its place, and nothing else.
 func (c *check) trees(ctx context.Context, r *Report) error {
 	f, next := c.file, 0
-	if f.base != nil && len(f.Manifest.Instead) > 0 {
-		return fault(0, "the manifest: parts have nothing that stands for files")
-	}
 	if f.base != nil { // whose steps name them is seen by whoever has asked for them
 		links, err := f.treesOnBase(ctx)
 		if err != nil {

@@ -22,6 +22,8 @@ type File struct {
 	Manifest Manifest
 	// Size is that of the file, in bytes.
 	Size int64
+	// Redacted are contents of files that [Parts] need not have: they were redacted.
+	Redacted map[protocol.Tree]bool
 
 	from    io.ReaderAt
 	kinds   *cas.Kinds
@@ -167,33 +169,6 @@ func (f *File) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, e
 type Object struct {
 	Dir     bool
 	Content []byte
-}
-
-// Objects yields what the bundle's trees of one hash function lead to, each after what
-// it needs.
-func (f *File) Objects(function string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
-		for _, id := range f.order {
-			if id.Function() != function {
-				continue
-			}
-			kind := f.objects[id].kind
-			content, _, err := f.object(id, kind, true)
-			if !yield(Object{Dir: kind == kindDir, Content: content}, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// CountObjects is how many Objects yields.
-func (f *File) CountObjects(function string) (n int) {
-	for _, id := range f.order {
-		if id.Function() == function {
-			n++
-		}
-	}
-	return n
 }
 
 // HasObject reports whether the bundle's trees lead to a file, or a directory.

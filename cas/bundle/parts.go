@@ -74,9 +74,11 @@ func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
 // HasObject reports whether an object was added.
 func (p *Parts) HasObject(id protocol.Tree) bool { return p.file.HasObject(id) }
 
-// SetTrees says of which states of files the objects are. What those lack is in base.
-func (p *Parts) SetTrees(trees []protocol.Tree, base Objects) {
-	p.file.Manifest.Trees, p.file.objectBase = trees, base
+// SetTrees says of which states of files the objects are, and which of them stand for others.
+// What those lack is in base, or was redacted.
+func (p *Parts) SetTrees(trees []protocol.Tree, instead []Instead, redacted map[protocol.Tree]bool, base Objects) {
+	f := p.file
+	f.Manifest.Trees, f.Manifest.Instead, f.Redacted, f.objectBase = trees, instead, redacted, base
 }
 
 // standing are the objects of parts, and those on which they stand.
@@ -91,7 +93,7 @@ func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64
 	if s.file.HasObject(id) {
 		return s.file.object(id, kind, whole)
 	}
-	if !whole {
+	if !whole || s.file.Redacted[id] {
 		return nil, 0, nil
 	}
 	return reading{s.ctx, s.file.objectBase}.object(id, kind, whole)

@@ -237,8 +237,9 @@ func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 
 // Entry is what a git tree holds under one name.
 type Entry struct {
-	ID  protocol.Tree
-	Dir bool
+	Name string
+	ID   protocol.Tree
+	Dir  bool
 }
 
 // Entries reads a git tree as a bundle's are read. Submodules are left out: they are only
@@ -251,7 +252,7 @@ func Entries(id protocol.Tree, content []byte) ([]Entry, error) {
 	list := make([]Entry, 0, len(entries))
 	for _, e := range entries {
 		if e.mode != modeRepository {
-			list = append(list, Entry{ID: e.id, Dir: e.mode == modeDir})
+			list = append(list, Entry{Name: e.name, ID: e.id, Dir: e.mode == modeDir})
 		}
 	}
 	return list, nil

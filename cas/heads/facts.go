@@ -1,6 +1,12 @@
 package heads
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+)
 
 // Facts is what is known of a thread besides its chain. A field that is not set is
 // not known. Each line of facts.jsonl is one change: its fields take the place of
@@ -18,8 +24,10 @@ type Facts struct {
 	Undone     []protocol.Hash `json:"undone,omitempty"`
 	Limits     *Limits         `json:"limits,omitempty"`
 	// ParkedUntil is in ms.
-	ParkedUntil int64   `json:"parkedUntil,omitempty"`
-	Remote      *Remote `json:"remote,omitempty"`
+	ParkedUntil int64 `json:"parkedUntil,omitempty"`
+	// Redacted is what was redacted of the thread's files.
+	Redacted *Redacted `json:"redacted,omitempty"`
+	Remote   *Remote   `json:"remote,omitempty"`
 	// Agents are those chosen by a person on this machine, by role or [AllRoles].
 	Agents map[string]string `json:"agents,omitempty"`
 
@@ -118,6 +126,46 @@ type Remote struct {
 	Name string        `json:"name"`
 	Head protocol.Hash `json:"head"`
 	AtMs int64         `json:"atMs"`
+}
+
+// Redacted says what was redacted of a thread's files. It travels with the thread, so that whoever has
+// the thread continues without the content. Each list has at most [MaxRedacted] entries.
+type Redacted struct {
+	Paths    []string        `json:"paths"`
+	Contents []protocol.Tree `json:"contents"` // git's names of the files' contents
+	// Instead are the states that stand for those that held the content.
+	Instead map[protocol.Tree]protocol.Tree `json:"instead,omitempty"`
+}
+
+// MaxRedacted bounds what is known of a redaction: with 2,000 contents a thread's facts have 100 KB.
+const MaxRedacted = 2000
+
+// And returns what either of two redactions says. nil says nothing.
+func (r *Redacted) And(other *Redacted) *Redacted {
+	if r == nil || other == nil {
+		return cmp.Or(r, other)
+	}
+	both := Redacted{
+		Paths: union(r.Paths, other.Paths), Contents: union(r.Contents, other.Contents),
+		Instead: maps.Clone(r.Instead),
+	}
+	for tree, by := range other.Instead {
+		if _, known := both.Instead[tree]; known || len(both.Instead) == MaxRedacted {
+			continue
+		}
+		if both.Instead == nil {
+			both.Instead = map[protocol.Tree]protocol.Tree{}
+		}
+		both.Instead[tree] = by
+	}
+	return &both
+}
+
+func union[S ~string](a, b []S) []S {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), MaxRedacted)]
 }
 
 // Foreign reports whether the thread comes from elsewhere, or may do so, and nobody

@@ -128,23 +128,32 @@ type sending struct {
 
 func (l *Link) sendStates(ctx context.Context, states []state, lacking map[protocol.Tree]bool) (sent int, err error) {
 	sources := l.Engine.Files().Sources()
-	var roots []protocol.Tree
+	var roots, standins []protocol.Tree
 	absent := 0
 	for _, s := range states {
 		if !lacking[s.tree] && !l.check {
 			continue
 		}
-		switch here, err := sources.Has(ctx, s.root, s.tree); {
+		switch by, err := sources.Find(ctx, s.root, s.tree); {
 		case err != nil:
 			return 0, err
-		case here:
+		case by == s.tree:
 			roots = append(roots, s.tree)
+		case by != "":
+			standins = append(standins, by)
 		case lacking[s.tree]:
 			absent++
 		}
 	}
 	if absent > 0 {
-		l.warn("%d states of the files do not go to %s: they are not on this machine, or something was taken out of them", absent, l.Name)
+		l.warn("%d states of the files do not go to %s: they are not on this machine", absent, l.Name)
+	}
+	there, err := l.lackedThere(ctx, standins)
+	if err != nil {
+		return 0, err
+	}
+	for by := range there {
+		lacking[by], roots = true, append(roots, by)
 	}
 	if len(roots) == 0 {
 		return 0, nil

@@ -374,6 +374,7 @@ func (p *pulling) taken(thread string) heads.Facts {
 		said.Limits = nil
 	}
 	said.Repository = sensibleRepository(said.Repository)
+	said.Redacted = sensibleRedacted(p.at[thread].Facts.Redacted).And(p.facts[thread].Redacted)
 	said.Remote = p.now(p.at[thread].Head)
 	return said
 }

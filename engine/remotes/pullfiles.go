@@ -1,12 +1,15 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
@@ -21,13 +24,12 @@ type fetching struct {
 	parts  *bundle.Parts
 	keeper workspace.Keeper
 	local  *files.Objects         // of the git directories of ours; those of threads from elsewhere are not among them
-	never  map[protocol.Tree]bool // what was taken out here
-	asked  map[protocol.Tree]bool
-	came   int
+	never  map[protocol.Tree]bool // what was redacted, here or as the remote says
+	// said are states that the remote says stand for others, and instead those that do.
+	said, instead map[protocol.Tree]protocol.Tree
+	asked   map[protocol.Tree]bool
+	came    int
 }
-
-// errTakenOut means that a remote would bring back what was taken out here.
-var errTakenOut = errors.New("files were taken out here that the remote would bring back: its files are left out")
 
 // fetchFiles fetches the files that the threads need and that are missing here. It warns about
 // what the remote does not have; an object that does not match its name is an error.
@@ -38,6 +40,9 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.
 		return 0, done, err
 	}
 	w := &fetching{pulling: p, parts: parts, keeper: p.Engine.Files(), asked: map[protocol.Tree]bool{}}
+	if err := w.redactions(ctx); err != nil {
+		return 0, done, err
+	}
 	wanted, nowhere, err := w.begin(ctx, states)
 	if err != nil && ctx.Err() == nil {
 		p.warn("the files of the thread stay at %s: %v", p.Name, err)
@@ -54,9 +59,11 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.
 	if err != nil {
 		return 0, done, err
 	}
+	if wanted, err = w.elsewhere(ctx, wanted, lacking); err != nil {
+		return 0, done, err
+	}
 	if n := len(lacking); n > 0 {
 		p.warn("%d of %d states of the files are not at %s", n, len(states), p.Name)
-		wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool { return lacking[tree] })
 		if n == len(nowhere) {
 			return 0, done, nil
 		}
@@ -67,7 +74,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.
 	done = func() { _ = w.local.Close() }
 	err = w.levels(ctx, wanted)
 	var missing *remote.MissingError
-	if errors.Is(err, errTakenOut) || errors.As(err, &missing) {
+	if errors.As(err, &missing) {
 		p.warn("the files of the thread stay at %s: %v", p.Name, err)
 		return 0, done, nil
 	}
@@ -80,7 +87,12 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.
 	}
 	local := w.local
 	done = func() { _, _ = local.Close(), base.Close() }
-	parts.SetTrees(slices.DeleteFunc(wanted, func(tree protocol.Tree) bool { return !parts.HasObject(tree) }), base)
+	stand := w.standing(wanted)
+	wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool {
+		standsFor := func(s bundle.Instead) bool { return s.By == tree }
+		return !parts.HasObject(tree) && !slices.ContainsFunc(stand, standsFor)
+	})
+	parts.SetTrees(wanted, stand, w.never, base)
 	return w.came, done, nil
 }
 
@@ -116,12 +128,9 @@ func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere [
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted = treesOf(states)
+	wanted = w.standins(ctx, stores, treesOf(states))
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
-	for _, store := range stores {
-		wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool { return files.Instead(ctx, w.keeper.Env, store, tree) != tree })
-	}
 	nowhere = wanted
 	for _, store := range stores {
 		if nowhere, err = files.Lacking(ctx, w.keeper.Env, store, nowhere); err != nil {
@@ -144,9 +153,6 @@ func (w *fetching) nearby(ctx context.Context) {
 
 // open opens what is here.
 func (w *fetching) open(ctx context.Context) (err error) {
-	if w.never, err = w.keeper.Sources().Redacted(ctx); err != nil {
-		return err
-	}
 	all, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
 	if err != nil {
 		return err
@@ -208,10 +214,7 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 			return remote.Faultf("%v", err)
 		}
 		for _, e := range entries {
-			if w.never[e.ID] {
-				return errTakenOut
-			}
-			if !w.asked[e.ID] {
+			if !w.asked[e.ID] && !w.never[e.ID] {
 				w.asked[e.ID], next = true, append(next, e)
 			}
 		}
@@ -274,3 +277,108 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 	}
 	return slices.DeleteFunc(level, func(e bundle.Entry) bool { return !lacking[e.ID] }), nil
 }
+
+// redactions finds out which contents were redacted, here or as the remote says of the threads.
+// What is here although the remote says so stays: only a person redacts here.
+func (w *fetching) redactions(ctx context.Context) (err error) {
+	if w.never, err = w.keeper.Sources().Redacted(ctx); err != nil {
+		return err
+	}
+	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	if err != nil {
+		return err
+	}
+	w.said, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
+	for id, at := range w.at {
+		said := sensibleRedacted(at.Facts.Redacted).And(w.facts[id].Redacted)
+		if said == nil {
+			continue
+		}
+		for tree, by := range said.Instead {
+			w.said[tree] = by
+		}
+		news := slices.DeleteFunc(slices.Clone(said.Contents), func(id protocol.Tree) bool { return w.never[id] })
+		for _, content := range news {
+			w.never[content] = true
+		}
+		lacking := news
+		for _, store := range stores {
+			if lacking, err = files.Lacking(ctx, w.keeper.Env, store, lacking); err != nil {
+				return err
+			}
+		}
+		if len(lacking) < len(news) {
+			w.warn("thread %s: files were redacted at %s, and are kept here (uwf thread redact --files removes them): %s",
+				id, w.Name, workspace.Some(said.Paths))
+		}
+	}
+	return nil
+}
+
+// standins puts in the place of states those that stand for them here.
+func (w *fetching) standins(ctx context.Context, stores []string, wanted []protocol.Tree) []protocol.Tree {
+	for i, tree := range wanted {
+		for _, store := range stores {
+			if by := files.Instead(ctx, w.keeper.Env, store, tree); by != tree {
+				w.instead[tree], wanted[i] = by, by
+			}
+		}
+	}
+	return wanted
+}
+
+// elsewhere puts in the place of states that are neither here nor at the remote those that stand
+// for them, as the remote says.
+func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree, lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
+	var standins []protocol.Tree
+	for tree := range lacking {
+		if by := w.said[tree]; by != "" {
+			standins = append(standins, by)
+		}
+	}
+	gone, err := w.lackedThere(ctx, standins)
+	if err != nil {
+		return nil, err
+	}
+	for tree := range lacking {
+		if by := w.said[tree]; by != "" && !gone[by] {
+			w.instead[tree], wanted = by, append(wanted, by)
+			delete(lacking, tree)
+		}
+	}
+	wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool { return lacking[tree] || w.instead[tree] != "" })
+	slices.Sort(wanted)
+	return slices.Compact(wanted), nil
+}
+
+// standing are the states that come instead of others.
+func (w *fetching) standing(came []protocol.Tree) (stand []bundle.Instead) {
+	for tree, by := range w.instead {
+		if slices.Contains(came, by) {
+			stand = append(stand, bundle.Instead{Tree: tree, By: by})
+		}
+	}
+	slices.SortFunc(stand, func(a, b bundle.Instead) int { return cmp.Compare(a.Tree, b.Tree) })
+	return stand
+}
+
+// sensibleRedacted removes what cannot be true of what a remote says was redacted.
+func sensibleRedacted(r *heads.Redacted) *heads.Redacted {
+	if r == nil {
+		return nil
+	}
+	is := &heads.Redacted{Contents: slices.DeleteFunc(slices.Clone(r.Contents), func(id protocol.Tree) bool { return !id.Valid() })}
+	for _, name := range r.Paths {
+		if fs.ValidPath(name) && len(name) <= maxPath {
+			is.Paths = append(is.Paths, name)
+		}
+	}
+	for tree, by := range r.Instead {
+		if tree.Valid() && by.Valid() && tree.Function() == by.Function() && r.Instead[by] == "" {
+			is = is.And(&heads.Redacted{Instead: map[protocol.Tree]protocol.Tree{tree: by}})
+		}
+	}
+	return is.And(&heads.Redacted{}) // bounded
+}
+
+const maxPath = 4096

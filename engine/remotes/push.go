@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
@@ -141,6 +142,9 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	if err != nil {
 		return err
 	}
+	if said.Redacted, err = l.redacted(ctx, at.Head, facts, there); err != nil {
+		return err
+	}
 	switch result {
 	case bundle.Unchanged: // a push before may not have taken its files
 		if l.check {
@@ -151,8 +155,11 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
 			return err
 		}
-		if len(begun(said)) > len(begun(there.Facts)) {
-			swap := remote.Swap{Thread: p.Thread, Was: at.Head, Head: at.Head, WasEnded: there.Ended != nil, Ended: there.Ended, Facts: heads.Facts{Repository: said.Repository}, Fence: fence}
+		if len(begun(said)) > len(begun(there.Facts)) || said.Redacted != nil {
+			swap := remote.Swap{
+				Thread: p.Thread, Was: at.Head, Head: at.Head, WasEnded: there.Ended != nil, Ended: there.Ended,
+				Facts: heads.Facts{Repository: said.Repository, Redacted: said.Redacted}, Fence: fence,
+			}
 			if err := l.Remote.Swap(ctx, swap); err != nil {
 				return err
 			}
@@ -185,6 +192,29 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	}
 	p.Result = result
 	return l.see(ctx, p.Thread, at.Head, facts)
+}
+
+// redacted is all that was redacted of a thread's files, here and at the remote; nil: the remote
+// knows it.
+func (l *Link) redacted(ctx context.Context, head cas.Hash, facts heads.Facts, there remote.State) (*heads.Redacted, error) {
+	roots := func() (map[protocol.Tree]string, error) {
+		states, err := statesOf(ctx, l.Store, head, "")
+		roots := map[protocol.Tree]string{}
+		for _, s := range states {
+			roots[s.tree] = s.root
+		}
+		return roots, err
+	}
+	here, err := l.Engine.Files().Sources().Redaction(ctx, roots)
+	if err != nil {
+		return nil, err
+	}
+	known := sensibleRedacted(there.Facts.Redacted)
+	all := known.And(here).And(facts.Redacted)
+	if reflect.DeepEqual(all, known) {
+		return nil, nil
+	}
+	return all, nil
 }
 
 // notPushed says why a thread stays as it is at the remote.

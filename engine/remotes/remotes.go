@@ -163,10 +163,11 @@ func (l *Link) now(head cas.Hash) *heads.Remote {
 	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Env.Now().UnixMilli()}
 }
 
-// shared are the facts that a remote is told. Undone steps stay here, with their nodes.
+// shared are the facts that a remote is told. Undone steps stay here, with their nodes; what was
+// redacted goes with a push, together with what the remote knows ([Link.redacted]).
 func shared(f heads.Facts) heads.Facts {
 	f = remote.Shared(f)
-	f.Undone = nil
+	f.Undone, f.Redacted = nil, nil
 	return f
 }
 

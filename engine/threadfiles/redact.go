@@ -81,7 +81,7 @@ func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][
 		}
 		done, err := files.Redact(ctx, f.Env, store.path, store.common, r)
 		out.States += len(done.Trees)
-		out.Remains = done.Remains
+		out.Remains = append([]string{}, done.Remains...)
 		for _, thread := range threads { // git's indexes name the content
 			if gone := os.Remove(f.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/bundle"
@@ -15,7 +16,7 @@ import (
 // how many are elsewhere. Errors are *protocol.Error.
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
 	s := e.Sources()
-	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) { return s.find(ctx, root, tree) })
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) { return s.Find(ctx, root, tree) })
 	if err != nil {
 		return nil, missing, fault.Of(err)
 	}
@@ -23,12 +24,21 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.O
 	return from, missing, err
 }
 
-// KeepFiles keeps the files of a bundle that is being imported, for the threads that
-// are given with their states, and tells how many states it kept.
+// KeepFiles keeps the files of a bundle that is being imported, for the threads that are given
+// with their states, and returns how many states it kept. What was redacted here stays out: states
+// without it stand for those that hold it.
 func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) (kept int, err error) {
+	stores, err := (&Stores{Keeper: e}).All(ctx)
+	if err != nil {
+		return 0, err
+	}
+	k := keepingFiles{Keeper: e, file: f, stores: stores, instead: map[string]map[protocol.Tree]protocol.Tree{}}
+	if err := k.stand(ctx); err != nil {
+		return 0, err
+	}
 	byFunction := map[string]map[string][]protocol.Tree{}
 	for thread, trees := range threads {
-		for _, tree := range trees {
+		for _, tree := range k.wanted(ctx, trees) {
 			function := tree.Function()
 			if byFunction[function] == nil {
 				byFunction[function] = map[string][]protocol.Tree{}
@@ -36,35 +46,8 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 			byFunction[function][thread] = append(byFunction[function][thread], tree)
 		}
 	}
-	known := &Stores{Keeper: e}
-	here, err := known.All(ctx)
-	if err != nil {
-		return 0, err
-	}
-	brings, err := bringsRedacted(f, here)
-	if err != nil {
-		return 0, fault.Of(err)
-	}
 	for function, some := range byFunction {
-		if some, err = e.known(ctx, f, function, some); err != nil {
-			return kept, err
-		}
-		instead, other := e.standing(ctx, f.Manifest, function, here)
-		if brings || other || e.anyRedacted(ctx, here, some) {
-			e.Warn("files were taken out here that the bundle brings: its files are left out")
-			continue
-		}
-		objects := func(yield func(files.Object, error) bool) {
-			for o, err := range f.Objects(function) {
-				if !yield(files.Object(o), err) {
-					return
-				}
-			}
-		}
-		if err := files.Keep(ctx, e.Env, e.Imported(function), objects, f.CountObjects(function), some); err != nil {
-			return kept, err
-		}
-		if err := files.Stand(ctx, e.Env, e.Imported(function), instead); err != nil {
+		if err := k.keep(ctx, function, some); err != nil {
 			return kept, err
 		}
 		for _, tree := range f.Manifest.Trees {
@@ -76,70 +59,111 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[strin
 	return kept, nil
 }
 
-// known are the states of threads that came with a bundle, now or before.
-func (e Keeper) known(ctx context.Context, f *bundle.File, function string, threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
+// keepingFiles are a bundle's files on their way into the git directories of ours.
+type keepingFiles struct {
+	Keeper
+	file    *bundle.File
+	stores  []string
+	without *bundle.Without
+	instead map[string]map[protocol.Tree]protocol.Tree // by hash function: what stands for states
+}
+
+// stand finds out what stands for states of the files: what the bundle says, unless the state is
+// here, since nobody can check that one is the other with less in it; and what is left of a
+// state without the contents that were redacted.
+func (k *keepingFiles) stand(ctx context.Context) error {
+	gone := maps.Clone(k.file.Redacted)
+	if gone == nil {
+		gone = map[protocol.Tree]bool{}
+	}
+	for _, store := range k.stores {
+		contents, err := files.RedactedContents(store)
+		if err != nil {
+			return fault.Of(err)
+		}
+		for _, id := range contents {
+			gone[id] = true
+		}
+	}
+	k.without = k.file.Without(ctx, gone)
+	left := map[protocol.Tree]protocol.Tree{}
+	for _, tree := range k.file.Manifest.Trees {
+		by, err := k.without.Tree(tree)
+		if err != nil {
+			return fault.Of(err)
+		}
+		if left[tree] = by; by != tree {
+			k.standFor(tree, by)
+		}
+	}
+	if len(k.instead) > 0 {
+		k.Warn("the files come without what was redacted of them")
+	}
+	for _, s := range k.file.Manifest.Instead {
+		here := func(store string) bool { return files.Has(ctx, k.Env, store, s.Tree) }
+		too := func(store string) bool { return files.Instead(ctx, k.Env, store, s.Tree) == s.By }
+		if !slices.ContainsFunc(k.stores, here) || slices.ContainsFunc(k.stores, too) {
+			k.standFor(s.Tree, left[s.By])
+		}
+	}
+	return nil
+}
+
+func (k *keepingFiles) standFor(tree, by protocol.Tree) {
+	function := tree.Function()
+	if k.instead[function] == nil {
+		k.instead[function] = map[protocol.Tree]protocol.Tree{}
+	}
+	k.instead[function][tree] = by
+}
+
+// wanted are the states to keep of a thread's: what is left of them. One for which another stands
+// here already is not kept again.
+func (k *keepingFiles) wanted(ctx context.Context, trees []protocol.Tree) (wanted []protocol.Tree) {
+	for _, tree := range trees {
+		redacted := func(store string) bool { return files.Instead(ctx, k.Env, store, tree) != tree }
+		if by := k.instead[tree.Function()][tree]; by != "" {
+			wanted = append(wanted, by)
+		} else if !slices.ContainsFunc(k.stores, redacted) {
+			wanted = append(wanted, tree)
+		}
+	}
+	return wanted
+}
+
+// keep keeps the files of one hash function.
+func (k *keepingFiles) keep(ctx context.Context, function string, threads map[string][]protocol.Tree) error {
+	threads, err := k.known(ctx, function, threads)
+	if err != nil {
+		return err
+	}
+	objects := func(yield func(files.Object, error) bool) {
+		for o, err := range k.without.Objects(function) {
+			if !yield(files.Object(o), err) {
+				return
+			}
+		}
+	}
+	store := k.Imported(function)
+	if err := files.Keep(ctx, k.Env, store, objects, k.without.Count(function), threads); err != nil {
+		return err
+	}
+	return files.Stand(ctx, k.Env, store, k.instead[function])
+}
+
+// known are the states of threads that came with the bundle, now or before.
+func (k *keepingFiles) known(ctx context.Context, function string, threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
 	known := map[string][]protocol.Tree{}
 	for thread, trees := range threads {
-		elsewhere := slices.DeleteFunc(slices.Clone(trees), f.HasObject)
-		list, err := files.Lacking(ctx, e.Env, e.Imported(function), elsewhere)
+		elsewhere := slices.DeleteFunc(slices.Clone(trees), k.without.Has)
+		list, err := files.Lacking(ctx, k.Env, k.Imported(function), elsewhere)
 		if err != nil {
 			return nil, err
 		}
-		lacking := map[protocol.Tree]bool{}
-		for _, tree := range list {
-			lacking[tree] = true
-		}
-		trees = slices.DeleteFunc(slices.Clone(trees), func(tree protocol.Tree) bool { return lacking[tree] })
+		trees = slices.DeleteFunc(slices.Clone(trees), func(tree protocol.Tree) bool { return slices.Contains(list, tree) })
 		if len(trees) > 0 {
 			known[thread] = trees
 		}
 	}
 	return known, nil
-}
-
-// standing returns what a bundle says stands in for states of the files. Nobody can check that
-// it is the same with less in it, so it counts only for states that are not here. other is set
-// if one of them is known here and something else stands in for it.
-func (e Keeper) standing(ctx context.Context, m bundle.Manifest, function string, stores []string) (instead map[protocol.Tree]protocol.Tree, other bool) {
-	instead = map[protocol.Tree]protocol.Tree{}
-	for _, s := range m.Instead {
-		if s.Tree.Function() != function {
-			continue
-		}
-		instead[s.Tree] = s.By
-		for _, store := range stores {
-			if !files.Has(ctx, e.Env, store, s.Tree) {
-				continue
-			}
-			delete(instead, s.Tree)
-			if by := files.Instead(ctx, e.Env, store, s.Tree); by != s.Tree && by != s.By {
-				return nil, true
-			}
-		}
-	}
-	return instead, false
-}
-
-// anyRedacted reports whether something was taken out of a state of the files here.
-func (e Keeper) anyRedacted(ctx context.Context, stores []string, threads map[string][]protocol.Tree) bool {
-	for _, store := range stores {
-		for _, trees := range threads {
-			if slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return files.Instead(ctx, e.Env, store, tree) != tree }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// bringsRedacted reports whether a bundle has the content of a file that was taken out
-// here, whatever states hold it there.
-func bringsRedacted(f *bundle.File, stores []string) (bool, error) {
-	for _, store := range stores {
-		contents, err := files.RedactedContents(store)
-		if err != nil || slices.ContainsFunc(contents, f.HasObject) {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }

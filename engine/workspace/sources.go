@@ -2,7 +2,10 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"slices"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -21,16 +24,9 @@ func (e Keeper) Sources() *Sources {
 	return &Sources{stores: &Stores{Keeper: e}, used: map[string]bool{}}
 }
 
-// Has reports whether a state that was made in a work tree is on this machine, and nothing
-// was taken out of it.
-func (s *Sources) Has(ctx context.Context, root string, tree protocol.Tree) (bool, error) {
-	by, err := s.find(ctx, root, tree)
-	return by == tree, err
-}
-
-// find returns what stands on this machine for a state that was made in a work tree, mostly
+// Find returns what stands on this machine for a state that was made in a work tree, mostly
 // itself; "": nothing does.
-func (s *Sources) find(ctx context.Context, root string, tree protocol.Tree) (by protocol.Tree, err error) {
+func (s *Sources) Find(ctx context.Context, root string, tree protocol.Tree) (by protocol.Tree, err error) {
 	e := s.stores.Keeper
 	store, err := s.stores.With(ctx, root, tree)
 	if store == "" || err != nil {
@@ -47,6 +43,41 @@ func (s *Sources) find(ctx context.Context, root string, tree protocol.Tree) (by
 		return by, repo.Seed(ctx, store, true) // what was fetched since
 	}
 	return by, nil
+}
+
+// Redaction is what was redacted of some states of files, which are given with their work trees,
+// as far as they are kept on this machine; nil: nothing.
+func (s *Sources) Redaction(ctx context.Context, states func() (map[protocol.Tree]string, error)) (*heads.Redacted, error) {
+	all, err := s.stores.All(ctx)
+	if err != nil || !slices.ContainsFunc(all, files.HasRedactions) {
+		return nil, err
+	}
+	roots, err := states()
+	if err != nil {
+		return nil, err
+	}
+	r := &heads.Redacted{Instead: map[protocol.Tree]protocol.Tree{}}
+	for tree, root := range roots {
+		by, err := s.Find(ctx, root, tree)
+		if err != nil {
+			return nil, err
+		}
+		if by != "" && by != tree && len(r.Instead) < heads.MaxRedacted {
+			r.Instead[tree] = by
+		}
+	}
+	for _, store := range s.dirs {
+		contents, err := files.RedactedContents(store)
+		paths, perr := files.RedactedPaths(store)
+		if err := errors.Join(err, perr); err != nil {
+			return nil, err
+		}
+		r = r.And(&heads.Redacted{Contents: contents, Paths: paths})
+	}
+	if len(r.Contents) == 0 && len(r.Instead) == 0 {
+		return nil, nil
+	}
+	return r, nil
 }
 
 // Redacted are the contents of files that were taken out of what is kept on this machine.

@@ -32,11 +32,17 @@ func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 	if err := cmp.Or(ctx.Err(), remote.CheckObjects(ids)); err != nil {
 		return nil, err
 	}
+	gone, err := r.redacted()
+	if err != nil {
+		return nil, err
+	}
 	var missing []protocol.Tree
 	for _, id := range ids {
 		_, err := os.Lstat(r.object(id))
 		if errors.Is(err, fs.ErrNotExist) {
-			missing = append(missing, id)
+			if !gone[id] {
+				missing = append(missing, id)
+			}
 		} else if err != nil {
 			return nil, err
 		}
@@ -96,9 +102,16 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error {
 	var levels [][]durable.File // those of one level name only what lower ones hold
 	depth := depths(objects)
+	gone, err := r.redacted()
+	if err != nil {
+		return err
+	}
 	for _, o := range objects {
 		if err := cmp.Or(ctx.Err(), o.Check()); err != nil {
 			return err
+		}
+		if gone[o.ID] {
+			continue
 		}
 		word := "blob"
 		if o.Kind == remote.Directory {

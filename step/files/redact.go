@@ -31,7 +31,7 @@ const (
 // Instead is the state of the files that stands for one of which something was taken
 // out; else the state itself.
 func Instead(ctx context.Context, e env.Env, store string, tree protocol.Tree) protocol.Tree {
-	if _, err := os.Lstat(filepath.Join(store, redactedFile)); err != nil || !tree.Valid() {
+	if !HasRedactions(store) || !tree.Valid() {
 		return tree
 	}
 	g, err := inStore(e, store)
@@ -46,6 +46,12 @@ func Instead(ctx context.Context, e env.Env, store string, tree protocol.Tree) p
 		tree = treeOf(sum)
 	}
 	return tree
+}
+
+// HasRedactions reports whether something was redacted in a git directory of ours.
+func HasRedactions(store string) bool {
+	_, err := os.Lstat(filepath.Join(store, redactedFile))
+	return err == nil
 }
 
 // Stand lets existing states of the files stand for others, which are gone.
@@ -177,6 +183,9 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 		if err := g.takeOut(ctx, store, tree, r.Path, contents); err != nil {
 			return done, err
 		}
+	}
+	if err := g.standFurther(ctx, e, store, done.Trees); err != nil {
+		return done, err
 	}
 	for _, tree := range all {
 		if slices.Contains(r.Trees, tree) && !slices.Contains(done.Trees, tree) {
@@ -339,6 +348,24 @@ func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path
 	}
 	_, err = g.run(ctx, nil, "update-ref", "-d", keptRefs+sumOf(tree))
 	return err
+}
+
+// standFurther lets what stands for some states now stand for all those for which these stood: the
+// refs of a redaction before would keep the content of this one.
+func (g git) standFurther(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		sum, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if tree := treeOf(sum); slices.Contains(trees, tree) {
+			if _, err := g.keep(ctx, Instead(ctx, e, store, tree), "", ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // rewrite lets a ref lead to what stands for its newest state, and to no older one.

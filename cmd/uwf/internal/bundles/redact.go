@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -14,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote/storeremote"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -101,9 +106,16 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
 	}
 	done, err := e.ThreadFiles().Redact(ctx, id, c.String("files"), c.Bool("shared"))
-	if err != nil {
+	there, rerr := a.redactObjects(ctx, done, c.Bool("shared"))
+	if coded := (*protocol.Error)(nil); there.States > 0 && errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		err = nil
+	}
+	if err := errors.Join(err, rerr); err != nil {
 		return err
 	}
+	done.States += there.States
+	done.Remains = append(done.Remains, there.Remains...)
+	done.Also = slices.Compact(slices.Sorted(slices.Values(append(done.Also, there.Also...))))
 	for _, where := range done.Remains {
 		a.Say("uwf: it remains in %s", plaintext.Line(where))
 	}
@@ -112,6 +124,22 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 		_, err := fmt.Fprintf(w, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 		return err
 	})
+}
+
+// redactObjects does the same for the files that other homes have pushed to this one.
+func (a Commands) redactObjects(ctx context.Context, what protocol.FilesRedacted, shared bool) (protocol.FilesRedacted, error) {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return protocol.FilesRedacted{}, err
+	}
+	if _, err := os.Lstat(filepath.Join(dirs.Home, "objects")); err != nil || !fs.ValidPath(what.Path) {
+		return protocol.FilesRedacted{}, nil
+	}
+	r, err := storeremote.Open(ctx, dirs.Home, storeremote.Options{Now: a.Env.Now})
+	if err != nil {
+		return protocol.FilesRedacted{}, err
+	}
+	return r.Redact(ctx, what.Thread, what.Path, shared)
 }
 
 func redactedText(w io.Writer, d redact.Done) error {
