@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -37,7 +38,16 @@ type attempt struct {
 	kept   *workspace.Keeping // its files; nil: they are not kept
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
-	retryAt   time.Time     // when its provider says that there is more; zero: it does not
+
+
+	pass       *limits.Pass    // of the last try; nil: the agent was not started
+	notStarted error           // why it was not
+	untried    error           // the same of the agent whose account is the first to be reset
+	limit      limits.Limit    // after the last try, if its provider refused it
+	refused    bool            // it did
+	retryAt    time.Time       // when the provider grants more; zero: it names no time
+	parkUntil  int64           // ms: when the visit can go on
+	passedOver map[string]bool // agents that another one has replaced in this visit
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same task
@@ -138,6 +148,10 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		}
 		ran.Stderr = set.Hide(ran.Stderr)
 	}
+	a.refused, a.retryAt = err == nil && ran.Result.Kind == protocol.FailedRateLimit, time.Time{} // it has suspended its work
+	if at := ran.Result.RetryAtMs; at > 0 {
+		a.retryAt = time.UnixMilli(at)
+	}
 	for _, text := range ran.Warnings() {
 		a.warn(text)
 	}
@@ -156,6 +170,8 @@ func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protoc
 		crashed := retry.KindOf(ran, err) == protocol.FailedCrash && !a.dir.StopRequested(a.record)
 		if !finished || crashed {
 			a.tried(ran, err)
+			a.refused = a.failedTry != nil && a.failedTry.Kind == protocol.FailedRateLimit
+			a.info.Refused = a.refused
 		}
 		return out, a.giveUp(ctx, ran, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -20,6 +21,7 @@ import (
 
 // driven is what the threads of one run share.
 type driven struct {
+	begun  time.Time
 	places chan struct{} // one for each thread at work; a thread that waits for its children has none
 	mu     sync.Mutex    // guards the progress
 }
@@ -34,7 +36,7 @@ func (e *Engine) driving(w Work) *Engine {
 		n = 2 * runtime.NumCPU()
 	}
 	with := e.reading(e.RememberingCosts())
-	with.driven = &driven{places: make(chan struct{}, n)}
+	with.driven = &driven{begun: e.Env.Now(), places: make(chan struct{}, n)}
 	return with.speakingInTurn()
 }
 
@@ -54,12 +56,12 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 	for first := !forKid; ; first = false {
 		made, err := e.turn(ctx, thread, h, w, first)
 		h = nil
-		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1]) {
+		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1], w.Wake) {
 			outs = appendOutput(outs, w, steps(made)...)
 			if err := e.driveKids(ctx, thread, w); err != nil {
 				return outs, fault.Ended(ctx, err)
 			}
-			w.Do, w.Cwd, w.Expect, w.Fresh = DoStep, "", "", false
+			w.Do, w.Cwd, w.Expect, w.Fresh, w.Wake = DoStep, "", "", false, false
 			continue
 		}
 		return appendOutput(outs, w, made...), err
@@ -102,9 +104,10 @@ func (e *Engine) below(k children.Kid) *Engine {
 }
 
 // due reports whether a thread's children have work to do. Each run tries failed children once
-// more.
-func due(out protocol.StepOutput) bool {
-	return len(out.Children) > 0 && (out.Status == protocol.StatusWaiting || out.Status == protocol.StatusFailed)
+// more, and one that a person has asked for parked ones, too.
+func due(out protocol.StepOutput, wake bool) bool {
+	s := out.Status
+	return len(out.Children) > 0 && (s == protocol.StatusWaiting || s == protocol.StatusFailed || s == protocol.StatusParked && wake)
 }
 
 // steps are the outputs of the steps that were made, without the output that says there is

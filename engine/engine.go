@@ -34,6 +34,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -98,6 +99,7 @@ type StepInfo struct {
 	Path    string    // of a child, from the thread that was asked for; "": that itself
 	Label   string    // the path with each key replaced by the item that it stands for; "": there are none
 	Adopted bool
+	Refused bool // by the agent's provider: the account has reached a limit
 	Earlier bool // the agent was chosen for an earlier step, and kept
 }
 
@@ -142,6 +144,11 @@ func (e *Engine) mayWrite() error {
 		return fault.New(protocol.CodeUsage, "this engine is read-only")
 	}
 	return nil
+}
+
+// Accounts are those that the home's agents use, with their limits.
+func (e *Engine) Accounts() limits.Accounts {
+	return limits.Accounts{Dir: e.Dirs.Limits(), FS: e.FS, Now: e.Env.Now, Warn: e.warn}
 }
 
 func (e *Engine) grace() time.Duration {

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -55,54 +56,121 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err := a.goOnWith(ctx, c, first, o); err != nil {
 		return out, err
 	}
+	var failed error // of the last try; nil: there was none
 	place := a.task.cwd
-	for attempts := 1; ; attempts++ {
-		a.failedTry, a.task.cwd = nil, place
-		if out, err = a.run(ctx); err == nil || a.failedTry == nil || a.failedTry.Kind == "" {
-			return out, err
-		}
+	for attempts := 0; ; {
 		p, perr := retry.Of(c, a.cmd.Alias)
 		if perr != nil {
-			return out, errors.Join(err, perr)
+			return out, errors.Join(failed, perr)
 		}
-		wait, again := a.another(p, attempts)
+		if err := a.enter(ctx, c, p, o.Wake); err != nil {
+			return out, fault.Ended(ctx, errors.Join(failed, err))
+		}
+		if a.pass != nil {
+			attempts++
+			a.failedTry, a.task.cwd = nil, place
+			out, failed = a.run(ctx)
+			a.leave(failed)
+			if failed == nil || a.failedTry == nil || a.failedTry.Kind == "" {
+				return out, failed
+			}
+			if again, err := a.pauseBefore(ctx, p, attempts); again || err != nil {
+				if err != nil {
+					return out, fault.Ended(ctx, errors.Join(failed, err))
+				}
+				continue
+			}
+		}
+		kind := protocol.FailedRateLimit
+		if a.pass != nil {
+			kind = a.failedTry.Kind
+		}
 		switch {
-		case again && a.mayGoOn():
-			a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
-			if werr := retry.Pause(ctx, wait); werr != nil {
-				return out, fault.Ended(ctx, errors.Join(err, werr))
+		case kind == protocol.FailedRateLimit && p.OnLimit == protocol.LimitWait:
+			return a.park(ctx, failed)
+		case first.FallsBack(kind) && a.mayGoOn():
+			was := a.cmd.Name
+			ok, err := a.fallBack(ctx, c, first, o)
+			if err != nil {
+				return out, errors.Join(failed, err)
 			}
-		case a.failedTry.Kind != protocol.FailedRateLimit:
-			return out, err
-		case p.OnLimit == protocol.LimitWait:
-			return a.park(ctx, p)
-		case first.OnLimit == protocol.LimitFallback && a.mayGoOn():
-			next, ok, ferr := a.nextAgent(ctx, c, first, o)
-			if ferr != nil || !ok {
-				return out, errors.Join(err, ferr)
+			if ok {
+				a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.why()), a.cmd.Name))
+				attempts = 0
+				continue
 			}
-			a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, a.cmd.Name, plaintext.Line(a.failedTry.Error), next.Name))
-			a.cmd, attempts = next, 0
-		default:
-			return out, err
 		}
+		if failed == nil {
+			return a.park(ctx, nil)
+		}
+		return out, failed
 	}
 }
 
-// another reports whether the agent should try again, and after what delay.
-func (a *attempt) another(p retry.Policy, attempts int) (time.Duration, bool) {
-	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) {
-		return 0, false
+// enter asks for a pass under which the agent runs. Without one its account is limited, and
+// a.limit says until when.
+func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, wake bool) error {
+	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
+	terms := limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxPark: p.MaxPark, Places: c.Concurrency[account.Name]}
+	if wake && a.driven != nil {
+		terms.Since = a.driven.begun
+	}
+	if a.Env.Get(protocol.EnvRunDir) != "" { // an agent has started us, and its place is ours: we could wait for it for ever
+		terms.Places = 0
+	}
+	pass, held, err := a.Accounts().Enter(ctx, account, terms)
+	a.pass = pass
+	if pass == nil && err == nil {
+		a.notStarted = fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
+			held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
+		if a.untried == nil || held.UntilMs < a.parkUntil {
+			a.untried, a.parkUntil = a.notStarted, held.UntilMs
+		}
+	}
+	return err
+}
+
+// leave notes what the provider has said to the agent.
+func (a *attempt) leave(failed error) {
+	defer a.pass.Leave()
+	switch {
+	case a.refused:
+		r := limits.Refusal{RetryAt: a.retryAt, Agent: a.cmd.Name}
+		if a.failedTry != nil {
+			r.Reason = a.failedTry.Error
+		}
+		a.limit = a.pass.Refused(r)
+		a.parkUntil = a.limit.UntilMs
+	case failed == nil:
+		a.pass.Served()
+	}
+}
+
+// why is why the agent makes no further try.
+func (a *attempt) why() string {
+	if a.pass != nil {
+		return a.failedTry.Error
+	}
+	return a.notStarted.Error()
+}
+
+// pauseBefore reports whether the agent should try again, after a pause. The one after a
+// refusal is the account's.
+func (a *attempt) pauseBefore(ctx context.Context, p retry.Policy, attempts int) (bool, error) {
+	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) || !a.mayGoOn() {
+		return false, nil
 	}
 	wait := min(p.Backoff<<min(attempts-1, 10), retry.LongestBackoff)
-	if at := a.retryAt; !at.IsZero() {
-		left := at.Sub(a.Env.Now())
-		if left > retry.LongestBackoff {
-			return 0, false
+	if a.refused {
+		if wait = a.limit.Until().Sub(a.Env.Now()); a.limit.Decide(a.Env.Now(), limits.Terms{Rounds: p.Rounds()}) == limits.Held {
+			return false, nil
 		}
-		wait = max(wait, left)
 	}
-	return wait, true
+	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, max(0, wait).Round(time.Millisecond)))
+	if a.refused {
+		return true, nil
+	}
+	return true, retry.Pause(ctx, wait)
 }
 
 // mayGoOn reports whether the budget has room for another try after what the failed ones cost,
@@ -126,7 +194,7 @@ func (a *attempt) gaveUp() map[string]bool {
 // goOnWith picks the agent that an interrupted visit had reached. Once all were given up, the
 // first one starts again.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
-	if p.OnLimit != protocol.LimitFallback || !a.gaveUp()[a.cmd.Name] {
+	if !a.gaveUp()[a.cmd.Name] {
 		return nil
 	}
 	next, ok, err := a.fallback(ctx, c, p, o)
@@ -136,22 +204,30 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Polic
 	return err
 }
 
-// nextAgent gives the agent up, and finds the next one.
-func (a *attempt) nextAgent(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
-	tries := a.dir.Tries(a.pos.Thread)
-	if len(tries) > 0 {
+// fallBack gives the agent up, and puts the next one in its place; false: there is none. One
+// that was not started is not given up for later visits.
+func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
+	if a.passedOver == nil {
+		a.passedOver = map[string]bool{}
+	}
+	a.passedOver[a.cmd.Name] = true
+	if tries := a.dir.Tries(a.pos.Thread); a.pass != nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
-			return casting.Command{}, false, err
+			return false, err
 		}
 	}
-	return a.fallback(ctx, c, p, o)
+	next, ok, err := a.fallback(ctx, c, p, o)
+	if ok {
+		a.cmd = next
+	}
+	return ok, err
 }
 
 func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
 	gone := a.gaveUp()
 	for _, alias := range p.Fallback {
-		if gone[alias] {
+		if gone[alias] || a.passedOver[alias] {
 			continue
 		}
 		cmd, err := a.Casting().Fallback(c, alias, o.Wish())
@@ -182,10 +258,6 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 		Try:   protocol.Try{Agent: a.cmd.Name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
 		Visit: a.visitKey(), Alias: a.cmd.Name, Kind: retry.KindOf(ran, err),
 	}
-	a.retryAt = time.Time{}
-	if at := ran.Result.RetryAtMs; at > 0 {
-		a.retryAt = time.UnixMilli(at)
-	}
 	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(*a.failedTry)); err != nil {
 		a.warn("what a failed try has cost is not kept: " + err.Error())
 	}
@@ -197,31 +269,37 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 }
 
 // park sets the visit aside until the provider's limit is reset. No process waits meanwhile.
-func (a *attempt) park(ctx context.Context, p retry.Policy) (protocol.StepOutput, error) {
-	now, until := a.Env.Now(), a.retryAt
-	if !until.After(now) { // it names none, or one that makes no sense
-		n := 0
-		for _, t := range a.dir.Tries(a.pos.Thread) {
-			if t.Visit == a.visitKey() && t.Kind == protocol.FailedRateLimit {
-				n++
-			}
-		}
-		first := retry.FirstPark
-		if now.Sub(until) < time.Minute { // it has just passed
-			first = time.Second
-		}
-		until = now.Add(first << min(max(0, n-p.Attempts), 8))
+// failed is how the last try ended; nil: none was made.
+func (a *attempt) park(ctx context.Context, failed error) (protocol.StepOutput, error) {
+	var none protocol.StepOutput
+	if failed != nil {
+		_ = a.failed(rundir.Failed, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.failedTry.Error))
+	} else if err := a.keepUntried(ctx); err != nil {
+		return none, err
 	}
-	until = retry.Earlier(until, now.Add(p.MaxPark))
-	if err := a.setParked(ctx, a.locked, until.UnixMilli()); err != nil {
-		return protocol.StepOutput{}, err
+	if err := a.setParked(ctx, a.locked, a.parkUntil); err != nil {
+		return none, err
 	}
-	a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.Name, until.In(now.Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
+	if failed != nil {
+		a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.Name, time.UnixMilli(a.parkUntil).In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
+	}
 	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
-		return protocol.StepOutput{}, err
+		return none, err
 	}
 	return pos.Output(), nil
+}
+
+// keepUntried records a visit that is parked without a try: why, and what a person has said.
+func (a *attempt) keepUntried(ctx context.Context) error {
+	a.record = a.newRecord()
+	lock, err := a.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
+	_ = a.failed(rundir.Failed, a.untried)
+	return nil
 }
 
 // setParked notes until when a thread is parked.

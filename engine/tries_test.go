@@ -160,6 +160,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 
 	// Nobody else: it fails, and begins anew with the first.
+	also.Account = "another"
 	w.config.Agents["other"] = also
 	w.config.Agents["fake"] = func() protocol.Agent {
 		a := fakeConfig("!limited:rate-limit/0/100/ready").Agents["fake"]

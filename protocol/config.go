@@ -18,6 +18,7 @@ type Config struct {
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
 	// although they lie outside of its thread's directory.
 	AllowLocations []string         `json:"allowLocations,omitempty"`
+	Concurrency    map[string]int   `json:"concurrency,omitempty"` // account → how many of its agents run at once
 	Workspace      *WorkspaceConfig `json:"workspace,omitempty"`
 	Notify         *NotifyConfig    `json:"notify,omitempty"`
 }
@@ -112,7 +113,13 @@ type Agent struct {
 	Retry    *Retry   `json:"retry,omitempty"`
 	OnLimit  string   `json:"onLimit,omitempty"`  // stop, wait or fallback; default stop
 	Fallback []string `json:"fallback,omitempty"` // aliases, the first that can goes on
-	MaxPark  string   `json:"maxPark,omitempty"`  // that a thread waits at most, such as "8h"; default 24h
+	// FallbackOn are the kinds of failures after which a fallback goes on; default rate-limit,
+	// server and crash. For rate-limit onLimit must be fallback, too.
+	FallbackOn []string `json:"fallbackOn,omitempty"`
+	// Account is the name of the agent's account at its provider; agents with the same one share
+	// its limits. Default: the name of the program, or of the model's provider.
+	Account string `json:"account,omitempty"`
+	MaxPark string `json:"maxPark,omitempty"` // that a thread waits at most, such as "8h"; default 24h
 
 	// Confine says whether the program is kept from writing elsewhere: "auto",
 	// "required" or "off". By default it is "auto" for a known program whose permission

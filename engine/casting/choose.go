@@ -27,6 +27,7 @@ type Command struct {
 	Env     map[string]string
 	PassEnv []string      // secrets of .env that it gets
 	Form    string        // of the step in its arguments: protocol.Agent.Protocol
+	Account string        // at its provider, as the config names it; "": see [Caster.Account]
 	Timeout time.Duration // 0: none
 	Earlier bool          // chosen for an earlier step, and kept
 	// Plain is the role of a command that is no agent.
@@ -119,7 +120,7 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	// A relative path in the config is relative to the config.
 	argv := append([]string{rooted(a.Command, r.Dirs.Home)}, a.Args...)
 	return Command{
-		Name: alias, Alias: alias, Argv: argv, Env: a.Env, PassEnv: a.PassEnv, Form: a.Protocol,
+		Name: alias, Alias: alias, Argv: argv, Env: a.Env, PassEnv: a.PassEnv, Form: a.Protocol, Account: a.Account,
 		Written: append([]string{written.Command}, written.Args...),
 	}, nil
 }

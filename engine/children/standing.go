@@ -36,6 +36,10 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 		for _, k := range k {
 			if until := k.Out.ParkedUntil; until != nil && (out.ParkedUntil == nil || *until < *out.ParkedUntil) {
 				out.ParkedUntil = until
+				if k.Out.Error != nil {
+					why := *k.Out.Error
+					why.Hint, out.Error = "uwf thread resume "+p.Thread, &why
+				}
 			}
 		}
 	case count[protocol.StatusSuspended] > 0:

@@ -5,6 +5,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
@@ -20,7 +21,23 @@ type Policy struct {
 	On       []protocol.FailureKind
 	OnLimit  string
 	Fallback []string
-	MaxPark  time.Duration
+	// FallbackOn are the kinds of failures after which a fallback takes over.
+	FallbackOn []protocol.FailureKind
+	MaxPark    time.Duration
+}
+
+// FallsBack reports whether another agent takes over after a failure.
+func (p Policy) FallsBack(kind protocol.FailureKind) bool {
+	return len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, kind) &&
+		(kind != protocol.FailedRateLimit || p.OnLimit == protocol.LimitFallback)
+}
+
+// Rounds is how often a provider may refuse an account before no process waits for it.
+func (p Policy) Rounds() int {
+	if !slices.Contains(p.On, protocol.FailedRateLimit) {
+		return 1
+	}
+	return p.Attempts
 }
 
 // Defaults of a policy.
@@ -37,7 +54,11 @@ func Of(c protocol.Config, alias string) (Policy, error) {
 	a := c.Agents[alias]
 	p := Policy{
 		Attempts: defaultAttempts, Backoff: defaultBackoff, OnLimit: a.OnLimit, Fallback: a.Fallback, MaxPark: defaultMaxPark,
-		On: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
+		On:         []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
+		FallbackOn: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash},
+	}
+	if a.FallbackOn != nil {
+		p.FallbackOn = kinds(a.FallbackOn)
 	}
 	var err error
 	if r := a.Retry; r != nil {
@@ -45,10 +66,7 @@ func Of(c protocol.Config, alias string) (Policy, error) {
 			p.Attempts = r.Attempts
 		}
 		if r.On != nil {
-			p.On = nil
-			for _, kind := range r.On {
-				p.On = append(p.On, protocol.FailureKind(kind))
-			}
+			p.On = kinds(r.On)
 		}
 		if p.Backoff, err = spanOr(r.Backoff, p.Backoff); err != nil {
 			return p, fault.New(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
@@ -58,6 +76,13 @@ func Of(c protocol.Config, alias string) (Policy, error) {
 		return p, fault.New(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
 	}
 	return p, nil
+}
+
+func kinds(words []string) (all []protocol.FailureKind) {
+	for _, kind := range words {
+		all = append(all, protocol.FailureKind(kind))
+	}
+	return all
 }
 
 func spanOr(text string, otherwise time.Duration) (time.Duration, error) {

@@ -219,15 +219,11 @@ func (r *Reader) ParkedUntil(facts heads.Facts) int64 {
 // meanwhile, so it is asked again and again.
 func (r *Reader) AwaitParked(ctx context.Context, thread string) error {
 	for {
-		facts, err := r.Heads.Facts(ctx, thread)
-		if err != nil {
-			return fault.Of(err)
+		at, err := r.Show(ctx, thread) // the time may be that of its children
+		if err != nil || at.Status != protocol.StatusParked || at.ParkedUntil == nil {
+			return fault.OrNil(err)
 		}
-		until := r.ParkedUntil(facts)
-		if until == 0 {
-			return nil
-		}
-		wait := min(time.UnixMilli(until).Sub(r.Env.Now())+time.Millisecond, time.Minute)
+		wait := min(time.UnixMilli(*at.ParkedUntil).Sub(r.Env.Now())+time.Millisecond, time.Minute)
 		if err := retry.Pause(ctx, wait); err != nil {
 			return fault.Ended(ctx, err)
 		}

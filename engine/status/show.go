@@ -107,7 +107,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code, Hint: "uwf thread step " + out.Thread}
-		if out.Status == protocol.StatusSuspended || out.Done {
+		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusParked || out.Done {
 			out.Error.Hint = "uwf thread resume " + out.Thread
 		}
 		if last.StepHash != "" {

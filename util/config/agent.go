@@ -16,6 +16,7 @@ func ResolveAgent(c protocol.Config, alias string, e env.Env) (protocol.Agent, e
 	}
 	use, at := user{env: e}, "agents."+alias+"."
 	a.Command = use.value(a.Command, at+"command")
+	a.Account = use.value(a.Account, at+"account")
 	args := make([]string, len(a.Args))
 	for i, arg := range a.Args {
 		args[i] = use.value(arg, fmt.Sprintf("%sargs[%d]", at, i))

@@ -41,6 +41,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.choices()
 	k.duration(c.Timeout, "timeout")
 	k.locations()
+	k.concurrency()
 	k.workspace()
 	k.notify()
 	if c.Limits != nil {
@@ -103,6 +104,12 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	if a.OnLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
 		k.add(k.at([]string{"agents", alias, "onLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onLimit: fallback, and no fallback", alias)
 	}
+	for _, kind := range a.FallbackOn {
+		k.word(kind, []string{string(protocol.FailedRateLimit), string(protocol.FailedServer), string(protocol.FailedCrash)}, "agents", alias, "fallbackOn")
+	}
+	if a.FallbackOn != nil && a.OnLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn, string(protocol.FailedRateLimit)) {
+		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onLimit: stop", "agents.%s has onLimit: fallback, and no rate-limit in fallbackOn", alias)
+	}
 	if r := a.Retry; r != nil {
 		k.duration(r.Backoff, "agents", alias, "retry", "backoff")
 		for _, kind := range r.On {
@@ -133,6 +140,32 @@ func OwnsModels(command string) bool {
 
 // agentName is the name of the program that a command starts.
 func agentName(command string) string { return strings.TrimSuffix(filepath.Base(command), ".exe") }
+
+// AccountOf is the name of the account of a program whose agent names none: claude-code, codex.
+func AccountOf(command string) string {
+	return strings.TrimPrefix(agentName(command), protocol.AgentPrefix)
+}
+
+// concurrency checks that each key is the name of an account, so that a misspelt one is no cap
+// that holds nothing.
+func (k checker) concurrency() {
+	known := keys(k.c.Providers)
+	for _, program := range protocol.OwnAgents() {
+		known = append(known, AccountOf(program))
+	}
+	for _, a := range k.c.Agents {
+		known = append(known, first(a.Account, AccountOf(a.Command)))
+	}
+	for name, most := range k.c.Concurrency {
+		at := []string{"concurrency", name}
+		if !slices.Contains(known, name) && !slices.ContainsFunc(known, hasVariable) {
+			k.add(k.at(at), nearest(name, known), "concurrency has %q, which is neither an account of an agent nor a provider", name)
+		}
+		if most < 1 {
+			k.add(k.at(at), "such as 3", "%s must be at least 1", strings.Join(at, "."))
+		}
+	}
+}
 
 // choices checks which agents and models are chosen for what.
 func (k checker) choices() {

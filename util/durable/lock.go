@@ -170,6 +170,11 @@ func (h *Held) File() *os.File {
 	return h.f
 }
 
+// Lend is the open file, to be inherited by a child that keeps the lock if this process is
+// killed. The lock is still ours: [Held.Unlock] ends it for the child, too (on Windows only once
+// the child has ended).
+func (h *Held) Lend() *os.File { return h.f }
+
 // Unlock gives the lock back, or our copy of it if a child may have inherited
 // one. The file stays.
 func (h *Held) Unlock() error { return pathError("unlock", h.path, h.release(), h.f.Close()) }

@@ -60,6 +60,9 @@ func (d Dirs) Remotes() string { return filepath.Join(d.Home, "remotes.yaml") }
 // Locks is the directory of the lock files, <home>/locks.
 func (d Dirs) Locks() string { return filepath.Join(d.Home, "locks") }
 
+// Limits is the directory of the accounts' rate limits, <home>/limits.
+func (d Dirs) Limits() string { return filepath.Join(d.Home, "limits") }
+
 // Run is the directory of a thread's step in flight, <home>/runs/<thread>.
 func (d Dirs) Run(thread string) string { return filepath.Join(d.Home, "runs", thread) }
 

@@ -232,6 +232,11 @@ func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
 		}
+		if s.Refused {
+			v.rests(s, protocol.StatusParked)
+			v.line(terminal.Yellow, "%s", term.Joined("? "+under(s)+plaintext.Line(s.Role)+" was refused: rate limit", took, failed))
+			return
+		}
 		v.rests(s, protocol.StatusFailed)
 		v.line(terminal.Red, "%s", term.Joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
 		return

@@ -184,6 +184,8 @@ func StatusText(r protocol.StepOutput) string {
 	switch {
 	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != nil:
 		return plaintext.Line("suspended: " + *r.SuspendMessage)
+	case r.Status == protocol.StatusParked && r.Error != nil:
+		return plaintext.Line(StandingText(r) + ": " + r.Error.Message)
 	case r.Error != nil && !stopped(r):
 		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
 	}
