@@ -103,6 +103,9 @@ func (a *actor) act(name, arg string) int {
 	case "durable": // says that it has flushed its nodes
 		line, _ := json.Marshal(protocol.Result{StepHash: a.answer(arg, nil), Durable: true})
 		fmt.Println(string(line))
+	case "suspended-by-limit":
+		line, _ := json.Marshal(protocol.Result{StepHash: a.answer("unclear", nil), Kind: protocol.FailedRateLimit, RetryAtMs: time.Now().Add(time.Hour).UnixMilli()})
+		fmt.Println(string(line))
 	case "warn":
 		fmt.Fprintf(os.Stderr, "begin\nwarning: \x1b[31mno wall\x1b[0m\nend")
 		if arg == "error" {

@@ -105,7 +105,7 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 		text = "stopped" // why is said already
 	case stopped(at):
 	case at.Error != nil && failed == nil:
-		text = plaintext.Line(string(at.Status) + ": " + at.Error.Message)
+		text = StatusText(at)
 	}
 	sign := mark(at)
 	if failed != nil && at.Status == protocol.StatusIdle {

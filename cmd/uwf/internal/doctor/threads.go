@@ -2,11 +2,16 @@ package doctor
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -47,6 +52,15 @@ func (x *examination) parked(ctx context.Context, facts map[string]heads.Facts) 
 		case f.ParkedUntil > 1: // the time has come, and nobody has gone on
 			due++
 		}
+	}
+	accounts := limits.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
+		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
+	}}
+	active := accounts.Active()
+	for _, account := range slices.Sorted(maps.Keys(active)) {
+		l := active[account]
+		x.note("threads", "uwf thread list --status parked", "account %s is limited until %s: %s",
+			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
 	}
 	if waiting > 0 {
 		x.note("threads", "uwf thread list", "%s parked until a provider grants more; uwf tick goes on then", render.Count(waiting, "thread"))

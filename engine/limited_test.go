@@ -1,0 +1,133 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// The fallback takes over after the failures that fallbackOn names.
+func TestWhenTheFallbackTakesOver(t *testing.T) {
+	t.Parallel()
+	all := []string(nil)
+	for name, c := range map[string]struct {
+		script, onLimit string
+		on              []string
+		runs            int // of both agents
+		fails           bool
+	}{
+		"server":                          {"!limited:server/0/100/ready", "", all, 4, false},
+		"crash":                           {"!exit:3", "", all, 2, false},
+		"rate limit":                      {"!limited:rate-limit/7200000/100/ready", protocol.LimitFallback, all, 2, false},
+		"rate limit, stop":                {"!limited:rate-limit/7200000/100/ready", "", all, 1, true},
+		"server, while limits are parked": {"!limited:server/0/100/ready", protocol.LimitWait, all, 4, false},
+		"server, only crash is named":     {"!limited:server/0/100/ready", "", []string{"crash"}, 3, true},
+		"none is named":                   {"!exit:3", "", []string{}, 1, true},
+		"an error that would come again":  {"!error", "", all, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.script)
+			w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
+			w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback, a.FallbackOn = c.onLimit, []string{"other"}, c.on })
+			out, err := w.Step(context.Background(), w.start(), StepOptions{})
+			require.Equal(t, c.fails, err != nil, "%v", err)
+			require.Equal(t, c.fails, out.StepHash == nil)
+			require.Equal(t, c.runs, w.agentRuns())
+		})
+	}
+}
+
+// A visit whose account is limited is parked without a try, until the first of its agents'
+// accounts is reset. A person can try at once.
+func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!limited:rate-limit/3600000/1/ready")
+	later := fakeConfig("!limited:rate-limit/7200000/100/ready").Agents["fake"]
+	later.Account = "later"
+	w.config.Agents["later"] = later
+	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback = protocol.LimitFallback, []string{"later"} })
+	_, err := w.Step(ctx, w.start(), StepOptions{})
+	requireCode(t, err, protocol.CodeAgent, "no more for now")
+	require.Equal(t, 2, w.agentRuns())
+	id := w.start()
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, 2, w.agentRuns())
+	require.Equal(t, protocol.StatusParked, out.Status)
+	require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+	require.Contains(t, w.show(id).Error.Message, "agent fake was not started")
+	require.Len(t, w.Accounts().Active(), 2)
+	out, err = w.Step(ctx, id, StepOptions{Wake: true})
+	require.NoError(t, err)
+	require.NotNil(t, out.StepHash)
+	require.Len(t, w.Accounts().Active(), 1, "what was granted ends the limit")
+}
+
+// A person's answer to a question is kept when its visit is not tried.
+func TestAnAnswerThatIsNotTriedIsKept(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var ahead time.Duration
+	w := newWorld(t, "unclear")
+	w.clock(&ahead)
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	other := w.start()
+	w.plays("!limited:rate-limit/3600000/1/ready")
+	_, err := w.Step(ctx, other, StepOptions{})
+	require.Error(t, err)
+	runs := w.agentRuns()
+	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusParked, out.Status)
+	require.Equal(t, runs, w.agentRuns())
+	ahead = 2 * time.Hour
+	w.plays("ready")
+	out = w.mustStep(id, StepOptions{})
+	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
+}
+
+// One that is suspended by its provider's limit says so beside its step: the account is limited.
+func TestASuspendedAgentLimitsItsAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!suspended-by-limit")
+	require.NotNil(t, w.mustStep(w.start(), StepOptions{}).StepHash)
+	require.Equal(t, protocol.StatusParked, w.mustStep(w.start(), StepOptions{}).Status)
+	require.Equal(t, 1, w.agentRuns())
+}
+
+// Killed at any change to the disk, an engine leaves no limit that blocks a later one, and no
+// agent runs more often than it would have.
+func TestLimitsHoldUnderKills(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const script = "!limited:rate-limit/3600000/2/ready"
+	for n := 1; ; n++ {
+		w := newWorld(t, script)
+		id := w.start()
+		cmd := w.engineProcess(id, script)
+		cmd.Env, cmd.Stderr = append(cmd.Env, fmt.Sprintf("%s=%d", killAt, n)), nil
+		_ = cmd.Run()
+		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		made := w.show(id).Head
+		for tries := 0; w.show(id).Head == made && tries < 6; tries++ {
+			before := w.agentRuns()
+			_, _ = w.Step(ctx, id, StepOptions{Wake: true})
+			require.LessOrEqual(t, w.agentRuns(), before+1, "killed at change %d", n)
+		}
+		require.NotEqual(t, made, w.show(id).Head, "killed at change %d", n)
+		require.Equal(t, 3, w.agentRuns(), "killed at change %d", n)
+		require.Empty(t, w.Accounts().Active(), "killed at change %d", n)
+		if cmd.ProcessState.Exited() {
+			return
+		}
+	}
+}

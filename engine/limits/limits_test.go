@@ -1,0 +1,237 @@
+//go:build unix
+
+package limits
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+func limit(until, noted time.Duration, refusals int) Limit {
+	return Limit{UntilMs: noon.Add(until).UnixMilli(), NotedMs: noon.Add(noted).UnixMilli(), Refusals: refusals}
+}
+
+func TestWhatAnAgentMayDo(t *testing.T) {
+	t.Parallel()
+	three := Terms{Rounds: 3}
+	for name, c := range map[string]struct {
+		limit Limit
+		terms Terms
+		want  Verdict
+	}{
+		"no limit":                        {Limit{}, three, Free},
+		"reset in an hour":                {limit(time.Hour, -time.Second, 1), three, Held},
+		"reset in two seconds":            {limit(2*time.Second, -time.Second, 1), three, Wait},
+		"the third refusal":               {limit(2*time.Second, -time.Second, 3), three, Held},
+		"no process waits":                {limit(2*time.Second, -time.Second, 1), Terms{Rounds: 1}, Held},
+		"reset":                           {limit(-time.Second, -time.Hour, 7), three, Scout},
+		"a person asks":                   {limit(time.Hour, -time.Minute, 1), Terms{Rounds: 3, Since: noon}, Scout},
+		"refused since the person asked":  {limit(time.Hour, time.Second, 2), Terms{Rounds: 3, Since: noon}, Held},
+		"a clock that was set back":       {limit(365*24*time.Hour, 364*24*time.Hour, 1), three, Scout},
+		"a person asks while it is reset": {limit(2*time.Second, -time.Second, 1), Terms{Rounds: 3, Since: noon}, Scout},
+	} {
+		require.Equal(t, c.want, c.limit.Decide(noon, c.terms), name)
+	}
+}
+
+func TestWhatARefusalMakesOfALimit(t *testing.T) {
+	t.Parallel()
+	terms := Terms{Rounds: 3, Backoff: 5 * time.Second, MaxPark: 8 * time.Hour}
+	since := func(begun, retryAt time.Duration) Refusal {
+		r := Refusal{Begun: noon.Add(begun), At: noon}
+		if retryAt != 0 {
+			r.RetryAt = noon.Add(retryAt)
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		was      Limit
+		refusal  Refusal
+		until    time.Duration
+		refusals int
+	}{
+		"the first":                            {Limit{}, since(-time.Second, time.Hour), time.Hour, 1},
+		"the second in flight, without a time": {limit(time.Hour, -time.Second, 1), since(-2*time.Second, 0), time.Hour, 1},
+		"the second in flight, later":          {limit(time.Hour, -time.Second, 1), since(-2*time.Second, 2*time.Hour), 2 * time.Hour, 1},
+		"of a scout":                           {limit(-time.Second, -time.Hour, 1), since(-time.Second, 2*time.Second), 10 * time.Second, 2},
+		"no time":                              {Limit{}, since(-time.Second, 0), 5 * time.Second, 1},
+		"no time, the third":                   {limit(-time.Second, -time.Minute, 2), since(-time.Second, 0), retry.FirstPark, 3},
+		"no time, the fourth":                  {limit(-time.Second, -time.Minute, 3), since(-time.Second, 0), 2 * retry.FirstPark, 4},
+		"a time long ago, the third":           {limit(-time.Second, -time.Minute, 2), since(-time.Second, -time.Hour), retry.FirstPark, 3},
+		"a time that has just passed":          {limit(-time.Second, -time.Minute, 2), since(-time.Second, -time.Second), 20 * time.Second, 3},
+		"in a century":                         {Limit{}, since(-time.Second, 100*365*24*time.Hour), 8 * time.Hour, 1},
+		"the thousandth":                       {limit(-time.Second, -time.Minute, 999), since(-time.Second, 0), 8 * time.Hour, 1000},
+	} {
+		got := c.was.After(c.refusal, terms)
+		require.Equal(t, noon.Add(c.until), got.Until().UTC(), name)
+		require.Equal(t, c.refusals, got.Refusals, name)
+	}
+}
+
+func TestAccountsAreToldApart(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, Account{"claude-code", "claude-code"}, NewAccount("claude-code", nil))
+	seen := map[string]bool{}
+	for _, a := range []Account{
+		NewAccount("codex", nil), NewAccount("codex", []string{"a"}), NewAccount("codex", []string{"KEY=b"}), NewAccount("../codex", nil), NewAccount("..-codex", nil),
+	} {
+		require.False(t, seen[a.ID], a.ID)
+		require.True(t, filepath.IsLocal(a.ID))
+		require.NotContains(t, a.ID, "KEY")
+		seen[a.ID] = true
+	}
+}
+
+func accounts(t *testing.T) (Accounts, *[]string) {
+	var said []string
+	return Accounts{Dir: filepath.Join(t.TempDir(), "limits"), FS: durable.OS(), Now: time.Now, Warn: func(text string) { said = append(said, text) }}, &said
+}
+
+var claude = NewAccount("claude", nil)
+
+// A limit that is damaged, or no file at all, keeps nobody from working, and is replaced.
+func TestADamagedLimitDoesNotCount(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	a, said := accounts(t)
+	terms := Terms{Rounds: 1, MaxPark: time.Hour}
+	p, _, err := a.Enter(ctx, claude, terms)
+	require.NoError(t, err)
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Leave()
+	path := filepath.Join(a.Dir, "claude.json")
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, held, err := a.Enter(ctx, claude, terms)
+	require.NoError(t, err)
+	require.Equal(t, 1, held.Refusals)
+	require.Len(t, a.Active(), 1)
+	for i := range whole {
+		damaged := append([]byte(nil), whole...)
+		damaged[i] ^= 1
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		p, held, err := a.Enter(ctx, claude, terms)
+		require.NoError(t, err)
+		require.Zero(t, held, "byte %d", i)
+		p.Leave()
+	}
+	require.Contains(t, (*said)[0], "does not count")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	p, _, err = a.Enter(ctx, claude, terms)
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Refused(Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
+	p.Leave()
+}
+
+// Once a limit is reset, one asks, and the others wait for its answer.
+func TestOneScoutAsksFirst(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for _, granted := range []bool{true, false} {
+		a, _ := accounts(t)
+		p, _, err := a.Enter(ctx, claude, Terms{})
+		require.NoError(t, err)
+		p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+		p.Leave()
+		terms := Terms{Rounds: 3, MaxPark: time.Hour}
+		scout, held, err := a.Enter(ctx, claude, Terms{Rounds: 3, MaxPark: time.Hour, Since: time.Now().Add(time.Second)})
+		require.NoError(t, err)
+		require.Zero(t, held)
+		require.True(t, scout.IsScout())
+		var through, stopped atomic.Int64
+		var others sync.WaitGroup
+		for range 8 {
+			others.Go(func() {
+				p, held, err := a.Enter(ctx, claude, terms)
+				if err == nil && held == (Limit{}) {
+					through.Add(1)
+					p.Leave()
+				} else if err == nil {
+					stopped.Add(1)
+				}
+			})
+		}
+		if granted {
+			scout.Served()
+			others.Wait()
+			require.EqualValues(t, 8, through.Load())
+			require.Zero(t, a.Limit(claude.ID))
+		} else {
+			require.Zero(t, through.Load())
+			scout.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+			scout.Leave()
+			others.Wait()
+			require.EqualValues(t, 8, stopped.Load())
+		}
+		scout.Leave()
+	}
+}
+
+// An agent that began before a refusal has not shown that the limit is over.
+func TestASuccessFromBeforeSaysNothing(t *testing.T) {
+	t.Parallel()
+	a, _ := accounts(t)
+	begin := func() *Pass {
+		p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxPark: time.Hour})
+		require.NoError(t, err)
+		require.Zero(t, held)
+		return p
+	}
+	early, refused := begin(), begin()
+	refused.begun = early.begun
+	refused.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	early.begun = early.begun.Add(-time.Second)
+	early.Served()
+	require.True(t, a.Limit(claude.ID).Active(time.Now()))
+}
+
+// A place ends with the process that has it, however that ends, and with the pass although a
+// process that the agent left behind still has its file.
+func TestPlacesAreFreed(t *testing.T) {
+	t.Parallel()
+	a, _ := accounts(t)
+	terms := Terms{Places: 1}
+	p, _, err := a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	left := exec.Command("sleep", "60")
+	left.ExtraFiles = p.Inherited()
+	require.NoError(t, left.Start())
+	defer func() {
+		_ = left.Process.Kill()
+		_ = left.Wait()
+	}()
+	soon, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, _, err = a.Enter(soon, claude, terms)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	p.Leave()
+	p, _, err = a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	// The engine is killed: its agent keeps the place until it ends.
+	orphan := exec.Command("sleep", "60")
+	orphan.ExtraFiles = p.Inherited()
+	require.NoError(t, orphan.Start())
+	require.NoError(t, p.Inherited()[0].Close())
+	held, err := try(filepath.Join(a.Dir, "claude.slot-1"))
+	require.NoError(t, err)
+	require.Nil(t, held)
+	require.NoError(t, orphan.Process.Kill())
+	_ = orphan.Wait()
+	p, _, err = a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	p.Leave()
+}
