@@ -170,6 +170,10 @@ const (
 	Directory byte = 'd'
 )
 
+// TrustVariable is set in the environment of a helper if the user trusts whoever can write the
+// remote (uwf remote add --trust).
+const TrustVariable = "UWF_REMOTE_TRUST"
+
 // Shared are the facts that travel. Where a thread works, where it was pushed, and
 // whether it came from elsewhere concern the machine that says so.
 func Shared(f heads.Facts) heads.Facts {

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"strconv"
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/helper"
@@ -15,5 +17,9 @@ import (
 func main() { helper.Main("uwf-remote-file", open) }
 
 func open(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
-	return storeremote.Open(ctx, a.Text, storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file " + helper.Version(), Now: e.Now})
+	o := storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file " + helper.Version(), Now: e.Now, Shared: e.Get(remote.TrustVariable) != ""}
+	if id, err := strconv.Atoi(e.Get("SUDO_UID")); err == nil && os.Geteuid() == 0 {
+		o.Users = append(o.Users, id)
+	}
+	return storeremote.Open(ctx, a.Text, o)
 }

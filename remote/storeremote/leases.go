@@ -98,10 +98,10 @@ func (r *Remote) lease(thread string) (*remote.Lease, error) {
 
 // keep writes a lease down.
 func (r *Remote) keep(thread string, k kept) error {
-	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.dir, "leases"), 0o700); err != nil {
+	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "leases"), 0o700); err != nil {
 		return err
 	}
-	return durable.ReplaceJSON(durable.OS(), r.leaseFile(thread), k)
+	return durable.ReplaceJSON(r.disk, r.leaseFile(thread), k)
 }
 
 // Take implements [remote.Remote].

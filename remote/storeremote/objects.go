@@ -138,11 +138,11 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	if err := r.store.Make(ctx, r.nowMs()); err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.dir, "objects"), 0o700); err != nil {
+	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "objects"), 0o700); err != nil {
 		return err
 	}
 	for _, files := range levels { // a directory that is there counts as whole, also after a power cut
-		if err := durable.WriteAll(durable.OS(), files, durable.Full); err != nil {
+		if err := durable.WriteAll(r.disk, files, durable.Full); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -216,7 +215,7 @@ func (w *redacting) remove(ctx context.Context, threads []string, states map[str
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		text.WriteString(string(id) + "\n")
 	}
-	if err := durable.Replace(durable.OS(), w.redactedPath(), []byte(text.String()), 0o600); err != nil {
+	if err := durable.Replace(w.disk, w.redactedPath(), []byte(text.String()), 0o600); err != nil {
 		return remains, err
 	}
 	said := &heads.Redacted{Paths: []string{strings.Join(w.at, "/")}, Contents: slices.Sorted(maps.Keys(w.contents))}
@@ -230,7 +229,7 @@ func (w *redacting) remove(ctx context.Context, threads []string, states map[str
 		}
 	}
 	for id := range w.contents {
-		if err := os.Remove(w.object(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.disk.Remove(w.object(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return remains, err
 		}
 	}

@@ -39,11 +39,16 @@ type Options struct {
 	Program string           // that serves it, for people
 	Flush   string           // as [fsstore.Options] has it
 	Now     func() time.Time // required
+	// Shared: the user trusts whoever can write the directory.
+	Shared bool
+	// Users are others whose directories count as the user's own, such as who has typed sudo.
+	Users []int
 }
 
 // Remote implements [remote.Remote].
 type Remote struct {
 	dir     string
+	disk    durable.FS // below dir
 	options Options
 	store   *fsstore.Store
 	recent  *recent
@@ -55,17 +60,18 @@ var _ remote.Remote = (*Remote)(nil)
 // Open opens a directory, which the first push makes. Errors: [*protocol.Error] for one
 // that has something else in it, or no directory above it; those of [fsstore.Open].
 func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
-	if err := check(dir); err != nil {
+	if err := cmp.Or(check(dir), guard(dir, o)); err != nil {
 		return nil, err
 	}
-	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush})
+	disk := durable.Beneath(dir)
+	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush, FS: disk})
 	if err != nil {
 		return nil, err
 	}
 	if s.Originals() {
 		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is not a remote"}
 	}
-	return &Remote{dir: dir, options: o, store: s, recent: newRecent(s), index: fileheads.Open(dir, durable.OS())}, nil
+	return &Remote{dir: dir, options: o, store: s, disk: disk, recent: newRecent(s), index: fileheads.Open(dir, disk)}, nil
 }
 
 // check refuses a directory of something else.
@@ -289,7 +295,7 @@ const longestWait = 2 * time.Minute
 type locking func(ctx context.Context, path string) (*durable.Held, error)
 
 func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.Held, error) {
-	if err := durable.MkdirAll(durable.OS(), r.dir, 0o700); err != nil {
+	if err := durable.MkdirAll(r.disk, r.dir, 0o700); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)

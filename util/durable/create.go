@@ -15,7 +15,7 @@ type NewFile struct {
 
 // Create begins a file that will replace path. Its mode is 0600 until then.
 func Create(path string) (*NewFile, error) {
-	f, err := createTemp(path, 0o600)
+	f, err := createTemp(path, newFile(0o600))
 	if err != nil {
 		return nil, pathError("create", path, err)
 	}

@@ -30,7 +30,7 @@ func IsTemp(name string) bool {
 
 // WriteTemp implements FS.
 func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (string, error) {
-	f, err := createTemp(path, perm)
+	f, err := createTemp(path, newFile(perm))
 	if err != nil {
 		return "", pathError("write", path, err)
 	}
@@ -41,11 +41,16 @@ func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (
 	return f.Name(), nil
 }
 
+// newFile creates a file of a name that is free.
+func newFile(perm fs.FileMode) func(name string) (*os.File, error) {
+	return func(name string) (*os.File, error) { return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm) }
+}
+
 // createTemp never opens a file that exists, so two writers cannot share one.
-func createTemp(path string, perm fs.FileMode) (*os.File, error) {
+func createTemp(path string, create func(name string) (*os.File, error)) (*os.File, error) {
 	for range tempTries {
 		name := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
-		f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+		f, err := create(filepath.Join(filepath.Dir(path), name))
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

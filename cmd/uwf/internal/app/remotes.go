@@ -201,7 +201,11 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 	if l.Store = a.FS; l.Store == nil {
 		return nil, nil, cmdline.Invalid("a bundle has no remotes")
 	}
-	client, err := wire.Dial(ctx, wire.Helper{Address: at, Environ: l.Engine.Env.Environ, Dir: a.Env.Dir, Exe: a.Env.Exe},
+	environ := l.Engine.Env.Environ
+	if found.Trust {
+		environ = append(slices.Clone(environ), remote.TrustVariable+"=1")
+	}
+	client, err := wire.Dial(ctx, wire.Helper{Address: at, Environ: environ, Dir: a.Env.Dir, Exe: a.Env.Exe},
 		wire.Options{
 			Hash: l.Store.Algorithm(), Program: "uwf " + cmdline.Version(),
 			Stalled: func() { a.Say("waiting for %s…", hostOf(at)) },

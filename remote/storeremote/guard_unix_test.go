@@ -1,0 +1,54 @@
+//go:build unix
+
+package storeremote_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/util/careful"
+)
+
+// A directory that another user can write, or that belongs to one, is refused unless the user trusts
+// them. A link in it is refused from everybody.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "team")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	if !careful.Reachable(dir) {
+		t.Skip("nobody else gets to " + dir)
+	}
+	open := func(o storeremote.Options) error {
+		o.Hash, o.Flush, o.Now = cas.XXH3, "none", time.Now
+		_, err := storeremote.Open(t.Context(), dir, o)
+		return err
+	}
+	refused := func(err error) {
+		t.Helper()
+		var coded *protocol.Error
+		require.True(t, errors.As(err, &coded), "%v", err)
+		require.Equal(t, protocol.CodeInvalid, coded.Code)
+	}
+	require.NoError(t, open(storeremote.Options{}))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	refused(open(storeremote.Options{}))
+	require.NoError(t, open(storeremote.Options{Shared: true}))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		require.NoError(t, os.Chown(dir, nobody, nobody))
+		refused(open(storeremote.Options{}))
+		require.NoError(t, open(storeremote.Options{Users: []int{nobody}}))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "cas"), 0o755))
+	require.NoError(t, os.Symlink("elsewhere", filepath.Join(dir, "cas", "nodes")))
+	refused(open(storeremote.Options{Shared: true}))
+}
