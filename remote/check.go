@@ -190,6 +190,8 @@ func (o Object) Check() error {
 // Check refuses what a remote cannot say of a thread.
 func (s State) Check() error {
 	switch {
+	case s.Fault != "":
+		return nil
 	case !threadid.Valid(s.Thread):
 		return Faultf("%q is not a thread id", s.Thread)
 	case !s.Head.Valid():

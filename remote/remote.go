@@ -114,6 +114,9 @@ type State struct {
 	// Facts are what is known of it on every machine ([Shared]).
 	Facts heads.Facts `json:"facts"`
 	Lease *Lease      `json:"lease,omitempty"` // the one that lasts
+	// Fault is why a list cannot show the thread: what the remote has of it is damaged. "": it can.
+	// All else but Thread, which may be any text then, is not set.
+	Fault string `json:"fault,omitempty"`
 }
 
 // Ended is how a thread ended.

@@ -445,7 +445,7 @@ func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
 	here, damage := heads.Standings(ctx, l.Heads)
 	var states []remote.State // of what is to be pulled, without what is known of it
-	for s, err := range l.Remote.Threads(ctx, remote.Filter{}) {
+	for s, err := range l.list(ctx, remote.Filter{}) {
 		if err != nil {
 			return done, l.of("", err)
 		}

@@ -27,8 +27,8 @@ type fetching struct {
 	never  map[protocol.Tree]bool // what was redacted, here or as the remote says
 	// said are states that the remote says stand for others, and instead those that do.
 	said, instead map[protocol.Tree]protocol.Tree
-	asked   map[protocol.Tree]bool
-	came    int
+	asked         map[protocol.Tree]bool
+	came          int
 }
 
 // fetchFiles fetches the files that the threads need and that are missing here. It warns about

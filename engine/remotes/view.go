@@ -12,15 +12,40 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // View returns an engine that shows threads as they stand at the remote, and who works on
 // them. It reads only the nodes that it needs, and stores none.
 func (l *Link) View(ctx context.Context, f remote.Filter) (*engine.Engine, map[string]remote.Lease, error) {
-	return l.view(ctx, l.Remote.Threads(ctx, f))
+	return l.view(ctx, l.list(ctx, f))
+}
+
+// list yields the threads of the remote. One whose entry is damaged is its own fault, not the list's:
+// a warning names it.
+func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
+	return func(yield func(remote.State, error) bool) {
+		for s, err := range l.Remote.Threads(ctx, f) {
+			if err == nil && s.Fault == "" {
+				if wrong := checkState(s.Thread, s); wrong != nil {
+					s.Fault = wrong.Error()
+				} else if !threadid.Valid(s.Thread) {
+					s.Fault = "it is no thread id"
+				}
+			}
+			if err == nil && s.Fault != "" {
+				l.warn("thread %s is damaged at %s and left out of the list: %s", place.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
+				continue
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // ViewOf is View for one thread, with its children.
@@ -38,7 +63,7 @@ func (l *Link) ofTime(ctx context.Context, thread string) iter.Seq2[remote.State
 	return func(yield func(remote.State, error) bool) {
 		const timeDigits = 10
 		begin := thread[:timeDigits]
-		for s, err := range l.Remote.Threads(ctx, remote.Filter{After: begin + strings.Repeat("0", len(thread)-timeDigits)}) {
+		for s, err := range l.list(ctx, remote.Filter{After: begin + strings.Repeat("0", len(thread)-timeDigits)}) {
 			if err == nil && !strings.HasPrefix(s.Thread, begin) || !yield(s, err) || err != nil {
 				return
 			}
@@ -52,12 +77,6 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 	var ends []heads.Ended
 	var wanted []cas.Hash
 	for s, err := range states {
-		if err == nil {
-			err = checkState(s.Thread, s)
-		}
-		if err == nil && !threadid.Valid(s.Thread) {
-			err = remote.Faultf("it lists a thread %q", s.Thread)
-		}
 		if err == nil && len(add) == remote.MaxThreads {
 			err = &remote.LimitError{Most: remote.MaxThreads, Of: "threads"}
 		}
@@ -223,14 +242,11 @@ func (r *reader) Commit(context.Context, ...cas.Node) error { return cas.ErrRead
 // Like returns the ids of threads at the remote that begin or end with part and are nobody's
 // child.
 func (l *Link) Like(ctx context.Context, part string) (ids []string, err error) {
-	for s, err := range l.Remote.Threads(ctx, remote.Filter{}) {
-		if err == nil {
-			err = checkState(s.Thread, s)
-		}
+	for s, err := range l.list(ctx, remote.Filter{}) {
 		if err != nil {
 			return nil, l.of("", err)
 		}
-		if threadid.Valid(s.Thread) && s.Facts.Parent == nil && (strings.HasPrefix(s.Thread, part) || strings.HasSuffix(s.Thread, part)) {
+		if s.Facts.Parent == nil && (strings.HasPrefix(s.Thread, part) || strings.HasSuffix(s.Thread, part)) {
 			if ids = append(ids, s.Thread); len(ids) == maxLike {
 				break
 			}

@@ -102,6 +102,9 @@ func code(err error) string {
 }
 
 // taken reports whether a key is there already.
+// tooHigh reports whether a number does not fit its column.
+func tooHigh(err error) bool { return code(err) == "22003" }
+
 func taken(err error) bool { return code(err) == "23505" }
 
 // number is that of a change, by which it is known when its answer was lost.

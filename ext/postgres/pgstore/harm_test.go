@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/ext/postgres/pgstore"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/remotetest"
 )
 
 const thread = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
@@ -205,6 +206,34 @@ func TestDeceived(t *testing.T) {
 	for _, err := range db.Remote("test").Get(t.Context(), []cas.Hash{good.Hash}) {
 		require.ErrorAs(t, err, &corrupt)
 	}
+}
+
+// A row of the tables that somebody has spoiled is the fault of its thread, not of the list.
+func TestSpoiled(t *testing.T) {
+	t.Parallel()
+	ctx, query := t.Context(), fresh()
+	r := open(t, query, pgstore.Options{}).Remote("test")
+	c := remotetest.NewChain(t, cas.XXH3, "p", 1)
+	c.Push(r, c.Head())
+	ids := []string{thread, "01ARZ3NDEKTSV4RRFFQ69G5FAW", "01ARZ3NDEKTSV4RRFFQ69G5FAX", "01ARZ3NDEKTSV4RRFFQ69G5FAY"}
+	for _, id := range ids {
+		require.NoError(t, r.Swap(ctx, remote.Swap{Thread: id, Head: c.Head(), Facts: heads.Facts{Labels: map[string]string{"a": "b"}}}))
+	}
+	sql(t, query, `update facts set facts = '{"title": 7}' where thread = $1`, ids[1])
+	sql(t, query, `update heads set head = 'nowhere' where thread = $1`, ids[2])
+	listed := map[string]string{}
+	for s, err := range r.Threads(ctx, remote.Filter{}) {
+		require.NoError(t, err)
+		listed[s.Thread] = s.Fault
+	}
+	require.Len(t, listed, len(ids))
+	require.Empty(t, listed[ids[0]]+listed[ids[3]])
+	require.NotEmpty(t, listed[ids[1]])
+	require.NotEmpty(t, listed[ids[2]])
+
+	sql(t, query, `update heads set fence = 9223372036854775807 where thread = $1`, ids[0])
+	_, err := r.Take(ctx, ids[0], "me", time.Minute)
+	require.ErrorContains(t, err, "update heads set fence = 0")
 }
 
 // Whoever waits for an agent keeps no connection.

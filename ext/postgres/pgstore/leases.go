@@ -31,6 +31,10 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 		for range 100 {
 			l = remote.Lease{Thread: thread, Holder: holder}
 			err := r.db.pool.QueryRow(ctx, query, thread, holder, duration.Milliseconds(), n).Scan(&l.Fence, &l.Until, &l.LeftMs)
+			if tooHigh(err) {
+				return invalid("the number of the lease of thread %s is too high: once nobody works on the thread, "+
+					"the owner of the tables lowers it with \"update heads set fence = 0 where thread = '%s'\"", thread, thread)
+			}
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}

@@ -59,9 +59,20 @@ func (db *DB) scan(rows pgx.CollectableRow) (r row, err error) {
 		}
 	default:
 		r.Type, r.Timestamp = cas.Hash(*typ), *stored
-		r.err = db.verify(r.Node)
+		r.err = mendable(db.verify(r.Node))
 	}
 	return r, nil
+}
+
+// mendable adds to the error about a damaged row what removes it: only the owner of the tables may.
+func mendable(err error) error {
+	var corrupt *cas.CorruptError
+	if !errors.As(err, &corrupt) {
+		return err
+	}
+	is := *corrupt
+	is.Reason += fmt.Sprintf("; the owner of the tables removes it with \"delete from nodes where hash = '%s'\", and a push sends it again", is.Hash)
+	return &is
 }
 
 // verify holds what was read against its hash, as [cas.Algorithm.UnmarshalFile] does.

@@ -130,6 +130,18 @@ func (s standing) state() (remote.State, error) {
 	return state, err
 }
 
+// listed is the state for a list: a row that is damaged does not hide the others.
+func (s standing) listed() remote.State {
+	state, err := s.state()
+	if err == nil {
+		err = state.Check()
+	}
+	if err != nil {
+		return remote.State{Thread: s.thread, Fault: err.Error()}
+	}
+	return state
+}
+
 // Threads implements [remote.Remote].
 func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
 	const query = `select false, ` + standingColumns + ` from heads h left join facts f using (thread)
@@ -156,7 +168,7 @@ func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 		}, func(s *standing) string { return s.thread }, pageRows) {
 			var state remote.State
 			if err == nil {
-				state, err = s.state()
+				state = s.listed()
 			}
 			if listed++; !yield(state, err) || err != nil || listed == f.Limit {
 				return

@@ -106,6 +106,16 @@ func TestOperator(t *testing.T) {
 	}
 	require.NoError(t, r.Close())
 
+	require.NoError(t, s.Exec(ctx, "postgres", "postgres", `alter role worker7 password 'seven'`))
+	own, err := dial(address("worker7", verified), "PGPASSWORD=seven")
+	require.NoError(t, err, "a worker's own role")
+	_, err = own.Thread(ctx, thread)
+	require.NoError(t, err)
+	require.NoError(t, own.Close())
+	require.NoError(t, s.Exec(ctx, "postgres", "postgres", `alter role worker7 nologin`))
+	_, err = dial(address("worker7", verified), "PGPASSWORD=seven")
+	require.ErrorContains(t, err, "not permitted to log in")
+
 	require.NoError(t, s.Exec(ctx, "postgres", "postgres", `create database restored`))
 	require.NoError(t, s.Shell(page["sh"]))
 	db, err := pgstore.Open(ctx, fmt.Sprintf("postgres://postgres@/restored?host=%s&port=%d", s.Dir, s.Port), pgstore.Options{})
