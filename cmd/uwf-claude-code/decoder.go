@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
@@ -16,10 +17,11 @@ import (
 type decoder struct {
 	result  *line // the last line of type result
 	spent   cliagent.Usage
-	session string // as told last
-	spoke   bool   // the model has
-	mark    string // the newest entry of the conversation
-	retry   *line  // a request that was repeated last, until something else came
+	session string    // as told last
+	spoke   bool      // the model has
+	mark    string    // the newest entry of the conversation
+	resets  time.Time // when a limit that refused a request is reset, as the program says in a field
+	retry   *line     // a request that was repeated last, until something else came
 }
 
 // line is what we read of a line, of whatever type.
@@ -39,6 +41,11 @@ type line struct {
 	Error   string `json:"error"`
 
 	Message *message `json:"message"` // assistant, user
+
+	Limit struct {
+		Status   string         `json:"status"`
+		ResetsAt figures.Tokens `json:"resetsAt"` // seconds since 1970
+	} `json:"rate_limit_info"` // rate_limit_event
 
 	// result
 	IsError    bool                  `json:"is_error"`
@@ -103,6 +110,10 @@ func (d *decoder) events(l *line) []cliagent.Event {
 			d.mark = l.UUID
 		}
 		return blocks(l)
+	case "rate_limit_event":
+		if l.Limit.Status == "rejected" && l.Limit.ResetsAt > 0 {
+			d.resets = time.Unix(int64(l.Limit.ResetsAt), 0)
+		}
 	case "result":
 		if d.result != nil && l.UUID != "" && l.UUID == d.result.UUID {
 			return nil // told twice, spent once

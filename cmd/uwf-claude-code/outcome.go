@@ -23,9 +23,17 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	if out.Kind != cliagent.OK {
 		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "it does not say why")
 	}
+	d.limit(&out)
 	out.Session, out.Mark = d.canGoOn(out), d.mark
 	out.Usage = d.spent
 	return out
+}
+
+// limit adds when the limit of a plan is reset: claude names the second before the line that fails.
+func (d *decoder) limit(out *cliagent.Outcome) {
+	if !d.resets.IsZero() && (out.Error == cliagent.RateLimit || out.Error == cliagent.Quota) {
+		out.Error, out.ResetsAt = cliagent.Quota, d.resets
+	}
 }
 
 // outcome reads the result line. "success" as subtype says nothing: an error of
@@ -42,22 +50,13 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	case strings.HasPrefix(l.Terminal, "aborted"):
 		return cliagent.Outcome{Kind: cliagent.Interrupted, Message: message}
 	case l.APIStatus >= 400:
-		return cliagent.Fail(refine(cliagent.StatusKind(l.APIStatus), message), message, e)
+		return cliagent.Fail(cliagent.KindOf(l.APIStatus, message), message, e)
 	case l.IsError || strings.HasPrefix(l.Subtype, "error"):
 		return cliagent.Fail(cliagent.Classify(message+"\n"+e.Said()), message, e)
 	case l.Stop == "refusal":
 		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
 	}
 	return cliagent.Outcome{Kind: cliagent.OK, Final: l.Result, Value: l.Structured}
-}
-
-// refine tells a conversation that is too long, or an account without money, from
-// other requests that are refused.
-func refine(kind cliagent.ErrorKind, message string) cliagent.ErrorKind {
-	if better := cliagent.Classify(message); better == cliagent.Context || better == cliagent.Quota {
-		return better
-	}
-	return kind
 }
 
 func (l *line) errorText() string {
@@ -82,6 +81,7 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	if d.retry != nil {
 		out = d.retry.gaveUp(e)
 	}
+	d.limit(&out)
 	out.Session = d.canGoOn(out)
 	return out
 }

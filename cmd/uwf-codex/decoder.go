@@ -231,10 +231,9 @@ func statusIn(message string) int {
 }
 
 func kindOf(message string) cliagent.ErrorKind {
-	if kind := cliagent.StatusKind(statusIn(message)); kind != cliagent.Unknown {
-		return kind
-	}
-	switch {
+	switch status := statusIn(message); {
+	case status != 0:
+		return cliagent.KindOf(status, message)
 	case strings.HasPrefix(message, "Missing environment variable"):
 		return cliagent.Auth // only keys are asked for in this way
 	case strings.Contains(message, "exceeds the maximum length"):

@@ -211,7 +211,7 @@ func (f failure) kind(e cliagent.Exit) cliagent.ErrorKind {
 	}
 	for _, status := range statuses {
 		if !e.Stopped && e.Code == status&0xff {
-			return cliagent.StatusKind(status)
+			return cliagent.KindOf(status, f.Message)
 		}
 	}
 	return cliagent.Classify(f.Type + " " + f.Message)

@@ -83,7 +83,8 @@ type tokens struct {
 type failure struct {
 	Name string `json:"name"`
 	Data struct {
-		StatusCode int `json:"statusCode"`
+		StatusCode int               `json:"statusCode"`
+		Headers    map[string]string `json:"responseHeaders"`
 	} `json:"data"`
 }
 
@@ -208,6 +209,12 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		var f failure
 		cliagent.Object(d.failure, &f)
 		text := cliagent.TextOf(d.failure)
+		for _, name := range []string{"retry-after-ms", "retry-after"} {
+			if value := f.Data.Headers[name]; value != "" {
+				text += "\n" + name + ": " + value
+				break
+			}
+		}
 		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Said(), "it does not say why")
 	case d.reason == "stop" && d.answer:
 		o.Kind = cliagent.OK
@@ -226,14 +233,12 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 }
 
 func (f failure) kind(said string) cliagent.ErrorKind {
-	if kind := cliagent.StatusKind(f.Data.StatusCode); kind != cliagent.Unknown {
-		return kind
-	}
-	switch f.Name {
-	case "ProviderAuthError":
+	switch {
+	case f.Data.StatusCode != 0:
+	case f.Name == "ProviderAuthError":
 		return cliagent.Auth
-	case "ContextOverflowError":
+	case f.Name == "ContextOverflowError":
 		return cliagent.Context
 	}
-	return cliagent.Classify(said)
+	return cliagent.KindOf(f.Data.StatusCode, said)
 }

@@ -121,7 +121,7 @@ func errorKind(e *RPCError) cliagent.ErrorKind {
 	case e.Code == codeAuthRequired:
 		return cliagent.Auth
 	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes the status of HTTP on
-		return cliagent.StatusKind(e.Code)
+		return cliagent.KindOf(e.Code, e.Error())
 	case e.Code == codeNotFound:
 		return cliagent.SessionNotFound
 	}

@@ -14,7 +14,7 @@ func StatusKind(status int) ErrorKind {
 		return Auth
 	case status == 402:
 		return Quota
-	case status == 429:
+	case status == 429, status == 529:
 		return RateLimit
 	case status == 408, status >= 500:
 		return Server
@@ -22,6 +22,17 @@ func StatusKind(status int) ErrorKind {
 		return BadRequest
 	}
 	return Unknown
+}
+
+// KindOf is the kind of an error with an HTTP status, 0 if it has none, and a message. The message tells
+// a conversation that is too long, an account without money, and an overloaded endpoint from other errors of a
+// status.
+func KindOf(status int, message string) ErrorKind {
+	kind, better := StatusKind(status), Classify(message)
+	if kind == Unknown || better == Context || better == Quota || better == RateLimit && kind == Server {
+		return better
+	}
+	return kind
 }
 
 // signs are what programs and endpoints write, most telling first. They are
@@ -33,7 +44,7 @@ var signs = []struct {
 	{SessionNotFound, `(?i)no (conversation|session|rollout|thread|chat) (was )?found|(session|conversation|chat|thread)( id)?( \S+)? (was )?not found|invalid session id|unknown session`},
 	{SessionInUse, `(?i)session.*already (in use|exists)`},
 	{UntrustedDir, `(?i)(not|isn't|un).{0,20}trusted|trust this (directory|folder|workspace)`},
-	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exceeded your (current )?quota|usage limit|hit your( \w+)? limit|billing|\b402\b`},
+	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exceeded your (current )?quota|usage limit|(hit|reached) your[\w .-]{0,30} limit|billing|\b402\b`},
 	{RateLimit, `(?i)rate.?limit|too many requests|\b429\b|overloaded|\b529\b`},
 	{Auth, `(?i)not logged in|log ?in\b.*(required|first|again)|please (run )?.?/?log ?in|unauthori[sz]ed|authentication|invalid.{0,12}(api.?key|token|credential)|(missing|no|set).{0,24}api.?key|invalid auth|\b401\b|\b403\b`},
 	{Context, `(?i)context (window|length|limit)|prompt is too long|maximum context|too many tokens`},

@@ -38,7 +38,8 @@ func (r *runner) result(out tried) agentkit.Result {
 
 // conclude makes an answer, a reason to wait, or an error of the last call.
 func (r *runner) conclude(res *agentkit.Result, out tried) error {
-	goesOn := out.canGoOn(r.adapter.Sessions)
+	// A repetition that was refused at once names no session; the call before it has worked in one.
+	goesOn := out.canGoOn(r.adapter.Sessions) || r.worked && out.task.session != "" && !r.adapter.Sessions.None
 	switch out.Kind {
 	case OK:
 		return r.answered(res, out)
@@ -71,7 +72,7 @@ func (r *runner) failure(out tried, err error) error {
 	case out.Kind == Timeout:
 		f.Kind = protocol.FailedTimeout
 	case out.Error == RateLimit, out.Error == Quota:
-		f.Kind, f.RetryAt = protocol.FailedRateLimit, resetIn(out.Message, r.env.Now())
+		f.Kind, f.RetryAt = protocol.FailedRateLimit, out.resetsAt(r.env.Now())
 	case out.Error == Server:
 		f.Kind = protocol.FailedServer
 	case out.Error == Crashed:

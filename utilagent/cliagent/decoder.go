@@ -1,5 +1,7 @@
 package cliagent
 
+import "time"
+
 // Decoder reads what one call prints. It is pure: no I/O, no clock, the same
 // answer for the same lines.
 type Decoder interface {
@@ -43,6 +45,9 @@ type Outcome struct {
 	// is more to say than for every failure of its kind.
 	Message string
 	Hint    string
+	// ResetsAt is when the provider's limit is reset, if the program says so in a field. Zero: the words of
+	// Message may.
+	ResetsAt time.Time
 	// Session is the id by which the conversation can be continued: the last one
 	// that the program told. "": there is none, as after a start that failed, even
 	// if an id was printed.

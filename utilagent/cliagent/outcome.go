@@ -1,6 +1,11 @@
 package cliagent
 
-import "github.com/united-workforce/uwf/protocol"
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/resettime"
+)
 
 // OutcomeKind is how a call came out.
 type OutcomeKind string
@@ -18,6 +23,14 @@ const (
 	Interrupted OutcomeKind = "interrupted" // by us, or by its user
 	SessionLost OutcomeKind = "session_lost"
 )
+
+// resetsAt is when the limit at which a call failed is reset; the zero time: nobody knows.
+func (o Outcome) resetsAt(now time.Time) time.Time {
+	if !o.ResetsAt.IsZero() {
+		return o.ResetsAt
+	}
+	return resettime.In(o.Message, now)
+}
 
 // ErrorKind is why a call failed.
 type ErrorKind string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
@@ -27,8 +28,12 @@ func refusedText(what []string) string {
 // maxRefusals is how often a session is told to go on after a refusal.
 const maxRefusals = 3
 
-// maxRetries bounds how often a call that failed for a passing reason is repeated.
-const maxRetries = 2
+// maxRetries bounds how often a call that failed for a passing reason is repeated. longestWait is how far away the
+// reset of a limit can be for that.
+const (
+	maxRetries  = 2
+	longestWait = time.Minute
+)
 
 // run does the role's work.
 func (r *runner) run() (agentkit.Result, error) {
@@ -91,6 +96,7 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 			return agentkit.Result{}, err
 		}
 		spent.add(out)
+		r.worked = r.worked || out.worked
 		if err := r.heard(out); err != nil {
 			return agentkit.Result{}, err
 		}
@@ -196,7 +202,10 @@ func (r *runner) again(out tried) bool {
 		return false
 	}
 	switch out.Error {
-	case RateLimit, Server:
+	case RateLimit: // one that is reset later is not waited for here
+		now := r.env.Now()
+		return !out.resetsAt(now).After(now.Add(longestWait))
+	case Server:
 		return true
 	case Crashed:
 		return !out.worked && r.retries == 0

@@ -258,13 +258,40 @@ func TestNotConfined(t *testing.T) {
 	require.Contains(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ", "a clone's settings ask nobody")
 }
 
+// A limit that is reached after the model has begun suspends the thread, also if what was tried again since was
+// refused at once. Before the first word the step fails.
+func TestALimitAfterTheWorkHasBegun(t *testing.T) {
+	t.Parallel()
+	const refused = "S {session}\nX error rate_limit slow down"
+	begun := "S {session}\nT I begin.\nX error rate_limit slow down"
+	for _, again := range []string{refused, "X error quota You've hit your weekly limit"} {
+		got := set(t, toy(), "").plays(begun, again, refused).step().Succeeded()
+		require.Contains(t, got.Suspended, "Resume the thread to go on in its session.")
+		require.NotEmpty(t, got.Step.SessionID)
+	}
+	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused, refused, refused).step().Failed("rate limit").Result.Kind)
+}
+
+// A limit whose reset is far away is not tried again by the adapter.
+func TestAKnownResetSparesTries(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays("X error rate_limit slow down, try again in 2 hours")
+	got := b.step().Failed("try again in 2 hours")
+	b.heard(1)
+	require.Equal(t, protocol.FailedRateLimit, got.Result.Kind)
+	require.WithinDuration(t, time.Now().Add(2*time.Hour), time.UnixMilli(got.Result.RetryAtMs), time.Minute)
+	b = set(t, toy(), "").plays("X error rate_limit slow down, try again in 2s", "S {session}\n"+good+"\n.")
+	b.step().Succeeded()
+	b.heard(2)
+}
+
 // Repeating a request is no sign of life: the step ends in time, says why, and is
 // not tried again. Who watches is told meanwhile.
 func TestAStuckProvider(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ play, failed, hint, shown string }{
 		"no network":     {"!ever Y 0", "toy cannot reach its model, or the model's server fails: for 1s it has done nothing but ask again", "hint: step the thread again", "the model cannot be reached, try 2"},
-		"after its work": {"S {session}\nT I begin.\nC 1 x\nR 1 x\n!ever Y 529", "the model's endpoint answers with status 529", "hint: step the thread again", "status 529, try 2"},
+		"after its work": {"S {session}\nT I begin.\nC 1 x\nR 1 x\n!ever Y 503", "the model's endpoint answers with status 503", "hint: step the thread again", "status 503, try 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

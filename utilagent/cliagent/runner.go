@@ -51,6 +51,7 @@ type runner struct {
 	refusals int  // it was told to go on after one
 	fresh    bool // the session was given up once
 	told     bool // the run or correction has a turn
+	worked   bool // the model has, in some call of the step
 }
 
 // tell stores a turn.

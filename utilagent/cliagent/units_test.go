@@ -62,6 +62,12 @@ func TestClassify(t *testing.T) {
 		"Not inside a trusted directory and --skip-…": UntrustedDir,
 		"API Error: 429 rate_limit_error":             RateLimit,
 		"You exceeded your current quota":             Quota,
+		"You've hit your limit · resets 3am (UTC)":    Quota,
+		"You've hit your 5-hour limit · resets 5am":   Quota,
+		"You've hit your weekly limit":                Quota,
+		"You've reached your Opus 5.5 weekly limit":   Quota,
+		"overloaded_error: Overloaded":                RateLimit,
+		"529 {}":                                      RateLimit,
 		"Not logged in · Please run /login":           Auth,
 		"unexpected status 401 Unauthorized":          Auth,
 		"prompt is too long: 210000 tokens":           Context,
@@ -76,9 +82,18 @@ func TestClassify(t *testing.T) {
 	require.Equal(t, Auth, StatusKind(401))
 	require.Equal(t, Quota, StatusKind(402))
 	require.Equal(t, RateLimit, StatusKind(429))
-	require.Equal(t, Server, StatusKind(529))
+	require.Equal(t, RateLimit, StatusKind(529))
 	require.Equal(t, BadRequest, StatusKind(404))
 	require.Equal(t, Unknown, StatusKind(0))
+
+	require.Equal(t, RateLimit, KindOf(529, "x"))
+	require.Equal(t, RateLimit, KindOf(0, "API Error: 529 Overloaded"))
+	require.Equal(t, RateLimit, KindOf(503, "The model is overloaded. Please try again later."))
+	require.Equal(t, Server, KindOf(500, "Internal server error"))
+	require.Equal(t, Context, KindOf(400, "prompt is too long: 210000 tokens"))
+	require.Equal(t, Quota, KindOf(429, "You've hit your 5-hour limit"))
+	require.Equal(t, RateLimit, KindOf(429, "rate limit"))
+	require.Equal(t, Auth, KindOf(401, "429"))
 }
 
 func TestUsageSince(t *testing.T) {

@@ -2,9 +2,10 @@ package llm
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
 // Endpoints name failures in codes and in prose; these are the words by which
@@ -16,8 +17,12 @@ var (
 	messageOrder = lazily(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
 	noMoney      = lazily(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
 	badKey       = lazily(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
-	overloaded   = lazily(`(?i)overloaded|server_error|unavailable`)
+	overloaded   = lazily(`(?i)overloaded`)
+	unavailable  = lazily(`(?i)server_error|unavailable`)
 )
+
+// statusOverloaded is Anthropic's status of an endpoint that takes no more requests for now.
+const statusOverloaded = 529
 
 // classify says what kind of failure an HTTP status with a refusal is.
 func classify(status int, r refusal) Kind {
@@ -27,7 +32,7 @@ func classify(status int, r refusal) Kind {
 		return KindToolUse
 	case status == http.StatusPaymentRequired, noMoney().MatchString(words) && status < 500:
 		return KindQuota
-	case status == http.StatusTooManyRequests, strings.Contains(r.code, "rate_limit"):
+	case status == http.StatusTooManyRequests, status == statusOverloaded, strings.Contains(r.code, "rate_limit"), overloaded().MatchString(words):
 		return KindRateLimit
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey().MatchString(words):
 		return KindAuth
@@ -43,7 +48,7 @@ func classify(status int, r refusal) Kind {
 		return KindMessageOrder
 	case status == http.StatusNotFound:
 		return KindNotFound
-	case status < 300 || overloaded().MatchString(words): // an error inside a reply that had begun
+	case status < 300 || unavailable().MatchString(words): // an error inside a reply that had begun
 		return KindServer
 	case isQuirk(r.message):
 		return KindCompat
@@ -60,68 +65,17 @@ func passing(status int) bool {
 	return false
 }
 
-var tryAgainIn = lazily(`(?i)try again in ((?:[0-9.]+(?:ms|[hms]))+)`)
-
-// askedWait is how long an endpoint asks to wait, 0 if it does not say. Points
-// in time are taken relative to the answer's own Date, so that a wrong clock
-// here does no harm.
+// askedWait is how long an endpoint asks to wait, 0 if it does not say. Points in time are taken
+// relative to the answer's own Date, so that a wrong clock here does no harm. Without a Date only
+// lengths of time count.
 func askedWait(h http.Header, r refusal) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return seconds(ms / 1000)
-	}
-	if v := h.Get("Retry-After"); v != "" {
-		if s, err := strconv.ParseFloat(v, 64); err == nil {
-			return seconds(s)
-		}
-		if at, err := http.ParseTime(v); err == nil {
-			return since(h, at)
-		}
-	}
-	for _, what := range []string{"Requests", "Tokens"} {
-		if h.Get("X-Ratelimit-Remaining-"+what) == "0" {
-			if d := span(h.Get("X-Ratelimit-Reset-" + what)); d > 0 {
-				return d
-			}
-		}
-	}
-	if d := span(r.delay); d > 0 {
-		return d
-	}
-	if ms, err := strconv.ParseInt(r.reset, 10, 64); err == nil {
-		return since(h, time.UnixMilli(ms))
-	}
-	if m := tryAgainIn().FindStringSubmatch(r.message); m != nil {
-		return span(m[1])
-	}
-	return 0
-}
-
-// span reads "1.2s", "6m0s" or "30" (seconds).
-func span(s string) time.Duration {
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
-		return seconds(f)
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0
-	}
-	return max(d, 0)
-}
-
-// seconds is a wait of s seconds, within reason.
-func seconds(s float64) time.Duration {
-	const most = 30 * 24 * 3600
-	if !(s > 0) {
-		return 0
-	}
-	return time.Duration(min(s, most) * float64(time.Second))
-}
-
-// since is the time from an answer's Date to at.
-func since(h http.Header, at time.Time) time.Duration {
 	date, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
+	now := date.Local()
+	at := resettime.Header(h.Get, now)
+	for _, text := range []string{"retry-delay: " + r.delay, "reset-at: " + r.reset, r.message} {
+		if at.IsZero() && (err == nil || text != r.message) {
+			at = resettime.In(text, now)
+		}
 	}
-	return max(at.Sub(date), 0)
+	return max(at.Sub(now), 0)
 }

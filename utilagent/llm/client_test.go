@@ -56,6 +56,7 @@ func TestWaitsAsAsked(t *testing.T) {
 		{"the limit that is used up", map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1.5s", "X-Ratelimit-Reset-Requests": "6m"}, `{}`, 1500 * time.Millisecond},
 		{"google", nil, `[{"error":{"code":429,"message":"m","details":[{"@type":"x"},{"retryDelay":"34s"}]}}]`, 34 * time.Second},
 		{"prose", nil, `{"error":{"message":"Please try again in 20ms."}}`, 20 * time.Millisecond},
+		{"prose, a clock", map[string]string{"Date": date}, `{"error":{"message":"Limit reached. It resets at 12:01 AM UTC."}}`, time.Minute},
 		{"router", map[string]string{"Date": date}, `{"error":{"code":429,"message":"m","metadata":{"headers":{"X-RateLimit-Reset":"1861920045000"}}}}`, 45 * time.Second},
 		{"nothing said", nil, `{}`, 2 * time.Second},
 	}
@@ -84,6 +85,8 @@ func TestTriesAreBounded(t *testing.T) {
 	}{
 		{"rate limit", 429, `{}`, "", 6},
 		{"server", 503, `{}`, "", 5},
+		{"overloaded, by status", 529, `{}`, "", 6},
+		{"overloaded, by words", 503, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "", 6},
 		{"HTML from a proxy", 502, "<html><head><title>502 Bad Gateway</title></head></html>", "", 5},
 		{"malformed call", 400, `{"error":{"message":"m","code":"tool_use_failed","failed_generation":"<function=x>"}}`, "", 3},
 		{"a wait that is too long", 429, `{}`, "3600", 1},

@@ -49,6 +49,8 @@ var otherKinds = map[string]Kind{
 	"err_openrouter_raw.json": KindMessageOrder,
 	// Cured once by telling of the calls in plain text.
 	"err_gemini_array.json": KindCompat,
+	// Overloaded is one kind, by whatever status.
+	"err_anthropic_overloaded.json": KindRateLimit,
 }
 
 func TestRepliesOfRealEndpoints(t *testing.T) {

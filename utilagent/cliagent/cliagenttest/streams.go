@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -185,6 +186,9 @@ func (s *stream) seen(t *testing.T, a cliagent.Adapter, text string) []string {
 		if part[1] != "" {
 			first += "; " + part[0] + " " + part[1]
 		}
+	}
+	if !seen.ResetsAt.IsZero() {
+		first += "; resets at " + seen.ResetsAt.UTC().Format(time.RFC3339)
 	}
 	out := []string{fmt.Sprintf("%s; %d messages", first, seen.Worked)}
 	for _, turn := range seen.Turns {

@@ -1,0 +1,132 @@
+// Package resettime reads when a provider's limit is reset, from what a program or an endpoint has
+// written. It is the only reader of such times. What it does not understand in every part, such as an
+// unknown zone, is no time: it never guesses.
+package resettime
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxText     = 16 << 10 // a message says it in one line; more is a log
+	maxMentions = 32
+
+	// grace is how long ago a time without its date can be: the message is not read in the
+	// second in which it was written.
+	grace = 5 * time.Minute
+	// same is how far apart two mentions of one time can be: some have no seconds.
+	same = 2 * time.Minute
+)
+
+// fields are names of fields and headers, and mentions are words, after which such a time stands.
+const (
+	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
+		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?`
+	mentions = `(?i)\b(resets?|renews?|refresh(?:es)?|again|retry|wait|until|available|come back)\b`
+	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
+)
+
+// In returns when a limit is reset by a text; the zero time: the text names no time, several, or
+// one that is not understood. Named fields come before words. A time without a zone is in that of now,
+// and one without its day is the next one.
+func In(text string, now time.Time) time.Time {
+	text = strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(text[max(0, len(text)-maxText):])
+	var found time.Time
+	for _, m := range regexp.MustCompile(fields).FindAllStringSubmatchIndex(text, maxMentions) {
+		unit := ""
+		if m[4] >= 0 {
+			unit = text[m[4]:m[5]]
+		}
+		if at := value(text[m[2]:m[3]], unit, text[m[1]:], now); !at.IsZero() {
+			found = at // the newest of several
+		}
+	}
+	if m := regexp.MustCompile(epochs).FindStringSubmatch(text); m != nil && found.IsZero() {
+		found = epoch(m[1], now)
+	}
+	if !found.IsZero() {
+		return found
+	}
+	for _, m := range regexp.MustCompile(mentions).FindAllStringIndex(text, maxMentions) {
+		c := cursor{rest: text[m[1]:], now: now, span: strings.EqualFold(text[m[0]:m[1]], "wait")}
+		switch at := c.when(); {
+		case at.IsZero():
+		case found.IsZero():
+			found = at
+		case at.Sub(found).Abs() > same:
+			return time.Time{} // which one counts is not known
+		}
+	}
+	return found
+}
+
+// Header returns when a limit is reset by the headers of an answer, which get looks up; the zero time: they
+// don't say.
+func Header(get func(name string) string, now time.Time) (at time.Time) {
+	names := []string{"Retry-After-Ms", "Retry-After"}
+	for _, what := range []string{"Requests", "Tokens"} {
+		if get("X-Ratelimit-Remaining-"+what) == "0" {
+			names = append(names, "X-Ratelimit-Reset-"+what)
+		}
+	}
+	if get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
+		names = append(names, "Anthropic-Ratelimit-Unified-Reset")
+	}
+	for i := 0; i < len(names) && at.IsZero(); i++ {
+		unit := strings.TrimPrefix(names[i], "Retry-After-")
+		at = value("", unit, get(names[i]), now)
+	}
+	return at
+}
+
+// value reads the value of a field: seconds, milliseconds, a point in time as a number, or words.
+func value(name, unit, text string, now time.Time) time.Time {
+	c := cursor{rest: text, now: now, span: true}
+	number := c.match(`-?\d+(?:\.\d+)?`)
+	rest := strings.TrimLeft(c.rest, " \t")
+	if number == "" || rest != "" && !strings.ContainsRune(",;\"'}])\r\n", rune(rest[0])) {
+		c.rest = text
+		return c.when()
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if at := epoch(number, now); err != nil || !at.IsZero() {
+		return at
+	}
+	isPoint := regexp.MustCompile(`(?i)(at|reset|time(stamp)?)$`).MatchString(name)
+	switch {
+	case isPoint && unit == "", n < 0:
+		return time.Time{}
+	case strings.EqualFold(unit, "ms"):
+		n /= 1000
+	}
+	return after(n, time.Second, now)
+}
+
+// epoch reads seconds or milliseconds since 1970, if they name a time within a year.
+func epoch(s string, now time.Time) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	for _, at := range []time.Time{time.Unix(n, 0), time.UnixMilli(n)} {
+		if left := at.Sub(now); left > -grace && left <= longest {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// longest is how far away a reset can be: limits are of a month at most, and a longer time is another number.
+const longest = 366 * 24 * time.Hour
+
+// after returns the time n units from now.
+func after(n float64, unit time.Duration, now time.Time) time.Time {
+	d := n * float64(unit)
+	if !(d >= 0 && d <= float64(longest)) {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(d))
+}
