@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -161,6 +162,6 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		e.tell(bye)
 	}
 	out.Done = true
-	e.Files().Leave(ctx, h.id, h.facts.Workspace, pos.Thread.Start, pos.Thread.Last)
+	e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})
 	return out, nil
 }

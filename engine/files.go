@@ -45,6 +45,7 @@ func (a *attempt) keepFiles(ctx context.Context) (err error) {
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})
+	a.locked.kept = a.kept
 	return err
 }
 

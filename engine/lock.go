@@ -37,6 +37,8 @@ type lockedThread struct {
 	// reported after that.
 	inStep   bool
 	farewell *Event
+	// kept is the work tree of its attempt; nil: its files are not kept.
+	kept *workspace.Keeping
 }
 
 // lock takes a thread's lock, or fails at once: it waits only for a process that checks

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -61,7 +62,7 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadKill, Thread: thread})
 	if facts, err := e.Heads.Facts(ctx, thread); err == nil {
-		e.Files().Leave(ctx, thread, facts.Workspace, protocol.Start{}, nil)
+		e.Files().Leave(ctx, workspace.Leaving{ID: thread, Head: h.head, Workspace: facts.Workspace, Killed: true})
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ type FileChanges struct {
 	Changed []string `json:"changed,omitempty"`
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
+	Left    []string `json:"left,omitempty"` // that the step does not keep
 }
 
 // FileTotals says how much changed between two states of the files.
@@ -118,6 +119,7 @@ type ThreadShow struct {
 	// steps, the newest 500 at most, have made of them.
 	Workspace *ThreadWorkspace `json:"workspace,omitempty"`
 	Changes   *FileTotals      `json:"changes,omitempty"`
+	Left      []string         `json:"left,omitempty"` // paths that its last step does not keep
 	// Agents are those that an earlier --agent chose for the next steps, by role; "*": all others.
 	Agents map[string]string `json:"agents,omitempty"`
 	Totals *Totals           `json:"totals"`          // null: a step that has not been summed up yet cannot be read
@@ -282,7 +284,9 @@ type ThreadApplied struct {
 	// the result before.
 	Merged  bool         `json:"merged"`
 	Already bool         `json:"already"`
+	Root    string       `json:"root,omitempty"`  // where the thread works, if that is a directory of the user's own
 	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
+	Left    []string     `json:"left,omitempty"`  // paths that the result does not have: only the thread's worktree does
 }
 
 // FilesRedacted answers thread redact --files.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -69,6 +70,10 @@ func (f Files) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.T
 	a := &application{Files: f, Locked: t, w: t.Facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
 	if home, err := a.fromElsewhere(ctx); home || err != nil {
 		return a.out, err
+	}
+	if a.w != nil && a.w.Mode == workspace.InPlace && o.Branch == "" {
+		a.out.Root, a.out.Already = a.w.Root, true
+		return a.out, nil
 	}
 	if err := a.run(ctx); err != nil {
 		return a.out, a.explain(err)
@@ -135,7 +140,7 @@ func (a *application) find(ctx context.Context) error {
 			"--workspace worktree of uwf run and uwf thread start gives a thread one")
 	case a.w.Mode == workspace.InPlace:
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
-			"git -C "+plaintext.Word(a.w.Root)+" commit -a")
+			"git -C "+plaintext.Word(a.w.Root)+" switch -c "+plaintext.Word(a.o.Branch))
 	}
 	var err error
 	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
@@ -207,7 +212,9 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	if err != nil {
 		return err
 	}
-	if laid == now {
+	if differ, err := a.to.Differing(ctx, a.spec, laid, now); err != nil {
+		return err
+	} else if len(differ) == 0 {
 		err := a.bring(ctx, cut.To, func() error { return a.to.Follow(ctx, a.spec, cut.From, cut.To, a.why(), true) })
 		if err != nil {
 			return err
@@ -220,6 +227,9 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 // result is the commit that holds what the thread has made.
 func (a *application) result(ctx context.Context) (string, error) {
 	tree, err := a.made(ctx)
+	if err == nil {
+		tree, err = a.to.WithLinksOf(ctx, a.spec, tree, a.head)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -256,6 +266,12 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
 				plaintext.Word(a.w.Branch), a.ID), workspace.ForkIn(string(a.Head), a.o.Dir))
 		}
+		all, err := k.Repo.Inspect(ctx, a.w.Base, false)
+		if err != nil {
+			return "", err
+		}
+		only := files.Decide(nil, k.Left, all)
+		a.out.Left = slices.Concat(only.Left, only.Submodules, only.Repositories)
 		return k.Spec.Tree, nil
 	}
 	a.head = a.w.Base
@@ -264,6 +280,7 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	}
 	last, err := a.StepFiles(ctx, a.Head)
 	if err == nil {
+		a.out.Left = last.Left
 		err = a.Bring(ctx, a.spec.Git, last.After)
 	}
 	return last.After, err

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -22,9 +23,6 @@ import (
 // when its thread ends; others stay until somebody removes them. The files of a thread's steps
 // are kept as long as the thread is, so the worktree of one that goes on can be recreated.
 
-// uncommitted is what is unsaved in most worktrees.
-const uncommitted = "files that are not committed"
-
 // appliedRef names how much of a thread's result the user has on a branch.
 func appliedRef(id string) string { return "refs/uwf-applied/" + id }
 
@@ -34,70 +32,55 @@ func applyRef(id string) string { return "refs/uwf-apply/" + id }
 // resultRef keeps the commit that an apply is about to bring.
 func resultRef(id string) string { return "refs/uwf-result/" + id }
 
-// Unsaved says what a thread has made that exists only in its worktree and its snapshots; "":
-// nothing, or it has no worktree. Errors are *protocol.Error.
-func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (string, error) {
+// Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
+// are *protocol.Error.
+func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (files.OnlyHere, error) {
 	w := facts.Workspace
 	if w == nil || w.Mode != workspace.InWorktree {
-		return "", nil
+		return files.OnlyHere{}, nil
 	}
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
 		return f.unapplied(ctx, id, facts)
 	}
-	repo, err := files.Find(ctx, f.Env, w.Root)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	if w.Branch == "" && repo.Head != w.Base {
-		if kept, err := repo.OnBranch(ctx, repo.Head); err != nil || !kept {
-			return "commits that are on no branch", fault.OrNil(err)
-		}
-	}
-	k, err := f.OpenFiles(ctx, id, w.Root, w)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	defer k.Release()
-	base, err := repo.TreeOf(ctx, k.Spec, repo.Head)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	if k.Spec.Tree == base {
-		return "", nil
-	}
-	return uncommitted, nil
+	only, err := f.OnlyHere(ctx, id, w, false)
+	return only, fault.OrNil(err)
 }
 
 // unapplied is [Files.Unsaved] for a worktree that is gone.
-func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (string, error) {
+func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (only files.OnlyHere, err error) {
 	at, err := heads.Find(ctx, f.Heads, id)
 	if err != nil {
-		return "", fault.Of(err)
+		return only, fault.Of(err)
 	}
 	last, err := f.StepFiles(ctx, at.Head)
 	if err != nil || facts.Parent != nil {
-		return "", nil // nothing could be lost; a child's work belongs to its parent
+		return only, nil // nothing could be lost; a child's work belongs to its parent
 	}
 	w := facts.Workspace
 	repo, _, err := f.TreeOf(ctx, w, id)
 	if err != nil {
-		return "", nil // its repository is gone, and the snapshots with it
+		return only, nil // its repository is gone, and the snapshots with it
 	}
 	spec, err := f.SpecOf(repo, id)
 	if err != nil {
-		return "", fault.Of(err)
+		return only, fault.Of(err)
 	}
-	for _, name := range []string{w.Base, "refs/heads/" + w.Branch} {
-		if commit, ok := repo.Commit(ctx, name); ok {
-			if tree, err := repo.TreeOf(ctx, spec, commit); err == nil && tree == last.After {
-				return "", nil
-			}
+	tip, _ := repo.Commit(ctx, "refs/heads/"+w.Branch)
+	for _, commit := range []string{w.Base, tip, appliedRef(id)} {
+		tree, err := repo.TreeOf(ctx, spec, commit)
+		if err != nil {
+			continue // there is no such commit
 		}
+		differ, err := repo.Differing(ctx, spec, tree, last.After)
+		if err == nil && len(differ) == 0 {
+			return files.OnlyHere{}, nil
+		}
+		only.Files = differ
 	}
-	if tree, err := repo.TreeOf(ctx, spec, appliedRef(id)); err == nil && tree == last.After {
-		return "", nil
+	if only.None() {
+		only.Files = []string{"."}
 	}
-	return "files that are committed nowhere", nil
+	return only, nil
 }
 
 // Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
@@ -239,13 +222,9 @@ func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, er
 			return "", err
 		}
 		defer func() { _ = lock.RemoveAndUnlock() }()
-		untouched, err := repo.Untouched(ctx, false)
-		kept := false
-		if err == nil {
-			kept, err = repo.OnBranch(ctx, repo.Head)
-		}
-		if err != nil || !untouched || !kept {
-			return "it has files or commits that are on no branch", err
+		all, err := repo.Inspect(ctx, "", true)
+		if only := files.Decide(nil, nil, all); err != nil || !only.None() {
+			return has(only), err
 		}
 		return "", repo.RemoveWorktree(ctx, w.Path, "", "")
 	}
@@ -258,39 +237,14 @@ func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, er
 	if its == nil || !t.Ended {
 		return "the thread goes on", nil
 	}
-	if stays, err = f.Unsaved(ctx, id, t.Facts); err != nil {
-		return "", err
-	}
-	kept := false
-	if stays == uncommitted {
-		if kept, err = f.keptWithStep(ctx, t); err != nil {
-			return "", err
-		}
-	}
-	if stays != "" && !kept {
-		return "it has " + stays, nil
+	only, err := f.OnlyHere(ctx, id, its, false, f.KeptWith(ctx, t.Head)...)
+	if err != nil || !only.None() {
+		return has(only), err
 	}
 	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
 }
 
-// keptWithStep reports whether the files of a thread's worktree are all those of its
-// last step.
-func (f Files) keptWithStep(ctx context.Context, t Locked) (bool, error) {
-	last, err := f.StepFiles(ctx, t.Head)
-	var none *workspace.NoFilesError
-	if errors.As(err, &none) || len(last.Left) > 0 {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	k, err := f.OpenFiles(ctx, t.ID, t.Facts.Workspace.Root, t.Facts.Workspace)
-	if err != nil {
-		return false, err
-	}
-	defer k.Release()
-	return k.Spec.Tree == last.After, nil
-}
+func has(only files.OnlyHere) string { return "it has " + place.Shown(only.String()) }
 
 // Prune removes threads with their worktrees and the snapshots of their files. A thread whose
 // worktree has work that is nowhere else stays, unless force is set.
@@ -302,10 +256,10 @@ func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Re
 	if !force {
 		o.Spare = func(ctx context.Context, thread string) (string, error) {
 			unsaved, err := f.Unsaved(ctx, thread, facts[thread])
-			if unsaved != "" {
-				unsaved = "its worktree has " + unsaved
+			if err != nil || unsaved.None() {
+				return "", err
 			}
-			return unsaved, err
+			return "its worktree has " + place.Shown(unsaved.String()), nil
 		}
 	}
 	report, err := prune.Run(ctx, o)

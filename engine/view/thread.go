@@ -25,6 +25,9 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	task := ""
 	if t, err := thread.Open(ctx, e.Store, state.Head); err == nil {
 		task = protocol.TitleOf(t.Task())
+		if t.Last != nil && t.Last.Files != nil {
+			show.Left = t.Last.Files.Left
+		}
 	}
 	facts, _ := e.Heads.Facts(ctx, id) // without them it is called as its task
 	show.Title, show.ForkedFrom = named(task, facts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -42,6 +43,9 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 		}
 	}
 	k.Before = k.Spec.Tree
+	if s.Last != nil && s.Last.Files != nil {
+		k.reports = s.Last.Files.Left
+	}
 	switch kept := s.Last != nil && s.Last.Files != nil; {
 	case kept && s.Last.Files.Tree == k.Spec.Tree:
 	case kept && s.Joins: // the children have been at work here; who else has is not known
@@ -80,8 +84,8 @@ func (k *Keeping) Told() string {
 	return k.Spec.String()
 }
 
-// Check warns if the state of the files that a step names is missing. The step counts all the
-// same.
+// Check warns if the state of the files that a step names is missing, and names what it leaves
+// out, unless the step before has left out the same. The step counts all the same.
 func (k *Keeping) Check(ctx context.Context, s protocol.Step) {
 	switch {
 	case k == nil:
@@ -90,6 +94,8 @@ func (k *Keeping) Check(ctx context.Context, s protocol.Step) {
 	case s.Files == nil:
 	case s.Root != k.Spec.Root || !files.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
 		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
+	case len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports):
+		k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " has what is there")
 	}
 }
 
@@ -99,7 +105,14 @@ func (k *Keeping) Changed(ctx context.Context, s protocol.Step) *protocol.FileCh
 	if k == nil || s.Files == nil {
 		return nil
 	}
-	return k.by.changed(ctx, k.Spec.Git, k.Before, s.Files.Tree)
+	changed := k.by.changed(ctx, k.Spec.Git, k.Before, s.Files.Tree)
+	if len(s.Files.Left) > 0 {
+		if changed == nil {
+			changed = &protocol.FileChanges{}
+		}
+		changed.Left = s.Files.Left
+	}
+	return changed
 }
 
 // changed is what differs between two states, for people to look at; nil: nothing, or it is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
@@ -84,7 +85,13 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	if known, err := heads.Standings(ctx, e.Heads); err != nil || known[id].Head != "" {
 		return false, err
 	}
-	if done, err = files.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile)); err != nil || !done {
+	done, err = files.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile))
+	var inUse *files.InUseError
+	if errors.As(err, &inUse) {
+		e.Warn("the worktree " + place.Shown(inUse.Path) + " stays: " + nowhereElse(inUse.Has))
+		return false, nil
+	}
+	if err != nil || !done {
 		return false, err
 	}
 	return true, os.RemoveAll(e.RunDir(id).Path)

@@ -43,21 +43,33 @@ type Keeping struct {
 	Spec files.Spec
 	// Before is what the files were before the step.
 	Before protocol.Tree
+	// Left are the paths that the snapshot leaves out.
+	Left []string
 
-	by   Keeper
-	lock *durable.Held // of the work tree
+	by      Keeper
+	lock    *durable.Held // of the work tree
+	reports []string      // paths that an earlier step has left out
 }
+
+// Held reports whether the work tree is locked.
+func (k *Keeping) Held() bool { return k != nil && k.lock != nil }
 
 // Release gives the work tree back.
 func (k *Keeping) Release() {
-	if k != nil {
+	if k.Held() {
 		_ = k.lock.RemoveAndUnlock()
+		k.lock = nil
 	}
 }
 
 // OpenFiles finds and locks the work tree of a thread, and makes a snapshot of it as it
 // is.
 func (e Keeper) OpenFiles(ctx context.Context, id, dir string, w *heads.Workspace) (*Keeping, error) {
+	return e.openFiles(ctx, id, dir, w, false)
+}
+
+// openFiles is [Keeper.OpenFiles]; held: the caller has locked the work tree.
+func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspace, held bool) (*Keeping, error) {
 	repo, err := files.Find(ctx, e.Env, dir)
 	if err != nil {
 		return nil, err
@@ -65,11 +77,12 @@ func (e Keeper) OpenFiles(ctx context.Context, id, dir string, w *heads.Workspac
 	if w.Mode == InWorktree && !SameFile(repo.Common, w.Repo) {
 		return nil, fmt.Errorf("%s is not a worktree of %s any more", place.Shown(w.Root), place.Shown(w.Repo))
 	}
-	lock, err := e.LockTree(ctx, id, repo.Root)
-	if err != nil {
-		return nil, err
+	k := &Keeping{Repo: repo, dir: dir, by: e}
+	if !held {
+		if k.lock, err = e.LockTree(ctx, id, repo.Root); err != nil {
+			return nil, err
+		}
 	}
-	k := &Keeping{Repo: repo, dir: dir, by: e, lock: lock}
 	if err := e.begin(ctx, id, k); err != nil {
 		k.Release()
 		return nil, err
@@ -107,7 +120,8 @@ func (e Keeper) begin(ctx context.Context, id string, k *Keeping) error {
 	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
 		k.Spec.MaxFile = int64(c.Workspace.MaxFile) << 20
 	}
-	_, rescued, err := files.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
+	taken, rescued, err := files.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
+	k.Left = taken.Left
 	if rescued != "" {
 		e.Warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.Spec.Git)
 	}

@@ -87,6 +87,9 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err := files.Fill(ctx, e.Env, spec, n.Tree); err != nil {
 		return nil, fmt.Errorf("fill the worktree: %w", err)
 	}
+	if err := repo.Skip(ctx, spec); err != nil {
+		return nil, fmt.Errorf("leave out what a sparse checkout does: %w", err)
+	}
 	root := filepath.Join(path, rel)
 	if err := os.MkdirAll(root, 0o777); err != nil {
 		return nil, err
@@ -191,31 +194,6 @@ func (e Keeper) startedIn(ctx context.Context, id string) string {
 	return t.Start.Cwd
 }
 
-// Leave removes the worktree of an ended thread if nothing was made in it: no commit, no file,
-// not even an ignored one. last is the step with which it ended; if that keeps the files of a
-// child, nobody needs the worktree; nil: it was killed.
-func (e Keeper) Leave(ctx context.Context, id string, w *heads.Workspace, start protocol.Start, last *thread.Step) {
-	if w == nil || w.Mode != InWorktree {
-		return
-	}
-	repo, err := files.Find(ctx, e.Env, w.Root)
-	if err != nil || repo.Head != w.Base {
-		return
-	}
-	if start.Child != nil && last != nil && last.Files != nil && len(last.Files.Left) == 0 {
-		if err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), "", ""); err != nil {
-			e.Warn("the worktree " + place.Shown(w.Root) + " of a child that has ended could not be removed: " + err.Error())
-		}
-		return
-	}
-	if untouched, err := repo.Untouched(ctx, true); err != nil || !untouched {
-		return
-	}
-	if repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base) == nil {
-		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
-	}
-}
-
 // ComeBack makes the worktree of an ended thread again that is to go on, with the files
 // of its last step, if it was removed, and that of a child which is to take its first step,
 // with the files that it begins with. That of another active thread is missed.
@@ -232,9 +210,9 @@ func (e Keeper) ComeBack(ctx context.Context, t Thread) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
-		cut, err := files.Find(ctx, e.Env, path) // nobody has worked in it: its maker was killed
+		cut, err := files.Find(ctx, e.Env, path) // its maker was killed
 		if err == nil {
-			err = cut.RemoveWorktree(ctx, path, "", "")
+			err = e.removeUnused(ctx, cut, t.ID, w.Base)
 		}
 		if err != nil {
 			return err

@@ -16,7 +16,8 @@ import (
 
 // difference is a path that is not the same in two trees, with what it is in the second.
 type difference struct {
-	status     byte // A, D, M, T
+	status     byte   // A, D, M, T
+	was        string // mode in the first
 	mode, hash string
 	path       string
 }
@@ -40,7 +41,7 @@ func (g git) compare(ctx context.Context, a, b protocol.Tree, more ...string) (l
 		if len(meta) != 5 {
 			return nil, nil, fmt.Errorf("git diff-tree prints %q", rest[0])
 		}
-		list = append(list, difference{status: meta[4][0], mode: meta[1], hash: meta[3], path: rest[1]})
+		list = append(list, difference{status: meta[4][0], was: strings.TrimPrefix(meta[0], ":"), mode: meta[1], hash: meta[3], path: rest[1]})
 	}
 	return list, rest, nil
 }

@@ -185,7 +185,7 @@ func (r Repo) Branch(ctx context.Context) (string, error) {
 func unfinished() map[string]string {
 	return map[string]string{
 		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
-		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks",
+		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks", "BISECT_LOG": "bisect",
 	}
 }
 
@@ -257,7 +257,7 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	if err != nil {
 		return e, err
 	}
-	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", r.Head)
+	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=dirty", r.Head)
 	if err != nil {
 		return e, err
 	}

@@ -55,6 +55,14 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	}
 	known := recall(s.Index)
 	found, err := list(ctx, g, s)
+	if err == nil && len(found.links) > 0 {
+		if moved, lost := g.followLinks(ctx, s, found.links); moved || lost != nil {
+			if s.Tree = ""; lost == nil {
+				found, err = list(ctx, g, s)
+			}
+			err = errors.Join(err, lost)
+		}
+	}
 	if err != nil {
 		return Taken{}, err
 	}
@@ -172,7 +180,8 @@ func joined(paths []string) []byte {
 type changes struct {
 	gone, put  []string
 	left       []string
-	more       int // that were left out and are not told
+	links      []string // submodules elsewhere than in the index, and repositories within
+	more       int      // that were left out and are not told
 	conflicted bool
 }
 
@@ -182,6 +191,15 @@ func (c *changes) leave(path string) {
 		return
 	}
 	c.more++
+}
+
+// link leaves a repository out.
+func (c *changes) link(path string) {
+	const most = 200 // git gets them as arguments
+	if len(c.links) < most {
+		c.links = append(c.links, strings.TrimSuffix(path, "/"))
+	}
+	c.leave(path)
 }
 
 func (c *changes) note() string {
@@ -206,7 +224,7 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 		out, err := g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
 		others <- result{out, err}
 	}()
-	diff, err := g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=all")
+	diff, err := g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=dirty")
 	untracked := <-others
 	if err = errors.Join(err, untracked.err); err != nil {
 		return nil, err
@@ -223,8 +241,6 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	return c, c.untracked(root, fields(untracked.out), s)
 }
 
-const gitlink = "160000" // the mode of a submodule
-
 // tracked takes what diff-files says: ":<mode> <mode> <hash> <hash> <status>", path.
 func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 	for i := 0; i+1 < len(raw); i += 2 {
@@ -238,7 +254,7 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 		switch info, err := root.Lstat(filepath.FromSlash(path)); {
 		case skipped(path, s.Skip), err == nil && isOwn(info, s):
 		case meta[0] == gitlink || meta[1] == gitlink:
-			c.leave(path)
+			c.link(path)
 		case err != nil && meta[4] == "U", meta[4] == "D":
 			c.gone = append(c.gone, path)
 		case err == nil && !readable(root, path, info):
@@ -263,7 +279,9 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
 		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or it has gone since
-		case strings.HasSuffix(path, "/"), err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
+		case strings.HasSuffix(path, "/") && err == nil:
+			c.link(path)
+		case err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
 			c.leave(path)
 		default:
 			c.put = append(c.put, path)

@@ -266,29 +266,14 @@ func EndRemovals(ctx context.Context, dir string, repos []string) error {
 	return err
 }
 
-// Untouched reports whether all files of a worktree are as in its commit; ignored ones
-// count if they are asked for.
-func (r Repo) Untouched(ctx context.Context, ignored bool) (bool, error) {
+// Untouched reports whether all files of a worktree are as in its commit, and none is ignored.
+func (r Repo) Untouched(ctx context.Context) (bool, error) {
 	g, err := r.user(ctx)
 	if err != nil {
 		return false, err
 	}
-	args := []string{"status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all"}
-	if ignored {
-		args = append(args, "--ignored=traditional")
-	}
-	out, err := g.run(ctx, nil, args...)
+	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--ignored=traditional")
 	return len(out) == 0, err
-}
-
-// OnBranch reports whether a branch, a tag or a remote's branch leads to a commit.
-func (r Repo) OnBranch(ctx context.Context, commit string) (bool, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return false, err
-	}
-	out, err := g.run(ctx, nil, "for-each-ref", "--count=1", "--contains", commit, "refs/heads", "refs/remotes", "refs/tags")
-	return len(out) > 0, err
 }
 
 // making is the plan of a worktree. As long as the plan exists, nobody has worked in the
@@ -300,8 +285,31 @@ type making struct {
 	Commit string `json:"commit,omitempty"` // that the branch is made at
 }
 
+// InUseError says why a worktree that no thread has had is not removed.
+type InUseError struct {
+	Path string
+	Has  OnlyHere
+}
+
+func (e *InUseError) Error() string { return e.Path + " has " + e.Has.String() }
+
+// RemoveUnused removes a worktree that was made at a commit, and that no thread has had. Its files
+// may be half made; if it has something else that exists nowhere else it stays: [*InUseError].
+func (r Repo) RemoveUnused(ctx context.Context, path, branch, commit string) error {
+	if made, err := Find(ctx, r.env, path); err == nil && same(made.Root, path) {
+		all, err := made.Inspect(ctx, commit, false)
+		if err != nil {
+			return err
+		}
+		if has := Decide(nil, nil, all); !has.None() {
+			return &InUseError{Path: path, Has: has}
+		}
+	}
+	return r.RemoveWorktree(ctx, path, branch, commit)
+}
+
 // Unmake removes a worktree that was planned and that nobody has ever had, as far as it
-// was made, with its branch. It reports whether a plan was there.
+// was made, with its branch. It reports whether a plan was there. Error: [*InUseError].
 func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
 	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
 	var m making
@@ -323,7 +331,7 @@ func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
 		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix) // of a git that was killed with it
 		_ = root.Close()
 	}
-	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
+	return true, r.RemoveUnused(ctx, path, m.Branch, m.Commit)
 }
 
 // Plan writes down that a work tree is to be made with the files of a tree, which it
@@ -363,6 +371,47 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 		return err
 	}
 	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	return err
+}
+
+// Skip makes the user's git overlook the files of a new worktree that a sparse checkout leaves out,
+// as our own index has them.
+func (r Repo) Skip(ctx context.Context, s Spec) error {
+	if _, sparse := r.key("core.sparsecheckout"); !sparse {
+		return nil
+	}
+	ours, err := of(r.env.Environ, s)
+	if err != nil {
+		return err
+	}
+	out, err := ours.run(ctx, nil, "ls-files", "-t", "-z")
+	if err != nil {
+		return err
+	}
+	var skip []string
+	for _, entry := range fields(out) {
+		if path, ok := strings.CutPrefix(entry, "S "); ok {
+			skip = append(skip, path)
+		}
+	}
+	user, err := r.user(ctx)
+	if err != nil || len(skip) == 0 {
+		return err
+	}
+	user.dir = r.Root
+	have, err := user.run(ctx, nil, "ls-files", "-z") // a snapshot may have others
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, path := range fields(have) {
+		known[path] = true
+	}
+	skip = slices.DeleteFunc(skip, func(path string) bool { return !known[path] })
+	if len(skip) == 0 {
+		return nil
+	}
+	_, err = user.run(ctx, joined(skip), "update-index", "--skip-worktree", "-z", "--stdin")
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/engine/threadfiles"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -41,6 +42,13 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(out.Left) > 0 {
+		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", workspace.Some(out.Left), id)
+	}
+	if out.Root != "" {
+		git := "git -C " + plaintext.Word(out.Root)
+		a.Say("hint: %s add -A && %s commit", git, git)
+	}
 	return a.Print(out, func(w io.Writer) error { return appliedText(w, out) })
 }
 
@@ -48,6 +56,10 @@ func appliedText(w io.Writer, out protocol.ThreadApplied) error {
 	what := "committed"
 	if f := out.Files; out.Commit == "" && f != nil {
 		_, err := fmt.Fprintf(w, "the files are as after its last step: %d changed, %d new, %d removed\n", len(f.Changed), len(f.Added), len(f.Removed))
+		return err
+	}
+	if out.Root != "" {
+		_, err := fmt.Fprintf(w, "%s has what the thread has made: it works there itself\n", plaintext.Line(out.Root))
 		return err
 	}
 	switch {

@@ -90,10 +90,16 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 		if err != nil {
 			return err
 		}
-		if unsaved != "" {
-			return &protocol.Error{Code: protocol.CodeFailed, Message: "the worktree of thread " + member + ", " + plaintext.Line(facts[member].Workspace.Root) + ", has " + unsaved,
-				Hints: []string{"uwf thread apply " + member + " brings them to your branch", "uwf thread rm " + id + " --force removes them, too"}}
+		if unsaved.None() {
+			continue
 		}
+		root := facts[member].Workspace.Root
+		look := "git -C " + plaintext.Word(root) + " status shows what is there"
+		if len(unsaved.Files) > 0 {
+			look = "uwf thread apply " + member + " brings the files to your branch"
+		}
+		return &protocol.Error{Code: protocol.CodeFailed, Message: plaintext.Line("the worktree of thread " + member + ", " + root + ", has " + unsaved.String()),
+			Hints: []string{look, "uwf thread rm " + id + " --force removes it, too"}}
 	}
 	return nil
 }

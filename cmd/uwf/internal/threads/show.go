@@ -79,6 +79,9 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	if s.Changes != nil {
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}
+	if len(s.Left) > 0 {
+		lines = append(lines, "not kept", workspace.Some(s.Left))
+	}
 	if sum := s.Totals; sum != nil && sum.Steps > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}

@@ -1,0 +1,136 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// OnlyHere is what the worktree of a thread has that exists nowhere else. kept are states of its
+// files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
+// gone has nothing. held: the caller has locked the work tree.
+func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (files.OnlyHere, error) {
+	var none files.OnlyHere
+	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+		return none, nil
+	}
+	k, err := e.openFiles(ctx, id, w.Root, w, held)
+	if err != nil {
+		return none, err
+	}
+	defer k.Release()
+	edited, err := k.differing(ctx, kept)
+	if err != nil {
+		return none, err
+	}
+	all, err := k.Repo.Inspect(ctx, w.Base, false)
+	return files.Decide(edited, k.Left, all), err
+}
+
+// differing are the paths whose state is neither that of the newest commit nor in one of others.
+func (k *Keeping) differing(ctx context.Context, others []protocol.Tree) (paths []string, err error) {
+	head := protocol.Tree("")
+	if k.Repo.Head != "" {
+		if head, err = k.Repo.TreeOf(ctx, k.Spec, k.Repo.Head); err != nil {
+			return nil, err
+		}
+	}
+	for i, tree := range append([]protocol.Tree{head}, others...) {
+		differ, err := k.Repo.Differing(ctx, k.Spec, tree, k.Spec.Tree)
+		switch {
+		case err != nil && i == 0:
+			return nil, err
+		case err != nil: // it is kept elsewhere, or not at all
+			continue
+		case i == 0:
+			paths = differ
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool { return !slices.Contains(differ, path) })
+	}
+	return paths, nil
+}
+
+// KeptWith are the states of the files that are kept with a head, and with the start of its thread.
+func (e Keeper) KeptWith(ctx context.Context, head protocol.Hash) (kept []protocol.Tree) {
+	chain, err := thread.Open(ctx, e.Read, head)
+	if err != nil {
+		return nil // a damaged thread can still be ended
+	}
+	if w := chain.Start.Workspace; w != nil && w.Tree != "" {
+		kept = append(kept, w.Tree)
+	}
+	if step, err := e.FilesOf(ctx, chain); err == nil {
+		kept = append(kept, step.After)
+	}
+	return kept
+}
+
+// Leaving is a thread that has just ended.
+type Leaving struct {
+	ID        string
+	Head      protocol.Hash
+	Workspace *heads.Workspace
+	Killed    bool
+	Held      bool // its work tree is locked
+}
+
+// Leave removes the worktree of a thread that has ended if nothing was made in it: no commit, no
+// file, not even an ignored one; that of a child also if its last step keeps the files, since
+// nobody needs it then. If something exists only there, Leave warns.
+func (e Keeper) Leave(ctx context.Context, l Leaving) {
+	w := l.Workspace
+	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+		return
+	}
+	only, err := e.OnlyHere(ctx, l.ID, w, l.Held, e.KeptWith(ctx, l.Head)...)
+	if errors.Is(err, files.ErrNone) {
+		return
+	}
+	if err != nil || !only.None() {
+		why := nowhereElse(only)
+		if err != nil {
+			why = "what is in it is not known: " + err.Error()
+		}
+		e.Warn("the worktree " + place.Shown(w.Root) + " stays: " + why)
+		return
+	}
+	repo, err := files.Find(ctx, e.Env, w.Root)
+	if err != nil || repo.Head != w.Base {
+		return
+	}
+	chain, err := thread.Open(ctx, e.Read, l.Head)
+	kept := err == nil && chain.Start.Child != nil && chain.Last != nil && chain.Last.Files != nil && !l.Killed
+	if !kept {
+		if untouched, err := repo.Untouched(ctx); err != nil || !untouched {
+			return
+		}
+	}
+	switch err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(l.ID), w.Branch, w.Base); {
+	case err != nil:
+		e.Warn("the worktree " + place.Shown(w.Root) + " of a thread that has ended could not be removed: " + err.Error())
+	case !kept:
+		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
+	}
+}
+
+// nowhereElse says why a worktree stays.
+func nowhereElse(has files.OnlyHere) string {
+	return "it has what exists nowhere else: " + place.Shown(has.String())
+}
+
+// removeUnused removes a worktree that was made for a thread which never had it.
+func (e Keeper) removeUnused(ctx context.Context, repo files.Repo, id, base string) error {
+	err := repo.RemoveUnused(ctx, e.Dirs.Worktree(id), "", base)
+	var inUse *files.InUseError
+	if errors.As(err, &inUse) {
+		return fault.New(protocol.CodeFailed, "%s belongs to no thread yet and is not replaced: %s", place.Shown(inUse.Path), nowhereElse(inUse.Has))
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+//go:build unix
+
+package files_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// Everything that is lost when a worktree goes is found, and nothing else keeps it.
+func TestOnlyHere(t *testing.T) {
+	t.Parallel()
+	const clone = `git -C tree clone -q ../sub `
+	for name, c := range map[string]struct {
+		script string // beside the repository "root", its worktree "tree" and "sub"
+		want   string
+	}{
+		"nothing":                      {`true`, ""},
+		"a commit on the branch":       {`cd tree; git switch -qc own; echo x >> a; git commit -qam own`, ""},
+		"a commit on no branch":        {`cd tree; echo x >> a; git commit -qam lost`, "commits that are on no branch: HASH lost"},
+		"a branch left behind":         {`cd tree; git switch -qc own; git checkout -q --detach; echo x >> a; git commit -qam lost; git switch -q own`, "commits that are on no branch: HASH lost"},
+		"reset":                        {`cd tree; echo x >> a; git commit -qam lost; git reset -q --hard HEAD~1`, "commits that are on no branch: HASH lost"},
+		"a commit in a stash":          {`cd tree; echo x >> a; git stash -q`, ""},
+		"amended":                      {`cd tree; git switch -qc own; echo x >> a; git commit -qam one; echo y >> a; git commit -q --amend -am two`, ""},
+		"rebased":                      {`cd tree; git switch -qc own; echo x >> a; git commit -qam one; echo y >> a; git commit -qam two; git -C ../root commit -q --allow-empty -m main; git rebase -q main`, ""},
+		"amended on no branch":         {`cd tree; echo x >> a; git commit -qam one; echo y >> a; git commit -q --amend -am two`, "commits that are on no branch: HASH two"},
+		"a ref of the worktree":        {`cd tree; git update-ref refs/worktree/mine $(git commit-tree -m lost HEAD^{tree})`, "commits that are on no branch: HASH lost"},
+		"a merge":                      {`cd tree; git switch -qc x; echo x > a; git commit -qam x; git switch -qc y HEAD~1; echo y > a; git commit -qam y; git merge -q x || true`, "files that are not committed: a; an unfinished merge"},
+		"a bisect":                     {`cd tree; git bisect start -q`, "an unfinished bisect"},
+		"a changed file":               {`echo x >> tree/a; echo y > tree/new`, "files that are not committed: a, new"},
+		"an ignored file":              {`mkdir tree/ignored; echo x > tree/ignored/x`, ""},
+		"a clone":                      {clone + `ignored`, ""},
+		"a clone with a file":          {clone + `ignored; echo x > tree/ignored/x`, "repositories: ignored"},
+		"a clone with a commit":        {clone + `ignored; cd tree/ignored; git commit -q --allow-empty -m lost`, "repositories: ignored"},
+		"a clone with a stash":         {clone + `ignored; cd tree/ignored; echo x > s; git stash -q`, "repositories: ignored"},
+		"a clone at a tag":             {`cd sub; git checkout -q --detach; git commit -q --allow-empty -m t; git tag t; git switch -q main; cd ..; ` + clone + `ignored; git -C tree/ignored checkout -q t`, ""},
+		"a new repository":             {`mkdir -p tree/ignored/deep; cd tree/ignored/deep; git init -q; git commit -q --allow-empty -m lost`, "repositories: ignored/deep"},
+		"only called .git":             {`mkdir -p tree/ignored/.git tree/ignored/b; echo x > tree/ignored/b/.git`, ""},
+		"a submodule":                  {`git -C tree submodule -q update --init`, ""},
+		"a submodule with a file":      {`cd tree; git submodule -q update --init; echo x > vendor/x`, "work in submodules: vendor"},
+		"a submodule with a commit":    {`cd tree; git submodule -q update --init; git -C vendor commit -q --allow-empty -m lost`, "work in submodules: vendor"},
+		"a submodule that was left":    {`cd tree; git submodule -q update --init; cd vendor; git commit -q --allow-empty -m lost; git checkout -q main`, "work in submodules: vendor"},
+		"a submodule with a branch":    {`cd tree; git submodule -q update --init; cd vendor; git switch -qc b; git commit -q --allow-empty -m lost; git switch -q main`, "work in submodules: vendor"},
+		"a submodule pushed":           {`cd tree; git submodule -q update --init; cd vendor; git switch -qc b; git commit -q --allow-empty -m pushed; git push -q origin b`, "work in submodules: vendor"},
+		"a submodule not checked out":  {`echo x > tree/vendor/x`, "files that no snapshot has: vendor"},
+		"a submodule within":           {`cd tree; git submodule -q update --init --recursive; git -C vendor/inner commit -q --allow-empty -m lost`, "work in submodules: vendor, vendor/inner"},
+		"a file in a submodule within": {`cd tree; git submodule -q update --init --recursive; echo x > vendor/inner/x`, "work in submodules: vendor/inner"},
+		"a worktree within":            {`cd tree; git worktree add -q --detach ignored; git -C ignored commit -q --allow-empty -m lost`, "repositories: ignored"},
+		"several":                      {`cd tree; git submodule -q update --init; echo x > vendor/x; echo x >> a; git commit -qam lost; echo y >> a`, "files that are not committed: a; work in submodules: vendor; commits that are on no branch: HASH lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.sh(`git config --global protocol.file.allow always; git config --global init.defaultBranch main
+				git init -q ../inner; cd ../inner; echo i > i; git add .; git commit -qm inner; cd ..
+				git init -q sub; cd sub; echo s > s; git add .; git submodule -q add ../inner inner; git commit -qm sub; cd ..
+				git init -q root; cd root; echo a > a; echo ignored > .gitignore; git add .; git submodule -q add ../sub vendor; git commit -qm first
+				git worktree add -q --detach ../tree; cd ..; git -C root branch -M main`)
+			base := w.sh(`cd ../tree; git rev-parse HEAD`)
+			w.sh(`cd ..; ` + c.script)
+			repo, err := files.Find(t.Context(), w.env, filepath.Join(w.dir, "tree"))
+			require.NoError(t, err)
+			all, err := repo.Inspect(t.Context(), base[:len(base)-1], true)
+			require.NoError(t, err)
+			require.Equal(t, c.want, hashes.ReplaceAllString(files.Decide(nil, nil, all).String(), ": HASH "))
+		})
+	}
+}
+
+var hashes = regexp.MustCompile(`: [0-9a-f]{7,} `)
