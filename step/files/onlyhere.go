@@ -118,6 +118,11 @@ func (r Repo) Inspect(ctx context.Context, base string, status bool) ([]Work, er
 		}
 		all = append(all, w)
 	}
+	detached, err := in.detached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, detached...)
 	all[0].Unseen = append(all[0].Unseen, unseen...)
 	return all, nil
 }
@@ -170,6 +175,46 @@ type inspection struct {
 	// known has, by the path of a repository, a commit of it that exists elsewhere; "": none.
 	known map[string]string
 	links []string // paths of gitlinks, of all repositories
+	seen  []string // git directories
+}
+
+// detached looks into the git directories of submodules that are not checked out any more.
+func (in *inspection) detached(ctx context.Context) (all []Work, err error) {
+	modules := filepath.Join(in.top.Dir, "modules")
+	err = filepath.WalkDir(modules, func(at string, d fs.DirEntry, err error) error {
+		dir := filepath.Dir(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return ctx.Err()
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "objects" && !isGone(filepath.Join(dir, "HEAD")):
+			return fs.SkipDir
+		case d.Name() != "HEAD" || d.IsDir() || slices.Contains(in.seen, dir) || isGone(filepath.Join(dir, "objects")):
+			return ctx.Err()
+		case len(all) > maxWithin:
+			return &RefusedError{Dir: modules, Reason: fmt.Sprintf("holds more than %d repositories", maxWithin)}
+		}
+		rel, err := filepath.Rel(modules, dir)
+		if err != nil {
+			return err
+		}
+		w := Work{Path: strings.ReplaceAll(filepath.ToSlash(rel), "/modules/", "/"), Submodule: true}
+		known, err := in.elsewhere(ctx, w.Path)
+		if err != nil {
+			return err
+		}
+		g, err := newGit(in.top.env.Environ, dir)
+		if err != nil {
+			return err
+		}
+		if w.Commits, err = (Repo{Dir: dir, Common: dir}).unreached(ctx, g.in(dir, "", ""), true, known); err != nil {
+			w.Unknown = true
+		}
+		all = append(all, w)
+		return ctx.Err()
+	})
+	return all, err
 }
 
 func (in *inspection) look(ctx context.Context, at string, status bool) (Work, error) {
@@ -180,6 +225,7 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (Work, e
 			w.Unknown = true
 			return w, ctx.Err()
 		}
+		in.seen = append(in.seen, r.Dir)
 		if in.known[at], err = in.elsewhere(ctx, at); err != nil {
 			return w, err
 		}
