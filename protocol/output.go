@@ -142,6 +142,9 @@ type Totals struct {
 	Usage             *Usage `json:"usage"`      // null: unknown
 	StepsWithoutUsage int    `json:"stepsWithoutUsage"`
 	StepsWithoutCost  int    `json:"stepsWithoutCost"`
+	// FailedTries are those since the last step. The sums have their cost; if some of it is unknown, they
+	// count as one more step without it.
+	FailedTries int `json:"failedTries,omitempty"`
 }
 
 // Add adds a step, with the tries that failed before it.
@@ -150,13 +153,8 @@ func (t *Totals) Add(s Step) {
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
 	counted, priced := s.Usage.Counted(), s.Usage != nil && s.Usage.CostUSD != nil
 	t.Spend(s.Usage)
-	for _, try := range s.Tries {
-		if try.Usage != nil {
-			t.DurationMs += try.Usage.DurationMs
-		}
-		counted, priced = counted && try.Usage.Counted(), priced && try.Usage.IsPriced()
-		t.Spend(try.Usage)
-	}
+	triesCounted, triesPriced := t.addTries(s.Tries)
+	counted, priced = counted && triesCounted, priced && triesPriced
 	if len(s.Children) > 0 { // their sum is the step's
 		counted, priced = true, true
 	}
@@ -166,6 +164,29 @@ func (t *Totals) Add(s Step) {
 		}
 		counted, priced = counted && c.Usage.Counted(), priced && c.Usage.IsPriced()
 	}
+	t.without(counted, priced)
+}
+
+// AddPending adds tries that failed since the last step: what they have cost is known before the step is made.
+func (t *Totals) AddPending(tries []Try) {
+	t.FailedTries = len(tries)
+	t.without(t.addTries(tries))
+}
+
+func (t *Totals) addTries(tries []Try) (counted, priced bool) {
+	counted, priced = true, true
+	for _, try := range tries {
+		if try.Usage != nil {
+			t.DurationMs += try.Usage.DurationMs
+		}
+		counted, priced = counted && try.Usage.Counted(), priced && try.Usage.IsPriced()
+		t.Spend(try.Usage)
+	}
+	return counted, priced
+}
+
+// without counts what is not known of a step.
+func (t *Totals) without(counted, priced bool) {
 	if !counted {
 		t.StepsWithoutUsage++
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Limits returns the limits that a thread of a workflow begins with; own are those set for
@@ -95,7 +96,25 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 // means that a node it needs cannot be read.
 func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
 	sum, err := r.SumUp(ctx, id, head)
+	if err == nil {
+		var tries runfiles.Tries
+		tries, err = r.pending(ctx, id, head)
+		sum.AddPending(tries.InStep())
+	}
 	return sum.Totals, err
+}
+
+// pending are the failed tries of a thread that no step holds yet.
+func (r *Reader) pending(ctx context.Context, id string, head protocol.Hash) (runfiles.Tries, error) {
+	dir := r.RunDir(id)
+	if !dir.Exists() {
+		return nil, nil
+	}
+	t, err := thread.Open(ctx, r.Nodes(), head)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	return dir.Tries(t), nil
 }
 
 // SumUp is [Reader.Totals], and also returns what is not known about the runs of agents.
@@ -336,16 +355,15 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, fact
 // spentAlone is what a thread has cost by itself, including tries that left no step.
 func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
 	sum, err := r.spent(ctx, id, head, facts)
-	dir := r.RunDir(id)
-	if err != nil || !dir.Exists() {
+	if err != nil {
 		return sum, err
 	}
-	t, err := thread.Open(ctx, r.Nodes(), head)
+	tries, err := r.pending(ctx, id, head)
 	if err != nil {
 		return sum, err
 	}
 	var failed budget.Sums
-	failed.Untold(dir.Tries(t))
+	failed.Untold(tries)
 	return budget.Plus(sum, budget.SpentOf(failed)), nil
 }
 

@@ -12,7 +12,7 @@ import (
 // Tokens says what is known of the tokens, and of how many steps it is not.
 func Tokens(t protocol.Totals) string {
 	switch {
-	case t.Steps == 0:
+	case t.Steps+t.FailedTries == 0:
 		return ""
 	case !t.Usage.Counted():
 		return "unknown"
@@ -22,18 +22,18 @@ func Tokens(t protocol.Totals) string {
 	if cached := t.Usage.CacheReadTokens; cached > 0 {
 		text += fmt.Sprintf(" (%s of them from a cache)", Thousands(cached))
 	}
-	return text + unknownOf(t.StepsWithoutUsage, t.Steps)
+	return text + unknownOf(t.StepsWithoutUsage, t)
 }
 
 // Cost says what is known of the cost, and of how many steps it is not.
 func Cost(t protocol.Totals) string {
 	switch {
-	case t.Steps == 0:
+	case t.Steps+t.FailedTries == 0:
 		return ""
 	case t.Usage == nil || t.Usage.CostUSD == nil:
 		return "unknown"
 	}
-	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t.Steps)
+	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t)
 }
 
 // Note says what a role has cost.
@@ -70,7 +70,8 @@ func Changes(t protocol.FileTotals) string {
 	return text
 }
 
-func unknownOf(n, of int) string {
+func unknownOf(n int, t protocol.Totals) string {
+	of := t.Steps + min(1, t.FailedTries)
 	switch n {
 	case 0:
 		return ""

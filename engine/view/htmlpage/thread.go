@@ -66,7 +66,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Task, t.Steps = TextOf(chain.Task(), b.Text), chain.Len()
 		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
-	if sum := at.Totals; sum != nil && sum.Steps > 0 {
+	if sum := at.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.Tokens(*sum), view.Cost(*sum)
 	}
 	return t, at, nil

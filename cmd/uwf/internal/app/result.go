@@ -112,8 +112,8 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 		sign, text = "■", "stopped, "+text
 	}
 	words := []string{fmt.Sprintf("%s thread %s: %s", sign, at.Thread, text)}
-	if sum := out.Totals; sum != nil && sum.Steps > 0 {
-		words = append(words, render.Count(sum.Steps, "step"), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
+	if sum := out.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
+		words = append(words, madeText(*sum), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
 	a.sayIn(mood(at), "%s", term.Joined(words...))
 	if changed := FilesText(out.Steps); changed != "" {
@@ -124,6 +124,18 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 	}
 	if failed == nil || len(Classify(failed).Hints) == 0 { // otherwise its hints follow
 		a.SayNext(at)
+	}
+}
+
+// madeText counts steps, and the tries that failed since the last one.
+func madeText(sum protocol.Totals) string {
+	switch steps := render.Count(sum.Steps, "step"); sum.FailedTries {
+	case 0:
+		return steps
+	case 1:
+		return steps + ", 1 failed try"
+	default:
+		return fmt.Sprintf("%s, %d failed tries", steps, sum.FailedTries)
 	}
 }
 

@@ -82,7 +82,7 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 	if len(s.Left) > 0 {
 		lines = append(lines, "not kept", workspace.Some(s.Left))
 	}
-	if sum := s.Totals; sum != nil && sum.Steps > 0 {
+	if sum := s.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}
 	const most = 30
