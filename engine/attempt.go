@@ -39,7 +39,7 @@ type attempt struct {
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 
-
+	retries    int             // how often the agent may be run again
 	pass       *limits.Pass    // of the last try; nil: the agent was not started
 	notStarted error           // why it was not
 	untried    error           // the same of the agent whose account is the first to be reset

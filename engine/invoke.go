@@ -140,7 +140,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvHead: string(a.pos.Thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
-		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.Told(),
+		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.Told(), protocol.EnvRetries: strconv.Itoa(a.retries),
 	})
 	set[protocol.EnvInputs] = inputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {

@@ -22,7 +22,7 @@ import (
 // ofAgent reports whether a variable is only for agents, which make the step themselves.
 func ofAgent(key string) bool {
 	switch key {
-	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot:
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot, protocol.EnvRetries:
 		return true
 	}
 	return false

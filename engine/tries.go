@@ -68,7 +68,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		}
 		if a.pass != nil {
 			attempts++
-			a.failedTry, a.task.cwd = nil, place
+			a.failedTry, a.task.cwd, a.retries = nil, place, max(0, p.Rounds()-attempts)
 			out, failed = a.run(ctx)
 			a.leave(failed)
 			if failed == nil || a.failedTry == nil || a.failedTry.Kind == "" {

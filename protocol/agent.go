@@ -26,6 +26,7 @@ const (
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
 	EnvVisitKey  = "UWF_VISIT_KEY"  // the same for all tries of a visit, for effects elsewhere
+	EnvRetries   = "UWF_RETRIES"    // how often the engine runs the agent again in this visit after a failure that may pass
 	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"

@@ -52,7 +52,7 @@ func play(t *testing.T, config string, args ...string) *agent {
 // quick is the adapter with no patience.
 func quick() cliagent.Adapter {
 	a := acp.Adapter()
-	a.Timeouts.Stop, a.Timeouts.Retry = 100*time.Millisecond, time.Millisecond
+	a.Timeouts.Stop = 100 * time.Millisecond
 	return a
 }
 

@@ -63,6 +63,8 @@ type Result struct {
 	Output  string // text that begins with a frontmatter block
 	Value   any    // structured data instead: a JSON value, or what encoding/json can write
 	Suspend string // a reason to wait for a person instead
+	// Limit, with Suspend: the provider's limit is the reason. Its Err is not used.
+	Limit *Failure
 	// ExtractedBy says how Value was won; "": the agent returned it as data.
 	ExtractedBy protocol.ExtractedBy
 

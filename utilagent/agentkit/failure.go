@@ -27,6 +27,14 @@ func classed(r protocol.Result, err error) protocol.Result {
 	if !errors.As(err, &f) {
 		return r
 	}
+	return f.in(r)
+}
+
+// in adds a failure, nil for none, to a result.
+func (f *Failure) in(r protocol.Result) protocol.Result {
+	if f == nil {
+		return r
+	}
 	r.Kind = f.Kind
 	if !f.RetryAt.IsZero() {
 		r.RetryAtMs = f.RetryAt.UnixMilli()

@@ -52,6 +52,9 @@ type Request struct {
 	// Yields: the engine knows what to do when the provider grants no more, so the run
 	// is to fail with a [Failure], and not to wait for a person.
 	Yields bool
+	// Retries is how often the engine runs the agent again in this visit if it fails for a reason
+	// that may pass.
+	Retries int
 
 	// Budget is what the whole run may still cost, this step included. Whoever can keep to
 	// it should; the engine begins no further step once it is used up.
@@ -99,7 +102,14 @@ func (r *Request) StartOver(ctx context.Context, why string) error {
 	if err != nil {
 		return err
 	}
+	interrupted := r.Interrupted
 	r.SessionID, r.Fork, r.Cut, r.Interrupted = "", false, "", false
+	if interrupted { // what the lost session has heard in an earlier try is told again
+		r.kit.heard = ""
+		if err := r.kit.tellAtOnce(ctx, r); err != nil {
+			return err
+		}
+	}
 	r.tell(brief)
 	return nil
 }

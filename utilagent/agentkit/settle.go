@@ -26,6 +26,7 @@ type settled struct {
 	mark    string          // where the newest answer ends in it
 	detail  protocol.Detail // the first run's, which did the work; requests of all
 	bill    protocol.Bill   // of all runs
+	limit   *Failure        // of the provider, for which it is suspended; nil: none
 	answers []string
 }
 
@@ -114,7 +115,7 @@ func (s *settled) account(res Result) {
 	if res.SessionID != "" {
 		s.session = res.SessionID
 	}
-	s.mark = res.SessionMark
+	s.mark, s.limit = res.SessionMark, res.Limit
 	if res.Usage.Plausible() != nil {
 		res.Usage = nil // nonsense must not cost the step
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -36,6 +37,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	req := k.request(brief)
 	if c, err := k.run.Config(ctx); err == nil && k.engine {
 		req.Yields = yields(c, k.run.Env.Get(protocol.EnvAgent))
+		req.Retries, _ = strconv.Atoi(k.run.Env.Get(protocol.EnvRetries)) // unset: the engine does not say
 	}
 	if err := k.tellAtOnce(ctx, req); err != nil {
 		return protocol.Result{}, err
@@ -72,7 +74,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return protocol.Result{SessionID: done.session, Usage: done.bill.Usage()}, err
 	}
 	k.made(done.session, result.StepHash, done.mark)
-	return result, nil
+	return done.limit.in(result), nil
 }
 
 // rejected ends a step that failed. What happened is kept as a detail, which the

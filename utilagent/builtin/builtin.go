@@ -93,6 +93,7 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	answer, res, err := w.play(ctx, w.loop(ctx), session)
 	if reason := w.pause(answer, err); reason != "" && !(req.Yields && err != nil) {
 		res.Suspend = reason
+		_ = errors.As(err, &res.Limit)
 		return res, nil
 	}
 	w.deliver(&res, answer)

@@ -47,7 +47,7 @@ func (w *work) failure(err error) error {
 	switch e.Kind {
 	case llm.KindRateLimit, llm.KindQuota:
 		f.Kind = protocol.FailedRateLimit
-	case llm.KindServer, llm.KindStreamCut, llm.KindIdle:
+	case llm.KindServer, llm.KindNetwork, llm.KindStreamCut, llm.KindIdle:
 		f.Kind = protocol.FailedServer
 	default:
 		return err

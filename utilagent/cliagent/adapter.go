@@ -134,7 +134,6 @@ type Timeouts struct {
 	Total    time.Duration // of all calls of a step; default 1 hour
 	Grace    time.Duration // from the terminal event to the program's end; default 10 seconds
 	Stop     time.Duration // between the signals of a stop; default 5 seconds
-	Retry    time.Duration // before the first retry, doubled each time; default 5 seconds
 
 	whole time.Duration // that Total is a part of; see within
 }

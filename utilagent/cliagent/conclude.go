@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -38,8 +39,8 @@ func (r *runner) result(out tried) agentkit.Result {
 
 // conclude makes an answer, a reason to wait, or an error of the last call.
 func (r *runner) conclude(res *agentkit.Result, out tried) error {
-	// A repetition that was refused at once names no session; the call before it has worked in one.
-	goesOn := out.canGoOn(r.adapter.Sessions) || r.worked && out.task.session != "" && !r.adapter.Sessions.None
+	// A call that was refused at once names no session; one before it, also in an earlier try, has worked in one.
+	goesOn := out.canGoOn(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
 	switch out.Kind {
 	case OK:
 		return r.answered(res, out)
@@ -57,12 +58,27 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return nil
 		}
 	case Failed:
-		if goesOn && !r.req.Yields && (out.Error == RateLimit || out.Error == Quota) { // only time or money helps
+		if goesOn && r.heldUp(out) {
 			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
+			res.Limit = &agentkit.Failure{Kind: protocol.FailedRateLimit, RetryAt: out.resetsAt(r.env.Now())}
 			return nil
 		}
 	}
 	return r.failure(out, r.fail(out))
+}
+
+// heldUp reports whether only time or money helps, and a person is to decide: the engine neither
+// yields to another agent nor runs this one again soon.
+func (r *runner) heldUp(out tried) bool {
+	switch {
+	case r.req.Yields:
+	case out.Error == Quota:
+		return true
+	case out.Error == RateLimit:
+		now := r.env.Now()
+		return r.req.Retries == 0 || out.resetsAt(now).After(now.Add(time.Minute))
+	}
+	return false
 }
 
 // failure says what sort of failure an error is.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
@@ -27,13 +26,6 @@ func refusedText(what []string) string {
 
 // maxRefusals is how often a session is told to go on after a refusal.
 const maxRefusals = 3
-
-// maxRetries bounds how often a call that failed for a passing reason is repeated. longestWait is how far away the
-// reset of a limit can be for that.
-const (
-	maxRetries  = 2
-	longestWait = time.Minute
-)
 
 // run does the role's work.
 func (r *runner) run() (agentkit.Result, error) {
@@ -82,7 +74,7 @@ func withAnswer(prompt, answer, message string) string {
 
 // work makes calls until there is an answer, or there will be none.
 func (r *runner) work(t task) (agentkit.Result, error) {
-	r.retries, r.pushed, r.refusals = 0, false, 0
+	r.pushed, r.refusals = false, 0
 	var spent spent
 	for {
 		out, err := r.try(t)
@@ -126,14 +118,6 @@ func (r *runner) next(out tried) (*task, error) {
 	switch {
 	case out.Kind == SessionLost, r.unusable(out):
 		return &t, r.startOver(&t, out.Message)
-	case r.again(out):
-		pause := r.limits.Retry << r.retries
-		r.retries++
-		r.note("tried again after: %s", firstLine(out.Message))
-		if out.canGoOn(r.adapter.Sessions) {
-			t = task{prompt: finishText, session: out.Session, message: t.message}
-		}
-		return &t, r.pause(pause)
 	case !out.canGoOn(r.adapter.Sessions):
 		return nil, nil
 	case out.Kind == OK && len(r.req.Letters()) > 0:
@@ -192,23 +176,6 @@ func (r *runner) unusable(out tried) bool {
 	switch out.Error {
 	case SessionNotFound, SessionInUse, Context, BadRequest, Crashed, Unknown:
 		return true
-	}
-	return false
-}
-
-// again reports whether a call failed for a reason that may pass.
-func (r *runner) again(out tried) bool {
-	if out.Kind != Failed || out.vain || r.retries >= maxRetries {
-		return false
-	}
-	switch out.Error {
-	case RateLimit: // one that is reset later is not waited for here
-		now := r.env.Now()
-		return !out.resetsAt(now).After(now.Add(longestWait))
-	case Server:
-		return true
-	case Crashed:
-		return !out.worked && r.retries == 0
 	}
 	return false
 }

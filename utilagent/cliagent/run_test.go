@@ -84,14 +84,9 @@ func TestOutcomes(t *testing.T) {
 		"a limit without a session": {
 			plays: []string{"X max_turns"}, calls: 1, failed: "cannot be continued",
 		},
-		"the rate limit passes": {
-			plays: []string{"S {session}\nT I begin.\nX error rate_limit slow down", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again after: rate_limit slow down",
-		},
-		"the rate limit stays": {
-			plays: []string{"X error rate_limit a", "X error rate_limit b", "X error rate_limit c"}, calls: 3, failed: "hint: wait, then step the thread again",
-		},
-		"a rate limit that stays": {
-			plays: []string{"S {session}\nT I begin.\nX error rate_limit a", "S {session}\nT I begin.\nX error rate_limit b", "S {session}\nT I begin.\nX error rate_limit later."}, calls: 3,
+		"a rate limit at once": {plays: []string{"X error rate_limit a"}, calls: 1, failed: "hint: wait, then step the thread again"},
+		"a rate limit at work": {
+			plays: []string{"S {session}\nT I begin.\nX error rate_limit later."}, calls: 1,
 			suspended: "toy is held up by its provider's rate limit: rate_limit later. Resume the thread to go on in its session.",
 		},
 		"a quota that is used up": {
@@ -101,7 +96,7 @@ func TestOutcomes(t *testing.T) {
 		"no quota from the start": {plays: []string{"X error quota add money"}, calls: 1, failed: "add to the account"},
 		"not logged in":           {plays: []string{"X error auth no key"}, calls: 1, failed: "not logged in, or its key is refused: auth no key\nhint: toy login"},
 		"retries in vain":         {plays: []string{"S {session}\nV the key is refused\n!hang"}, calls: 1, failed: "the key is refused\nhint: toy login"},
-		"a crash at once":         {plays: []string{"!stderr boom\n!exit 9", "S {session}\n" + good + "\n."}, calls: 2, detail: "tried again"},
+		"a crash at once":         {plays: []string{"!stderr boom\n!exit 9"}, calls: 1, failed: "exit status 9\nboom"},
 		"a crash at work":         {plays: []string{"S {session}\nT I begin.\n!stderr boom\n!exit 9"}, calls: 1, failed: "exit status 9\nboom"},
 		"another format":          {plays: []string{"who are you"}, calls: 1, failed: "who are you"},
 		"the model declines":      {plays: []string{"S {session}\nT No.\nX refusal I will not"}, calls: 1, failed: "declines to do this: I will not"},
@@ -258,31 +253,31 @@ func TestNotConfined(t *testing.T) {
 	require.Contains(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ", "a clone's settings ask nobody")
 }
 
-// A limit that is reached after the model has begun suspends the thread, also if what was tried again since was
+// A limit that is reached after the model has begun suspends the thread at the last try, also if that is
 // refused at once. Before the first word the step fails.
 func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 	t.Parallel()
 	const refused = "S {session}\nX error rate_limit slow down"
-	begun := "S {session}\nT I begin.\nX error rate_limit slow down"
+	const begun = "S {session}\nT I begin.\nX error server 503"
 	for _, again := range []string{refused, "X error quota You've hit your weekly limit"} {
-		got := set(t, toy(), "").plays(begun, again, refused).step().Succeeded()
+		b := set(t, toy(), "").plays(begun, again)
+		b.step().Failed("server 503")
+		got := b.step().Succeeded()
+		b.heard(2)
 		require.Contains(t, got.Suspended, "Resume the thread to go on in its session.")
 		require.NotEmpty(t, got.Step.SessionID)
 	}
-	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused, refused, refused).step().Failed("rate limit").Result.Kind)
+	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused).step().Failed("rate limit").Result.Kind)
 }
 
-// A limit whose reset is far away is not tried again by the adapter.
-func TestAKnownResetSparesTries(t *testing.T) {
+// The result of a run that is refused says when the limit is reset.
+func TestTheResultNamesTheReset(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("X error rate_limit slow down, try again in 2 hours")
 	got := b.step().Failed("try again in 2 hours")
 	b.heard(1)
 	require.Equal(t, protocol.FailedRateLimit, got.Result.Kind)
 	require.WithinDuration(t, time.Now().Add(2*time.Hour), time.UnixMilli(got.Result.RetryAtMs), time.Minute)
-	b = set(t, toy(), "").plays("X error rate_limit slow down, try again in 2s", "S {session}\n"+good+"\n.")
-	b.step().Succeeded()
-	b.heard(2)
 }
 
 // Repeating a request is no sign of life: the step ends in time, says why, and is
@@ -337,4 +332,30 @@ func TestARefusalIsNoEnd(t *testing.T) {
 	b = set(t, toy(), "").plays(always, always, always, always, "S {session}\n"+good+"\n.")
 	b.step().Succeeded()
 	require.Contains(t, b.heard(5)[4].Prompt, "frontmatter", "then it is the form that is asked for")
+}
+
+// A limit that the engine waits for itself fails the run; one that only time or money ends
+// suspends it, and the result says that it is a limit.
+func TestALimitAtWork(t *testing.T) {
+	t.Parallel()
+	const begun = "S {session}\nT I begin.\nX error "
+	for name, c := range map[string]struct {
+		play, retries string
+		suspends      bool
+	}{
+		"it passes, and the engine tries again": {"rate_limit slow down", "2", false},
+		"it passes, and this was the last try":  {"rate_limit slow down", "0", true},
+		"it is reset in two hours":              {"rate_limit try again in 2 hours", "2", true},
+		"no money is left":                      {"quota add money", "2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := set(t, toy(), "", "UWF_RETRIES="+c.retries).plays(begun + c.play)
+			got := b.step()
+			b.heard(1)
+			require.Equal(t, protocol.FailedRateLimit, got.Result.Kind)
+			require.Equal(t, c.suspends, got.Result.StepHash != "")
+			require.Equal(t, strings.Contains(c.play, "hours"), got.Result.RetryAtMs != 0)
+		})
+	}
 }

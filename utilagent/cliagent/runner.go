@@ -3,14 +3,12 @@ package cliagent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -46,12 +44,11 @@ type runner struct {
 
 	notes    []string // for the detail
 	answer   string   // of the last call
-	retries  int
-	pushed   bool // an incomplete run has been asked to finish
-	refusals int  // it was told to go on after one
-	fresh    bool // the session was given up once
-	told     bool // the run or correction has a turn
-	worked   bool // the model has, in some call of the step
+	pushed   bool     // an incomplete run has been asked to finish
+	refusals int      // it was told to go on after one
+	fresh    bool     // the session was given up once
+	told     bool     // the run or correction has a turn
+	worked   bool     // the model has said something, in some call of the step
 }
 
 // tell stores a turn.
@@ -206,16 +203,4 @@ func (r *runner) stopped() error {
 		return context.Cause(r.host.outer)
 	}
 	return nil
-}
-
-// pause waits before a retry.
-func (r *runner) pause(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.ctx.Done():
-		return errors.Join(r.stopped(), context.Cause(r.ctx))
-	case <-timer.C:
-		return nil
-	}
 }

@@ -62,7 +62,6 @@ func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 		"after its first answer":        {hearing(), []string{"S {session}\nT I begin.\n" + said + "!take\n" + good + "\n.\n!heard\n" + good + "\n.\n!end"}},
 		"it ends before it has read it": {hearing(), []string{"S {session}\n" + said + "!take\n" + good + "\n.", "S {session}\n" + good + "\n.\n!end"}},
 		"it cannot hear":                {toy(), []string{"S {session}\n" + said + good + "\n.", "S {session}\n" + good + "\n."}},
-		"and fails":                     {toy(), []string{"S {session}\n" + said + good + "\n.", "X error server 503", "S {session}\n" + good + "\n."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +80,20 @@ func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 	}
 }
 
+// What was passed on in a call that failed is heard in the next try, which goes on in the session.
+func TestWhatIsSaidIsHeardAfterAFailure(t *testing.T) {
+	t.Parallel()
+	b := set(t, toy(), "").plays(
+		"S {session}\n!post Leave the parser alone.\n"+good+"\n.", "X error server 503", "S {session}\n"+good+"\n.",
+	)
+	b.step().Failed("server 503")
+	got := b.step().Succeeded()
+	calls := b.heard(3)
+	require.Contains(t, calls[2].Prompt, "Leave the parser alone.")
+	require.Subset(t, calls[2].Args, []string{"--resume", got.Step.SessionID})
+	require.Empty(t, runfiles.Dir(b.RunDir).Unread())
+}
+
 // A session that is lost has heard in vain: the new one is told, too.
 func TestWhatWasHeardSurvivesALostSession(t *testing.T) {
 	t.Parallel()
@@ -89,6 +102,7 @@ func TestWhatWasHeardSurvivesALostSession(t *testing.T) {
 		"X error session_not_found gone",
 		"S {session}\n"+good+"\n.\n!end",
 	)
+	b.step().Failed("server 503")
 	b.step().Succeeded()
 	require.Contains(t, b.heard(3)[2].Prompt, "Leave the parser alone.")
 }

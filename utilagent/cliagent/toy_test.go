@@ -43,7 +43,7 @@ func toy() cliagent.Adapter {
 		Unset:    []string{"OUTER_*"},
 		Timeouts: cliagent.Timeouts{
 			Start: 20 * time.Second, Idle: 20 * time.Second, Tool: 20 * time.Second,
-			Grace: 200 * time.Millisecond, Stop: 200 * time.Millisecond, Retry: time.Millisecond,
+			Grace: 200 * time.Millisecond, Stop: 200 * time.Millisecond,
 		},
 	}
 }

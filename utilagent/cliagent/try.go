@@ -28,7 +28,6 @@ type tried struct {
 	worked  bool   // the model said something
 	usage   protocol.Usage
 	counted bool   // the limit of turns was ours
-	vain    bool   // the program has repeated a request for long
 	shown   string // the last text among the turns
 	model   string
 	version Version
@@ -160,7 +159,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind, out.Message = SessionLost, cause.Error()
 	case o.Kind == OK:
 	case errors.As(cause, &vain):
-		out.Kind, out.Error, out.Message, out.vain = Failed, vain.kind, cmp.Or(vain.text, o.Message), vain.long
+		out.Kind, out.Error, out.Message = Failed, vain.kind, cmp.Or(vain.text, o.Message)
 	case errors.Is(cause, errTurns):
 		out.Kind, out.counted, out.Message = MaxTurns, true, ""
 	case errors.As(cause, &late):

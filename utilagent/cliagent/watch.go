@@ -17,7 +17,7 @@ func (t Timeouts) withDefaults() Timeouts {
 		usual time.Duration
 	}{
 		{&t.Start, time.Minute}, {&t.Idle, 10 * time.Minute}, {&t.Tool, 20 * time.Minute}, {&t.Total, config.AdapterTimeout},
-		{&t.Retrying, 5 * time.Minute}, {&t.Grace, 10 * time.Second}, {&t.Stop, 5 * time.Second}, {&t.Retry, 5 * time.Second},
+		{&t.Retrying, 5 * time.Minute}, {&t.Grace, 10 * time.Second}, {&t.Stop, 5 * time.Second},
 	} {
 		if *field.value <= 0 {
 			*field.value = field.usual

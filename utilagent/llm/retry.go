@@ -4,21 +4,19 @@ import "time"
 
 // LongWait is the longest wait that a client sits out. An endpoint that asks
 // for more gets no further try; [Error.Wait] then says how long.
-const LongWait = 5 * time.Minute
+const LongWait = time.Minute
 
-// How often a question is asked at most, by kind of failure.
+// How often a question is asked at most, by kind of failure. It is little, since the engine runs
+// an agent that fails again.
 const (
-	rateTries    = 6
-	serverTries  = 5
+	rateTries    = 4
+	serverTries  = 4
 	dialTries    = 3 // a server that is not there rarely comes up within a minute
 	rejectsTries = 3 // the model's own malformed tool call
 )
 
-// Waits when the endpoint names none: 2, 4, 8 … seconds, ±25 %.
-const (
-	firstWait = 2 * time.Second
-	maxWait   = time.Minute
-)
+// firstWait is the wait when the endpoint names none, doubled each time, ±25 %.
+const firstWait = 2 * time.Second
 
 // tries counts the failures of one question.
 type tries struct {
@@ -52,6 +50,5 @@ func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
 	if e.Wait > 0 {
 		return e.Wait, true
 	}
-	wait := min(firstWait<<(*n-1), maxWait)
-	return time.Duration(float64(wait) * (0.75 + jitter()/2)), true
+	return time.Duration(float64(firstWait<<(*n-1)) * (0.75 + jitter()/2)), true
 }

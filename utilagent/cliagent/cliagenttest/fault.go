@@ -61,7 +61,7 @@ var faults = []fault{
 // test waits for them.
 func (f fault) quick(t cliagent.Timeouts) cliagent.Timeouts {
 	t.Start, t.Idle, t.Tool, t.Total = 2*time.Minute, 2*time.Minute, 2*time.Minute, 4*time.Minute
-	t.Grace, t.Stop, t.Retry = 300*time.Millisecond, 300*time.Millisecond, time.Millisecond
+	t.Grace, t.Stop = 300*time.Millisecond, 300*time.Millisecond
 	if f.name == "says nothing, for ever" {
 		t.Start, t.Idle, t.Total = time.Second, time.Second, 3*time.Second
 	}
