@@ -7,6 +7,8 @@ type program struct {
 	obeys  []string // names in a working directory that no agent may write
 	plants []plant  // what it would obey of a clone
 	logins []string // below the user's home: hidden from other agents
+	// harmless are words in what it prints when it is refused something that it does without.
+	harmless []string
 
 	noTerminals  bool // it runs what it runs without a terminal
 	sandboxes    bool // it has a sandbox of its own
@@ -33,6 +35,8 @@ var known = []program{
 	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
 	{
 		names: []string{"codex", "codex-acp"}, sandboxes: true,
+		// Its tmp/ and its skills are also those of its other sessions.
+		harmless: []string{"could not create PATH aliases", "failed to clean up stale arg0 temp dirs", "failed to install system skills"},
 		places: []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
 			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}},

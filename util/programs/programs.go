@@ -90,6 +90,11 @@ func NoTerminals(command []string) bool {
 	return started(command, func(p program) bool { return p.noTerminals }).noTerminals
 }
 
+// Harmless are words of lines that a command prints when it is refused something that it does without.
+func Harmless(command []string) []string {
+	return started(command, func(p program) bool { return p.harmless != nil }).harmless
+}
+
 // Sandboxes reports whether a command is known to run what it runs in a sandbox of its own,
 // unless it may do anything. It cannot be made inside of ours.
 func Sandboxes(command []string) bool {

@@ -49,6 +49,9 @@ type Adapter struct {
 	// Logins are variables with which the program logs in. It also gets them from .env, but no
 	// other secrets from there. A name that ends with * is a prefix.
 	Logins []string
+	// OwnKey reports whether the user's settings of the program choose a provider that needs no login, and returns
+	// the variable that holds its key; "": it needs none. Nil: there are no such settings.
+	OwnKey func(env func(string) string) (variable string, own bool)
 	// Commanded: the program and its arguments follow "--" on the agent's own command line; they
 	// become Call.Bin and Call.Extra. Program, Install and Probe are then not used.
 	Commanded bool

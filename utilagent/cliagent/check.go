@@ -33,10 +33,8 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 			found.Problems = append(found.Problems, protocol.AgentProblem{What: a.Program + " " + version.String() + ": " + f.Text, Do: a.Install})
 		}
 	}
-	if err == nil && a.Probe.LoggedIn != nil && version.AtLeast(a.Probe.Since) && !a.hasKey(ctx, around) {
-		if _, err := ask(ctx, p.Path, a.Probe.LoggedIn, a, around.Env); errors.As(err, new(*statusError)) {
-			found.Problems = append(found.Problems, protocol.AgentProblem{What: "nobody is logged in to " + a.Program, Do: a.Login})
-		}
+	if err == nil && a.Probe.LoggedIn != nil && version.AtLeast(a.Probe.Since) {
+		found.Problems = append(found.Problems, a.loggedOut(ctx, p.Path, around)...)
 	}
 	if err == nil && !a.Probe.None && !version.Known() {
 		found.Problems = append(found.Problems, protocol.AgentProblem{
@@ -51,9 +49,30 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 	return found
 }
 
+// loggedOut says what the program lacks to reach its model: a login, or a key of a provider of the user's own.
+func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run) []protocol.AgentProblem {
+	if a.OwnKey != nil {
+		switch variable, own := a.OwnKey(around.Env.Get); {
+		case own && (variable == "" || hasKey(ctx, around, []string{variable})):
+			return nil
+		case own:
+			return []protocol.AgentProblem{{
+				What: variable + " is not set: " + a.Program + " takes the key of its model provider from it", Do: "export " + variable + "=KEY",
+			}}
+		}
+	}
+	if hasKey(ctx, around, a.Logins) {
+		return nil
+	}
+	if _, err := ask(ctx, path, a.Probe.LoggedIn, a, around.Env); errors.As(err, new(*statusError)) {
+		return []protocol.AgentProblem{{What: "nobody is logged in to " + a.Program, Do: a.Login}}
+	}
+	return nil
+}
+
 // hasKey reports whether the program is given a key, by the environment or by an
 // agent of the config: then nobody needs to be logged in.
-func (a Adapter) hasKey(ctx context.Context, around *runenv.Run) bool {
+func hasKey(ctx context.Context, around *runenv.Run, variables []string) bool {
 	names := around.Env.Environ
 	if around.Dirs.Home != "" {
 		c, _ := config.Load(ctx, around.Dirs.Config(), around.Env) // what is wrong with it others say
@@ -63,6 +82,6 @@ func (a Adapter) hasKey(ctx context.Context, around *runenv.Run) bool {
 	}
 	return slices.ContainsFunc(names, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return matches(name, a.Logins)
+		return matches(name, variables)
 	})
 }

@@ -26,6 +26,10 @@ func TestCheck(t *testing.T) {
 	asked.Probe.LoggedIn = []string{"logged", "in?"} // there is no script for it: it fails
 	asked.Probe.Since = cliagent.V(1, 2, 0)
 	keyed.Probe, keyed.Logins = asked.Probe, []string{playVariable}
+	own, bare, missing := asked, asked, asked
+	own.OwnKey = func(func(string) string) (string, bool) { return playVariable, true }
+	bare.OwnKey = func(func(string) string) (string, bool) { return "", true }
+	missing.OwnKey = func(func(string) string) (string, bool) { return "NO_SUCH_KEY", true }
 	unasked := asked
 	unasked.Probe.Since = cliagent.V(1, 3, 0)
 	commanded := cliagent.Adapter{Name: "toy", Commanded: true}
@@ -45,7 +49,11 @@ func TestCheck(t *testing.T) {
 			Problems: []protocol.AgentProblem{{What: "no-such-toy is not installed: it is not on PATH", Do: "correct UWF_TOY_BIN"}}}},
 		"not logged in": {asked, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3",
 			Problems: []protocol.AgentProblem{{What: "nobody is logged in to toy", Do: "toy login"}}}},
-		"a key instead":      {keyed, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"a key instead":        {keyed, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"a provider's own key": {own, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"a provider without":   {bare, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
+		"a provider's missing key": {missing, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3",
+			Problems: []protocol.AgentProblem{{What: "NO_SUCH_KEY is not set: toy takes the key of its model provider from it", Do: "export NO_SUCH_KEY=KEY"}}}},
 		"too old to know it": {unasked, []string{"--check"}, os.Args[0], protocol.AgentCheck{Program: os.Args[0], Version: "1.2.3"}},
 		"a command":          {commanded, []string{"--check", "--", os.Args[0], "--check"}, "", protocol.AgentCheck{Program: os.Args[0]}},
 	}

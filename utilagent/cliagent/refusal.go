@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,9 +20,10 @@ var refusalWords = sync.OnceValue(func() *regexp.Regexp {
 // refusals is the first line of a program's stderr that says so; it is an
 // [io.Writer], safe for concurrent use.
 type refusals struct {
-	mu   sync.Mutex
-	rest []byte
-	line string
+	mu       sync.Mutex
+	rest     []byte
+	line     string
+	harmless []string // words of lines that do not count
 }
 
 // maxRefusal bounds a line that is told, in bytes.
@@ -39,7 +41,7 @@ func (f *refusals) Write(b []byte) (int, error) {
 			f.rest = append(f.rest, line[:min(room, len(line))]...)
 		}
 		if line[len(line)-1] == '\n' {
-			f.line, f.rest = refusalIn(string(f.rest)), f.rest[:0]
+			f.line, f.rest = f.in(string(f.rest)), f.rest[:0]
 		}
 	}
 	return len(b), nil
@@ -50,16 +52,17 @@ func (f *refusals) found() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.line == "" {
-		return refusalIn(string(f.rest))
+		return f.in(string(f.rest))
 	}
 	return f.line
 }
 
-// refusalIn is the first line of a text that reports a refused file; "": none does.
-func refusalIn(text string) string {
+// in is the first line of a text that reports a refused file that matters; "": none does.
+func (f *refusals) in(text string) string {
 	said := refusalWords()
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(plaintext.Strip(line)); said.MatchString(line) {
+		if line = strings.TrimSpace(plaintext.Strip(line)); said.MatchString(line) &&
+			!slices.ContainsFunc(f.harmless, func(words string) bool { return strings.Contains(line, words) }) {
 			if len(line) > maxRefusal {
 				line = strings.ToValidUTF8(line[:maxRefusal], "") + "…"
 			}
@@ -78,7 +81,7 @@ func (r *runner) refusal(out tried) []string {
 	if line := r.refused.found(); line != "" {
 		return []string{"it said: " + line}
 	}
-	if line := refusalIn(out.Message); line != "" && out.Kind != OK {
+	if line := r.refused.in(out.Message); line != "" && out.Kind != OK {
 		return []string{"it said: " + line}
 	}
 	return nil
@@ -92,6 +95,8 @@ func (r *runner) heldHints(out tried) []string {
 	}
 	said := r.refusal(out)
 	switch {
+	case slices.Contains([]ErrorKind{RateLimit, Quota, Server, Context, BadRequest}, out.Error):
+		return nil // its model's endpoint is the reason
 	case len(said) > 0:
 		path := pathIn(said[0])
 		if !r.ipc && (strings.HasPrefix(path, confine.SharedMemory) || strings.Contains(said[0], "hared memory") || strings.Contains(said[0], "SemLock")) {

@@ -49,9 +49,23 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 			hints: []string{"claude runs confined. If it works without that, uwf config set agents.mine.confine off"},
 		},
 		{name: "it ends after its work began", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}, worked: true}},
+		{
+			name: "what it does without, and then more", stderr: "WARNING: could not do this: Permission denied\nopen /srv/x: Permission denied\n",
+			out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}}, said: "open /srv/x: Permission denied",
+			hints: []string{strings.Replace(allow, "PATH", "/srv/x", 1), off},
+		},
+		{
+			name: "what it does without, in the error as well", stderr: "WARNING: could not do this: Permission denied",
+			out: tried{Outcome: Outcome{Kind: Failed, Error: Denied, Message: "WARNING: could not do this: Permission denied"}},
+		},
+		{
+			name: "another reason than what it was refused", stderr: "open /srv/x: Permission denied",
+			out: tried{Outcome: Outcome{Kind: Failed, Error: RateLimit, Message: "429"}}, said: "open /srv/x: Permission denied",
+		},
 		{name: "its model fails", out: tried{Outcome: Outcome{Kind: Failed, Error: Server, Message: "500"}}},
 	} {
 		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, env: env.Env{Environ: []string{"UWF_AGENT=mine"}}, confinement: &confinement{}}
+		r.refused.harmless = []string{"could not do this"}
 		for part := range slices.Chunk([]byte(c.stderr), 7) { // it comes in pieces
 			_, err := r.refused.Write(part)
 			require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
@@ -92,6 +93,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		return nil, err
 	}
 	if c := r.confinement; c != nil {
+		r.refused.harmless = programs.Harmless(r.driven())
 		r.closers = append(r.closers, func() {
 			r.report(c.close())
 			if line := r.refused.found(); line != "" {
