@@ -428,7 +428,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Hinted(fault.Of(err), "the files are written; this finishes it: uwf thread apply "+a.ID)
+		return fault.Hinted(fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch), place.Shown(a.to.Root), err)), "the files are written; this finishes it: uwf thread apply "+a.ID)
 	}
 	return os.Remove(path)
 }
@@ -465,6 +465,10 @@ func (a *application) explain(err error) error {
 			"commit it, or move it away", byHand)
 	case errors.As(err, &unsaved):
 		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")
+	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*files.GitError)):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root), place.Shown(err.Error()))},
+			"git -C "+plaintext.Word(a.to.Root)+" status shows whether git works there", workspace.ForkIn(string(a.Head), a.o.Dir))
 	}
 	return fault.Of(err)
 }

@@ -254,13 +254,7 @@ func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Re
 		return prune.Report{}, err
 	}
 	if !force {
-		o.Spare = func(ctx context.Context, thread string) (string, error) {
-			unsaved, err := f.Unsaved(ctx, thread, facts[thread])
-			if err != nil || unsaved.None() {
-				return "", err
-			}
-			return "its worktree has " + place.Shown(unsaved.String()), nil
-		}
+		o.Spare = f.spare(facts)
 	}
 	report, err := prune.Run(ctx, o)
 	if o.DryRun {
@@ -270,4 +264,29 @@ func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Re
 		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace))
 	}
 	return report, err
+}
+
+// spare returns why a thread stays. Children and the thread that they play a part of stay together.
+func (f Files) spare(facts map[string]heads.Facts) func(ctx context.Context, id string) (string, error) {
+	known := map[string]string{}
+	return func(ctx context.Context, id string) (string, error) {
+		root := heads.RootOf(facts, id)
+		if why, ok := known[root]; ok {
+			return why, nil
+		}
+		known[root] = ""
+		for member := range heads.Family(facts, []string{root}) {
+			unsaved, err := f.Unsaved(ctx, member, facts[member])
+			switch {
+			case err != nil:
+				return "", err
+			case unsaved.None():
+			case member == root:
+				known[root] = "its worktree has " + place.Shown(unsaved.String())
+			default:
+				known[root] = "the worktree of thread " + member + " has " + place.Shown(unsaved.String())
+			}
+		}
+		return known[root], nil
+	}
 }

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -23,15 +24,18 @@ func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, hel
 	}
 	k, err := e.openFiles(ctx, id, w.Root, w, held)
 	if err != nil {
-		return none, err
+		return none, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
 	}
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
-	if err != nil {
-		return none, err
+	var all []files.Work
+	if err == nil {
+		all, err = k.Repo.Inspect(ctx, w.Base, false)
 	}
-	all, err := k.Repo.Inspect(ctx, w.Base, false)
-	return files.Decide(edited, k.Left, all), err
+	if err != nil {
+		return none, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+	}
+	return files.Decide(edited, k.Left, all), nil
 }
 
 // differing are the paths whose state is neither that of the newest commit nor in one of others.

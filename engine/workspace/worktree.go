@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -67,11 +68,14 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, made, n.Base), os.RemoveAll(plan))
+			left := errors.Join(n.Repo.RemoveWorktree(context.WithoutCancel(ctx), path, made, n.Base), os.RemoveAll(plan))
+			if err = notMade(n, err); left != nil && !strings.Contains(err.Error(), left.Error()) {
+				err = errors.Join(err, left)
+			}
 		}
 	}()
 	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
-		return nil, fmt.Errorf("make a worktree: %w", err)
+		return nil, err
 	}
 	if path, err = place.Real(path); err != nil {
 		return nil, err
@@ -85,10 +89,16 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		return nil, err
 	}
 	if err := files.Fill(ctx, e.Env, spec, n.Tree); err != nil {
-		return nil, fmt.Errorf("fill the worktree: %w", err)
+		return nil, fmt.Errorf("write its files: %w", err)
 	}
 	if err := repo.Skip(ctx, spec); err != nil {
 		return nil, fmt.Errorf("leave out what a sparse checkout does: %w", err)
+	}
+	if repo.LacksLFS() {
+		if err := repo.Settle(ctx); err != nil {
+			return nil, err
+		}
+		e.Warn("git-lfs is not installed: its files in " + place.Shown(path) + " are pointers; install it, and then: git lfs install && git lfs pull")
 	}
 	root := filepath.Join(path, rel)
 	if err := os.MkdirAll(root, 0o777); err != nil {
@@ -98,6 +108,16 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		return nil, err
 	}
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
+}
+
+// notMade says that git could not make a worktree, and how to see why or do without.
+func notMade(n NewTree, err error) error {
+	if errors.As(err, new(*protocol.Error)) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	root := place.Shown(n.Repo.Root)
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
+		"git -C "+plaintext.Word(n.Repo.Root)+" worktree add --detach DIR "+n.Base+" shows what git needs", "--workspace here works in "+root+" itself")
 }
 
 // plan records in the run directory of the thread which files its worktree is to have, and

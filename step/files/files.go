@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -106,11 +107,10 @@ type GitError struct {
 }
 
 func (e *GitError) Error() string {
-	text := "git " + e.Args[0] + ": " + e.Err.Error()
-	if e.Stderr != "" {
-		text += ": " + e.Stderr
+	if e.Stderr != "" && e.Status > 0 {
+		return "git " + e.Args[0] + " failed: " + strings.TrimPrefix(e.Stderr, "fatal: ")
 	}
-	return text
+	return strings.TrimSuffix("git "+e.Args[0]+": "+e.Err.Error()+": "+e.Stderr, ": ")
 }
 
 func (e *GitError) Unwrap() error { return e.Err }

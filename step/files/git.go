@@ -64,7 +64,16 @@ func newGit(environ []string, dir string) (git, error) {
 	g.env = append(g.env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
-	return g.with(settings), nil
+	g = g.with(settings)
+	if !hasLFS(environ, dir) { // it is required by the user's settings, and nothing would work
+		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}})
+	}
+	return g, nil
+}
+
+func hasLFS(environ []string, dir string) bool {
+	_, err := proc.LookPath("git-lfs", dir, environ)
+	return err == nil
 }
 
 // with adds settings.

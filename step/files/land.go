@@ -378,10 +378,44 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse {
+		if err := r.skipAdded(ctx, g, s, from, to); err != nil {
+			return err
+		}
+	}
 	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, saysNo) {
 		return err
 	}
 	return nil
+}
+
+// skipAdded makes git overlook the new files of a commit that a sparse checkout has left out.
+func (r Repo) skipAdded(ctx context.Context, g git, s Spec, from, to string) error {
+	old, err := r.TreeOf(ctx, s, from)
+	if err != nil {
+		return err
+	}
+	now, err := r.TreeOf(ctx, s, to)
+	if err != nil {
+		return err
+	}
+	list, err := g.differing(ctx, old, now)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(d difference) bool {
+		return d.status != 'A' || d.isLink() || !isGone(filepath.Join(r.Root, filepath.FromSlash(d.path)))
+	})
+	return g.skip(ctx, names(list))
+}
+
+// skip makes git overlook that files are not there.
+func (g git) skip(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := g.run(ctx, joined(paths), "update-index", "--skip-worktree", "-z", "--stdin")
+	return err
 }
 
 // lockIndex locks the user's index as git itself does. The lock holds who: a lock that already

@@ -11,7 +11,6 @@ import (
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Version is that of git.
@@ -95,12 +94,20 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 
 // largeFiles says what becomes of files that git-lfs keeps.
 func (r Repo) largeFiles() []string {
-	text, err := careful.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, careful.NoFollow)
-	if err != nil || !strings.Contains(string(text), "filter=lfs") {
-		return nil
-	}
-	if _, err := proc.LookPath("git-lfs", r.Root, r.env.Environ); err != nil {
+	switch {
+	case r.LacksLFS():
 		return []string{"files of git-lfs are kept as pointers: git-lfs is not installed"}
+	case r.usesLFS():
+		return []string{"the content of files of git-lfs lies in .git/lfs, which git lfs prune may empty"}
 	}
-	return []string{"the content of files of git-lfs lies in .git/lfs, which git lfs prune may empty"}
+	return nil
 }
+
+func (r Repo) usesLFS() bool {
+	text, err := careful.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, careful.NoFollow)
+	return err == nil && strings.Contains(string(text), "filter=lfs")
+}
+
+// LacksLFS reports whether the repository has files of git-lfs, and git-lfs is not installed: these
+// files are pointers.
+func (r Repo) LacksLFS() bool { return r.usesLFS() && !hasLFS(r.env.Environ, r.Root) }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files/pipes"
@@ -407,11 +408,25 @@ func (r Repo) Skip(ctx context.Context, s Spec) error {
 	for _, path := range fields(have) {
 		known[path] = true
 	}
-	skip = slices.DeleteFunc(skip, func(path string) bool { return !known[path] })
-	if len(skip) == 0 {
-		return nil
+	return user.skip(ctx, slices.DeleteFunc(skip, func(path string) bool { return !known[path] }))
+}
+
+// Settle makes the user's git know that the files of a new worktree are as in its index, without
+// asking filters: git asks them again about files as new as the index.
+func (r Repo) Settle(ctx context.Context) error {
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
 	}
-	_, err = user.run(ctx, joined(skip), "update-index", "--skip-worktree", "-z", "--stdin")
+	g.dir = r.Root
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second): // git may compare whole seconds
+	}
+	if _, err = g.run(ctx, nil, "update-index", "-q", "--refresh"); ended(err, saysNo) {
+		return nil // a snapshot differs from the commit
+	}
 	return err
 }
 
