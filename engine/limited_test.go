@@ -5,12 +5,15 @@ package engine
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // The fallback takes over after the failures that fallbackOn names.
@@ -130,4 +133,62 @@ func TestLimitsHoldUnderKills(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A thread that waits for a place can be stopped, and continued.
+func TestAWaitForAPlaceIsStopped(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "ready")
+	w.config.Concurrency = map[string]int{"team": 1}
+	w.retries(func(a *protocol.Agent) { a.Account = "team" })
+	taken, err := durable.Lock(ctx, filepath.Join(w.Dirs.Limits(), "team.slot-1"))
+	require.NoError(t, err)
+	id := w.start()
+	for range 2 {
+		ended := make(chan error)
+		go func() {
+			_, err := w.Step(ctx, id, StepOptions{})
+			ended <- err
+		}()
+		w.eventually("it works on the thread", func() bool { return w.Locker().Held(ctx, id) })
+		_, err = w.Stop(ctx, id)
+		require.NoError(t, err)
+		requireCode(t, <-ended, protocol.CodeTerminated, "was stopped while")
+	}
+	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+	require.Zero(t, w.agentRuns())
+	require.NoError(t, taken.Unlock())
+	require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
+}
+
+// Once a limit is reset, a tick sends one thread first. If that is refused, no other is tried.
+func TestATickSendsOneScout(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const n = 8
+	var ahead time.Duration
+	w := newManyWorld(t, n)
+	w.clock(&ahead)
+	w.plays("!limited:rate-limit/3600000/2/done")
+	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Retry.Attempts = protocol.LimitWait, 1 })
+	id := w.start()
+	outs, err := w.Do(ctx, id, Work{StepOptions: StepOptions{Parallel: 1}})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusParked, outs[len(outs)-1].Status)
+	require.Equal(t, 1, w.agentRuns())
+	tick := func() (stood []protocol.Status) {
+		require.NoError(t, w.Tick(ctx, 4, StepOptions{}, func(at Ticked) {
+			require.Nil(t, at.Error)
+			stood = append(stood, at.Output.Status)
+		}))
+		return stood
+	}
+	ahead = 2 * time.Hour
+	require.Equal(t, slices.Repeat([]protocol.Status{protocol.StatusParked}, n), tick())
+	require.Equal(t, 2, w.agentRuns(), "one was refused for all")
+	require.Empty(t, tick())
+	ahead = 5 * time.Hour
+	require.Equal(t, slices.Repeat([]protocol.Status{protocol.StatusCompleted}, n), tick())
+	require.Equal(t, 2+n, w.agentRuns())
 }

@@ -64,7 +64,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			return out, errors.Join(failed, perr)
 		}
 		if err := a.enter(ctx, c, p, o.Wake); err != nil {
-			return out, fault.Ended(ctx, errors.Join(failed, err))
+			return out, errors.Join(failed, err)
 		}
 		if a.pass != nil {
 			attempts++
@@ -118,16 +118,33 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 	if a.Env.Get(protocol.EnvRunDir) != "" { // an agent has started us, and its place is ours: we could wait for it for ever
 		terms.Places = 0
 	}
+	before := a.dir.Read()
+	if a.record.StartedAt == 0 { // a request to stop is of an earlier run
+		_ = a.dir.Withdraw()
+	}
+	terms.Stopped = func() bool { return a.dir.StopRequested(before) }
 	pass, held, err := a.Accounts().Enter(ctx, account, terms)
 	a.pass = pass
-	if pass == nil && err == nil {
+	if err != nil {
+		return a.stoppedWaiting(ctx, err)
+	}
+	if pass == nil {
 		a.notStarted = fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
 			held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
 		if a.untried == nil || held.UntilMs < a.parkUntil {
 			a.untried, a.parkUntil = a.notStarted, held.UntilMs
 		}
 	}
-	return err
+	return nil
+}
+
+// stoppedWaiting records that the agent was not started because its wait has ended.
+func (a *attempt) stoppedWaiting(ctx context.Context, err error) error {
+	if !errors.Is(err, limits.ErrStopped) {
+		return fault.Ended(ctx, err)
+	}
+	a.record = a.newRecord()
+	return a.failed(rundir.Stopped, fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited for its provider", a.locked.id, a.task.role), a.on()))
 }
 
 // leave notes what the provider has said to the agent.

@@ -55,9 +55,12 @@ const (
 	patience = time.Minute
 	// brief is how long a process waits for another one that writes the same limit.
 	brief = 5 * time.Second
-	// quiet is how long an agent waits for a place before that is worth a warning.
+	// quiet is how long an agent waits before that is worth a warning.
 	quiet = 3 * time.Second
 )
+
+// ErrStopped means that the wait was stopped by [Terms].Stopped.
+var ErrStopped = errors.New("the wait was stopped")
 
 func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 
@@ -134,7 +137,7 @@ type Pass struct {
 }
 
 // Enter waits until an agent of an account may start, and returns its pass; or a limit, if it
-// must not. Errors: ctx's cause, or that a lock cannot be made.
+// must not. Errors: [ErrStopped], ctx's cause, or that a lock cannot be made.
 func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (p *Pass, held Limit, err error) {
 	p = &Pass{of: a, account: account, terms: t}
 	defer func() {
@@ -169,14 +172,27 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (p *Pass,
 			p.begun = a.Now()
 			return p, held, nil
 		}
-		if !placed && waited < quiet && waited+wait >= quiet {
-			a.Warn(fmt.Sprintf("all %d places of %s are taken (concurrency.%s): it waits for one", t.Places, account.Name, account.Name))
+		if waited < quiet && waited+wait >= quiet {
+			a.Warn(waitsFor(account, t, placed, verdict))
 		}
-		waited += wait
+		if waited += wait; t.Stopped != nil && t.Stopped() {
+			return p, held, ErrStopped
+		}
 		if err := retry.Pause(ctx, wait); err != nil {
 			return p, held, err
 		}
 	}
+}
+
+// waitsFor says what an agent waits for.
+func waitsFor(account Account, t Terms, placed bool, v Verdict) string {
+	switch {
+	case !placed:
+		return fmt.Sprintf("all %d places of account %s are taken (concurrency.%s): the agent waits for one", t.Places, account.Name, account.Name)
+	case v == Scout:
+		return "account " + account.Name + " was limited: the agent waits until the first one has an answer"
+	}
+	return "account " + account.Name + " is limited: the agent waits for the reset"
 }
 
 // takePlace takes one of the places that the agents of an account share; nil: none is free.

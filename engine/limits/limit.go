@@ -59,6 +59,8 @@ type Terms struct {
 	// Since is when a person asked to continue now: limits noted before do not count. The zero
 	// time: nobody did.
 	Since time.Time
+	// Stopped reports whether somebody has asked to stop the wait. Nil: nobody can.
+	Stopped func() bool
 }
 
 // Decide returns what an agent may do now.
