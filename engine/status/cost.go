@@ -3,7 +3,10 @@ package status
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
@@ -107,8 +110,8 @@ func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (pro
 // pending are the failed tries of a thread that no step holds yet.
 func (r *Reader) pending(ctx context.Context, id string, head protocol.Hash) (runfiles.Tries, error) {
 	dir := r.RunDir(id)
-	if !dir.Exists() {
-		return nil, nil
+	if _, err := os.Lstat(dir.File(runfiles.TriesFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no node has to be read
 	}
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
