@@ -66,6 +66,9 @@ func (e *Engine) Configure(process env.Env) error {
 		c, err := config.Load(ctx, e.Dirs.Config(), with)
 		if err == nil {
 			c, err = config.WithProject(c, project)
+		} else {
+			known := *fault.Of(err)
+			known.Machine, err = true, &known
 		}
 		if e.Loaded != nil {
 			e.Loaded(project, err)

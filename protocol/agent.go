@@ -104,6 +104,7 @@ const (
 	FailedServer    FailureKind = "server"     // the provider's fault
 	FailedCrash     FailureKind = "crash"      // the agent ended without a result
 	FailedTimeout   FailureKind = "timeout"
+	FailedMachine   FailureKind = "machine" // a program, a login, a sandbox or space is missing on this machine
 )
 
 // Extraction is what "uwf step extract" prints: what a model has read in an answer,

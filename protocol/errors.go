@@ -1,5 +1,10 @@
 package protocol
 
+import (
+	"errors"
+	"syscall"
+)
+
 // Code tells what kind of failure an error is. Scripts see it as the exit
 // status and, with JSON output, in {"error":{"code",…}}.
 type Code string
@@ -67,6 +72,8 @@ type Error struct {
 	Message string
 	Hints   []string // each a command, or a sentence that ends in one
 	Err     error    // the cause, for errors.Is and errors.As; may be nil
+	// Machine: the fault is this machine's, see [OfMachine].
+	Machine bool
 }
 
 // Error implements error.
@@ -74,6 +81,22 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// OfMachine reports whether an error is the fault of the machine, so that another one may succeed: a
+// program, a login, a sandbox or space is missing, or the config is wrong. An error that knows it of
+// itself has the method OfMachine.
+func OfMachine(err error) bool {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	var e interface{ OfMachine() bool }
+	return errors.As(err, &e) && e.OfMachine()
+}
+
+// OfMachine implements what [OfMachine] asks for.
+func (e *Error) OfMachine() bool { return e.Machine || e.Err != nil && OfMachine(e.Err) }
 
 // Is matches an *Error that has only a code: errors.Is(err, &Error{Code: c}).
 func (e *Error) Is(target error) bool {

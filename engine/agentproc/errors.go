@@ -34,6 +34,9 @@ func (e *NotFoundError) Absent() bool {
 	return errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist)
 }
 
+// OfMachine implements what [protocol.OfMachine] asks for.
+func (e *NotFoundError) OfMachine() bool { return true }
+
 // Unwrap returns the cause.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
@@ -76,6 +79,9 @@ func (e *ExitError) Error() string {
 	}
 	return text
 }
+
+// OfMachine implements what [protocol.OfMachine] asks for: the agent says so.
+func (e *ExitError) OfMachine() bool { return e.Outcome.Result.Kind == protocol.FailedMachine }
 
 // Brief says how the agent ended, and nothing that it said.
 func (e *ExitError) Brief() string {

@@ -45,9 +45,11 @@ func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 		Code    protocol.Code `json:"code"`
 		Message string        `json:"message"`
 		Hint    string        `json:"hint,omitempty"`
+		// Machine: another machine may succeed ([protocol.OfMachine]).
+		Machine bool `json:"machine,omitempty"`
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // hints have <thread> in them
 	// Strings always encode, and there is nobody to tell if w is closed.
-	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n")}})
+	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n"), protocol.OfMachine(e)}})
 }

@@ -25,6 +25,9 @@ func (f *Failure) Unwrap() error { return f.Err }
 func classed(r protocol.Result, err error) protocol.Result {
 	var f *Failure
 	if !errors.As(err, &f) {
+		if protocol.OfMachine(err) {
+			r.Kind = protocol.FailedMachine
+		}
 		return r
 	}
 	return f.in(r)

@@ -22,6 +22,9 @@ type Error struct {
 // Error implements error: what and why.
 func (e *Error) Error() string { return e.Text }
 
+// OfMachine implements what [protocol.OfMachine] asks for.
+func (e *Error) OfMachine() bool { return e.Kind == NotInstalled || e.Kind == Auth }
+
 // Hints are what to do about it.
 func (e *Error) Hints() []string {
 	var hints []string

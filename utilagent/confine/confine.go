@@ -21,7 +21,6 @@ package confine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,7 +42,15 @@ const Mark = "UWF_CONFINED"
 const maxStarts = 3
 
 // ErrUnavailable means that programs cannot be confined here.
-var ErrUnavailable = errors.New("commands cannot be confined here")
+var ErrUnavailable error = unavailable{}
+
+type unavailable struct{}
+
+// Error implements error.
+func (unavailable) Error() string { return "commands cannot be confined here" }
+
+// OfMachine implements what [protocol.OfMachine] asks for.
+func (unavailable) OfMachine() bool { return true }
 
 // Profile says how much a program needs besides files.
 type Profile string

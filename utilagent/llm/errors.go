@@ -48,6 +48,9 @@ type Error struct {
 	empty           bool // there was a reply, but nothing in it
 }
 
+// OfMachine implements what [protocol.OfMachine] asks for: the key is this machine's.
+func (e *Error) OfMachine() bool { return e.Kind == KindAuth }
+
 // Error implements error.
 func (e *Error) Error() string {
 	var b strings.Builder

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -42,6 +43,23 @@ type Config struct {
 	Grace time.Duration
 	// Log is told what goes wrong, with what Temporal is not told; nil: nobody.
 	Log func(string)
+	// Made is told of each step that was made or has failed; nil: nobody.
+	Made func(Made)
+}
+
+// Made is a step, as the worker logs it.
+type Made struct {
+	AtMs     int64           `json:"atMs"`
+	Thread   string          `json:"thread"`
+	Step     *protocol.Hash  `json:"step,omitempty"`
+	Role     string          `json:"role,omitempty"`
+	Agent    string          `json:"agent,omitempty"`
+	Status   protocol.Status `json:"status,omitempty"` // of the thread
+	Code     protocol.Code   `json:"code,omitempty"`   // of an error
+	Machine  bool            `json:"machine,omitempty"`
+	TookMs   int64           `json:"tookMs"`
+	Usage    *protocol.Usage `json:"usage,omitempty"`
+	Workflow string          `json:"workflow,omitempty"`
 }
 
 // perStore is how many steps share a store of nodes.
@@ -49,14 +67,19 @@ const perStore = 5000
 
 // Pool is the slots of one worker.
 type Pool struct {
-	c    Config
-	dir  string        // of this worker
-	lock *durable.Held // of dir: it may be removed once nobody has it
-	free chan int
+	c      Config
+	health *Health
+	dir    string        // of this worker
+	lock   *durable.Held // of dir: it may be removed once nobody has it
+	free   chan int
 
 	mu    sync.Mutex
 	store *store
 	begun int // stores
+	taken int // slots, ever
+	// leaving are homes whose notices are being sent; closing ends the wait for them.
+	leaving sync.WaitGroup
+	closing chan struct{}
 	// waiting are threads that wait for a person, the next to be looked at first.
 	waiting []asked
 }
@@ -90,7 +113,9 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{c: c, dir: dir, lock: lock, free: make(chan int, c.Slots)}
+	p := &Pool{
+		c: c, health: newHealth(time.Now), dir: dir, lock: lock, free: make(chan int, c.Slots), closing: make(chan struct{}),
+	}
 	for i := range c.Slots {
 		p.free <- i
 	}
@@ -124,8 +149,15 @@ func sweep(dir string) error {
 	return nil
 }
 
-// Close removes the worker's directory, unless a process is still at work in it.
+// Health is that of the machine.
+func (p *Pool) Health() *Health { return p.health }
+
+// Close removes the worker's directory, unless a process is still at work in it. Notices get a
+// while to be sent.
 func (p *Pool) Close() error {
+	const patience = 15 * time.Second
+	defer time.AfterFunc(patience, func() { close(p.closing) }).Stop()
+	p.leaving.Wait()
 	if err := p.lock.Unlock(); err != nil {
 		return err
 	}
@@ -143,6 +175,7 @@ func (p *Pool) Close() error {
 type place struct {
 	pool  *Pool
 	n     int
+	name  string // of the slot
 	dir   string // home and work are in it
 	store *store
 	alive *durable.Held // of the home: to its store it is one that is there for a while only
@@ -152,7 +185,8 @@ type place struct {
 func (p *Pool) take(ctx context.Context) (*place, error) {
 	select {
 	case n := <-p.free:
-		at := &place{pool: p, n: n, dir: filepath.Join(p.dir, "slot-"+strconv.Itoa(n)), store: p.borrow()}
+		// The home of the step before may still be there, until its notices are sent.
+		at := &place{pool: p, n: n, name: "slot-" + strconv.Itoa(n), dir: filepath.Join(p.dir, fmt.Sprintf("slot-%d-%d", n, p.number())), store: p.borrow()}
 		if err := at.furnish(); err != nil {
 			at.leave()
 			return nil, err
@@ -161,6 +195,14 @@ func (p *Pool) take(ctx context.Context) (*place, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// number counts the slots that were taken.
+func (p *Pool) number() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken++
+	return p.taken
 }
 
 // furnish makes a home with the worker's configuration.
@@ -200,7 +242,7 @@ func (a *place) furnish() (err error) {
 var imported = []string{"imported-sha1", "imported-sha256"}
 
 // objects is where a slot keeps them between two steps. No two steps use them at once.
-func (a *place) objects() string { return filepath.Join(a.store.objects(), filepath.Base(a.dir)) }
+func (a *place) objects() string { return filepath.Join(a.store.objects(), a.name) }
 
 // move moves them from one directory to another, if they are there.
 func move(from, to string) error {
@@ -234,7 +276,35 @@ func (a *place) clear() {
 		_ = a.alive.Unlock() // the file goes as well
 	}
 	_ = move(filepath.Join(a.home(), "git"), a.objects()) // else they are brought again
-	_ = os.RemoveAll(a.dir)                               // furnish says what is wrong
+	if !a.sending() {
+		_ = os.RemoveAll(a.dir) // furnish says what is wrong
+		return
+	}
+	a.pool.leaving.Go(func() {
+		a.sent()
+		_ = os.RemoveAll(a.dir)
+	})
+}
+
+// sending reports whether a process that the step has started sends a notice from the home.
+func (a *place) sending() bool {
+	waiting, err := os.ReadDir(filepath.Join(a.home(), "notify", "outbox"))
+	return err == nil && len(waiting) > 0
+}
+
+// sent waits until the notices are sent: that takes longer than the sender tries. It gives up when the pool
+// is closed.
+func (a *place) sent() {
+	const longest = 15 * time.Minute
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(longest); a.sending() && time.Now().Before(end); {
+		select {
+		case <-tick.C:
+		case <-a.pool.closing:
+			return
+		}
+	}
 }
 
 // borrow returns the store for a step.

@@ -109,11 +109,12 @@ func Problem(stderr []byte, exit int) *protocol.Error {
 		Error *struct {
 			Code          protocol.Code
 			Message, Hint string
+			Machine       bool
 		}
 	}
 	lines := bytes.Split(bytes.TrimSpace(stderr), []byte("\n"))
 	if json.Unmarshal(lines[len(lines)-1], &last) == nil && last.Error != nil && last.Error.Code != "" {
-		p := &protocol.Error{Code: last.Error.Code, Message: last.Error.Message}
+		p := &protocol.Error{Code: last.Error.Code, Message: last.Error.Message, Machine: last.Error.Machine}
 		if last.Error.Hint != "" {
 			p.Hints = []string{last.Error.Hint}
 		}

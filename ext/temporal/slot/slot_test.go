@@ -3,6 +3,7 @@ package slot
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,8 @@ type said struct {
 	Code protocol.Code
 	Exit int
 	Hang bool // until a signal ends it
+	// Machine: it says that the fault is the machine's. Notice: it leaves one to be sent.
+	Machine, Notice bool
 }
 
 // The test binary is also that uwf: it says what a file tells it to, one after the other,
@@ -52,9 +55,14 @@ func script(dir string) int {
 	if say.Hang {
 		select {}
 	}
+	if say.Notice {
+		outbox := filepath.Join(os.Getenv("UWF_HOME"), "notify", "outbox")
+		_ = os.MkdirAll(outbox, 0o700)
+		_ = os.WriteFile(filepath.Join(outbox, "1.command"), nil, 0o600)
+	}
 	fmt.Print(say.Out)
 	if say.Code != "" {
-		fmt.Fprintf(os.Stderr, "uwf: it is so\n{\"error\":{\"code\":%q,\"message\":\"secret words\",\"hint\":\"do\"}}\n", say.Code)
+		fmt.Fprintf(os.Stderr, "uwf: it is so\n{\"error\":{\"code\":%q,\"message\":\"secret words\",\"hint\":\"do\",\"machine\":%v}}\n", say.Code, say.Machine)
 	}
 	return say.Exit
 }
@@ -198,24 +206,92 @@ func TestRoles(t *testing.T) {
 // moved.
 func TestAnswersAreSeen(t *testing.T) {
 	t.Parallel()
-	p, asked := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6},
-		said{Out: at("suspended", "")}, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: `{"head":"E3M7FDBXM3MVX"}`})
+	p, _ := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6})
 	request := flow.Request{Remote: "team", Thread: thread, Above: []string{"P"}}
 	_, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
+	require.Equal(t, []flow.Request{request}, p.Waiting())
+	stands := []protocol.Hash{"E3M7FDBXM3MVW", "", "E3M7FDBXM3MVX"} // "": the remote is away
+	look := func(_ context.Context, id string) (head protocol.Hash, err error) {
+		require.Equal(t, thread, id)
+		if head, stands = stands[0], stands[1:]; head == "" {
+			err = errors.New("no route")
+		}
+		return head, err
+	}
 	told := make(chan flow.Request)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		p.Watch(ctx, time.Millisecond, func(r flow.Request) { told <- r })
+		p.Watch(ctx, time.Millisecond, look, func(r flow.Request) { told <- r })
 		close(ended)
 	}()
 	require.Equal(t, request, <-told)
 	stop()
 	<-ended
-	require.Len(t, asked(), 4)
-	_, waits := p.next()
-	require.False(t, waits)
+	require.Empty(t, stands)
+	require.Empty(t, p.Waiting())
+}
+
+// A step that fails because of the machine goes back, and the machine takes none for a while; with
+// several threads in a row it is given up. A success in between, or the same thread, does not count.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	var lines []Made
+	broken, fine := said{Code: protocol.CodeAgent, Exit: 5, Machine: true}, said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`)}
+	p, _ := saying(t, func(c *Config) { c.Made = func(m Made) { lines = append(lines, m) } },
+		broken, broken, fine, broken, broken, broken, broken, broken)
+	now := time.Now()
+	p.health.now = func() time.Time { return now }
+	step := func(id string) error {
+		now = now.Add(time.Hour) // what was waited for
+		until, _ := p.health.Paused()
+		require.Zero(t, until)
+		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: id}, "uwf")
+		return err
+	}
+	unable := func(id string, pause time.Duration) {
+		t.Helper()
+		err := step(id)
+		require.Error(t, err)
+		require.NotErrorAs(t, err, new(*flow.StuckError))
+		require.NotContains(t, err.Error(), "secret words")
+		until, reason := p.health.Paused()
+		require.Equal(t, now.Add(pause), until)
+		require.Contains(t, reason, "secret words")
+	}
+	unable(thread, firstPause)
+	unable(thread, firstPause) // again
+	require.NoError(t, step(thread))
+	for n := range mostFailed {
+		require.Empty(t, p.Health().Broken())
+		unable(fmt.Sprint("T", n), min(firstPause<<n, longestPause))
+	}
+	require.Error(t, <-p.Health().Broken())
+	require.Len(t, lines, 3+mostFailed)
+	require.True(t, lines[0].Machine)
+	require.Equal(t, protocol.CodeAgent, lines[0].Code)
+	require.Equal(t, Made{
+		AtMs: lines[2].AtMs, Thread: thread, Step: new(protocol.Hash("E3M7FDBXM3MVW")), Status: "idle", TookMs: lines[2].TookMs, Workflow: "w",
+	}, lines[2])
+}
+
+// The home of a step stays until its notices are sent, and the next step does not wait for that.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	p, _ := saying(t, nil, said{Out: at("idle", ""), Notice: true}, said{Out: at("idle", "")})
+	for range 2 {
+		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
+		require.NoError(t, err)
+	}
+	left, err := filepath.Glob(filepath.Join(p.dir, "slot-*", "home", "notify", "outbox", "*"))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.NoError(t, os.Remove(left[0]))
+	p.leaving.Wait()
+	left, err = filepath.Glob(filepath.Join(p.dir, "slot-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestStopped(t *testing.T) {
@@ -239,7 +315,9 @@ func TestHomes(t *testing.T) {
 		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
 		require.NoError(t, err)
 	}
-	require.NoFileExists(t, filepath.Join(p.dir, "slot-0", "home", "left"), "nothing of one thread is left to the next")
+	homes, err := filepath.Glob(filepath.Join(p.dir, "slot-*"))
+	require.NoError(t, err)
+	require.Empty(t, homes, "nothing of one thread is left to the next")
 	require.FileExists(t, filepath.Join(p.dir, "nodes-1-files", "slot-0", "imported-sha1", "0"), "but for what it would bring again")
 	require.FileExists(t, filepath.Join(p.dir, "nodes-1-files", "slot-0", "imported-sha1", "1"))
 

@@ -8,12 +8,17 @@ import (
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Step implements [flow.Stepper].
 func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Outcome, error) {
+	begun := time.Now()
 	at, err := p.take(ctx)
 	if err != nil {
+		if protocol.OfMachine(err) {
+			return flow.Outcome{}, p.unable(r, err.Error())
+		}
 		return flow.Outcome{}, err
 	}
 	defer at.leave()
@@ -27,6 +32,11 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	if err != nil {
 		return flow.Outcome{}, err
 	}
+	p.log(r, ran, begun)
+	if ran.problem.Machine && !ran.made() {
+		return flow.Outcome{}, p.unable(r, string(ran.code())+": "+plaintext.Line(ran.problem.Message))
+	}
+	p.health.well()
 	if ran.code() != "" && ran.made() {
 		// The agent has done its work, and the remote does not have it yet.
 		if ran, err = at.publish(ctx, r, ran); err != nil {
@@ -46,6 +56,31 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 		p.note(r, out)
 	}
 	return out, err
+}
+
+// unable gives a step back that this machine cannot make. Another worker tries, or this one later.
+func (p *Pool) unable(r flow.Request, reason string) error {
+	pause := p.health.unwell(r.Thread, reason)
+	if p.c.Log != nil {
+		p.c.Log(fmt.Sprintf("thread %s goes back to the queue: this machine cannot step it. No step is taken for %s: %s", r.Thread, pause, reason))
+	}
+	return errors.New("the machine of this worker cannot make the step; its log has the reason")
+}
+
+// log tells of a step.
+func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
+	if p.c.Made == nil || ran.code() == "" && !ran.made() {
+		return
+	}
+	out, role := ran.out, ""
+	if out.Role != nil {
+		role = plaintext.Line(*out.Role)
+	}
+	p.c.Made(Made{
+		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: role, Agent: plaintext.Line(out.Agent),
+		Status: out.Status, Code: ran.code(), Machine: ran.problem.Machine, TookMs: time.Since(begun).Milliseconds(),
+		Usage: out.Usage, Workflow: plaintext.Line(out.WorkflowName),
+	})
 }
 
 func (a *place) stepWords(r flow.Request) []string {

@@ -43,6 +43,8 @@ type config struct {
 	Drain duration `json:"drain"` // that steps in flight may take once the worker is to stop
 	Watch duration `json:"watch"` // how often a worker looks at one of the threads that wait for a person
 	Lease duration `json:"lease"` // how long others wait for a thread if the process that steps it dies
+	// Listen is the HOST:PORT at which a worker answers probes; "": nowhere.
+	Listen string `json:"listen"`
 	// Silence is after how long without a word from its worker a step is given to another
 	// one, in threads that are started with this config.
 	Silence duration `json:"silence"`

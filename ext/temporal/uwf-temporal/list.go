@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,9 +11,9 @@ import (
 	ucli "github.com/urfave/cli/v2"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -28,8 +29,14 @@ type worked struct {
 	StartedAt int64  `json:"startedAt"`
 	Worker    string `json:"worker,omitempty"`
 	Tries     int    `json:"tries,omitempty"` // of the step in flight, if more than one
-	Why       string `json:"why,omitempty"`   // of the last try that failed
+	Why       string `json:"why,omitempty"`   // of the last try that failed, or of the failure
+	Kind      string `json:"kind,omitempty"`  // of the failure: uwf.failed and so on (package flow)
+	EndedAt   int64  `json:"endedAt,omitempty"`
+	Child     bool   `json:"child,omitempty"` // another thread's workflow has started it
 }
+
+// waiting is the status of a thread that waits for a person, a time or children.
+const waiting = "waiting"
 
 // list shows what Temporal knows. What a thread has said and made is at the remote.
 func (cmd *command) list(c *ucli.Context, conf config) error {
@@ -38,35 +45,21 @@ func (cmd *command) list(c *ucli.Context, conf config) error {
 		return err
 	}
 	defer dialled.Close()
-	query := fmt.Sprintf("WorkflowType = '%s'", flow.Name)
-	if !c.Bool("all") {
-		query += " AND ExecutionStatus = 'Running'"
+	query := running
+	if c.Bool("all") {
+		query = ""
 	}
-	all := []worked{}
-	limit := c.Int("limit")
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: int32(min(limit, defaultLimit))} //nolint:gosec // a page
-	for len(all) < limit {
-		page, err := dialled.ListWorkflow(c.Context, request)
-		if err != nil {
-			return err
-		}
-		for _, found := range page.Executions {
-			w, ours, err := one(c.Context, dialled, conf.Remote, found)
-			if err != nil {
-				return err
-			}
-			if ours && len(all) < limit {
-				all = append(all, w)
-			}
-		}
-		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 {
-			break
-		}
+	all, err := listed(c.Context, dialled, conf.Remote, query, c.Int("limit"), func(worked) bool { return true })
+	if err != nil {
+		return err
 	}
 	return cmd.print(all, func(out io.Writer) error {
 		for _, w := range all {
 			line := fmt.Sprintf("%s  %-10s %s", w.Thread, w.Status, w.Worker)
-			if w.Why != "" {
+			switch {
+			case w.Kind != "":
+				line += w.Kind + ": " + w.Why
+			case w.Why != "":
 				line += fmt.Sprintf("  try %d: %s", w.Tries, w.Why)
 			}
 			if _, err := fmt.Fprintln(out, strings.TrimRight(line, " ")); err != nil {
@@ -84,12 +77,16 @@ func one(ctx context.Context, dialled client.Client, remote string, found *workf
 	if !ours {
 		return w, false, nil
 	}
-	w = worked{Thread: plaintext.Word(thread), Remote: remote, StartedAt: found.GetStartTime().AsTime().UnixMilli()}
+	w = worked{Thread: plaintext.Word(thread), Remote: remote, StartedAt: found.GetStartTime().AsTime().UnixMilli(),
+		Child: found.GetParentExecution().GetWorkflowId() != ""}
 	if found.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		w.Status = strings.ToLower(found.GetStatus().String())
+		w.Status, w.EndedAt = strings.ToLower(found.GetStatus().String()), found.GetCloseTime().AsTime().UnixMilli()
+		if found.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_FAILED {
+			w.Kind, w.Why = whyFailed(ctx, dialled, found)
+		}
 		return w, true, nil
 	}
-	w.Status = "waiting" // for a person, a time or children
+	w.Status = waiting
 	about, err := dialled.DescribeWorkflowExecution(ctx, id, found.GetExecution().GetRunId())
 	if err != nil {
 		return w, true, err
@@ -107,6 +104,18 @@ func one(ctx context.Context, dialled client.Client, remote string, found *workf
 		w.Status = "starting"
 	}
 	return w, true, nil
+}
+
+// whyFailed asks for the failure of a workflow.
+func whyFailed(ctx context.Context, dialled client.Client, found *workflow.WorkflowExecutionInfo) (kind, why string) {
+	err := dialled.GetWorkflow(ctx, found.GetExecution().GetWorkflowId(), found.GetExecution().GetRunId()).Get(ctx, nil)
+	if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return plaintext.Word(failed.Type()), plaintext.Short(plaintext.Line(failed.Message()), maxWhy)
+	}
+	if err != nil {
+		why = plaintext.Short(plaintext.Line(err.Error()), maxWhy)
+	}
+	return "", why
 }
 
 const maxWhy = 200

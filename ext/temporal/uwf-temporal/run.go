@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -20,6 +21,7 @@ const program = "uwf-temporal"
 type command struct {
 	env    env.Env
 	format string
+	mu     sync.Mutex // of the lines on stdout
 }
 
 // run runs one command line and returns its exit status.
@@ -27,12 +29,13 @@ func run(ctx context.Context, e env.Env) int {
 	cmd := &command{env: e}
 	app := &ucli.App{
 		Name: program, Usage: "step the threads of a remote on many machines", Version: cmdline.Version(),
-		UsageText: program + " worker|run|stop|list [--config FILE]",
+		UsageText: program + " worker|run|stop|retry|list [--config FILE]",
 		Flags:     []ucli.Flag{&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"}},
 		Commands: []*ucli.Command{
 			cmd.leaf("worker", "make steps until it is stopped; a signal lets those in flight end", "", cmd.worker,
 				&ucli.StringFlag{Name: "queue", Usage: "make steps of task queue `NAME` (default: that of the config)"},
-				&ucli.IntFlag{Name: "slots", Usage: "make `N` steps at once (default: that of the config)"}),
+				&ucli.IntFlag{Name: "slots", Usage: "make `N` steps at once (default: that of the config)"},
+				&ucli.StringFlag{Name: "listen", Usage: "answer GET /healthz at `HOST:PORT` (default: that of the config, else nowhere)"}),
 			cmd.leaf("run", "start a thread at the remote and let workers step it to its end", "[<workflow>]", cmd.start,
 				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},
 				&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow: `NAME=VALUE`"},
@@ -41,6 +44,9 @@ func run(ctx context.Context, e env.Env) int {
 				&ucli.StringFlag{Name: "thread", Usage: "the thread `ID` that is at the remote already, instead of a new one"},
 				&ucli.BoolFlag{Name: "wait", Usage: "wait until it is at its end"}),
 			cmd.leaf("stop", "stop working on a thread; it stays as it is", "<thread>", cmd.stop),
+			cmd.leaf("retry", "continue threads that have failed", "", cmd.retry,
+				&ucli.BoolFlag{Name: "failed", Usage: "those whose workflow has failed and that nobody works on"},
+				&ucli.StringFlag{Name: "since", Usage: "those that failed within `DURATION`, such as 1h"}),
 			cmd.leaf("list", "show which threads are worked on, and by whom", "", cmd.list,
 				&ucli.BoolFlag{Name: "all", Usage: "also those that nobody works on any more"},
 				&ucli.IntFlag{Name: "limit", Usage: "at most `N`", Value: defaultLimit}),

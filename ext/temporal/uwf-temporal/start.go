@@ -53,17 +53,9 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 			return err
 		}
 	}
-	running, err := dialled.ExecuteWorkflow(c.Context, client.StartWorkflowOptions{
-		ID: flow.ID(conf.Remote, thread), TaskQueue: conf.Queue,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, flow.Name, flow.Thread{
-		Remote: conf.Remote, Thread: thread, Silence: int((time.Duration(conf.Silence) + time.Second - 1) / time.Second),
-	})
+	running, err := cmd.begin(c.Context, dialled, conf, thread)
 	if err != nil {
-		return &protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote, err),
-			Hints:   []string{fmt.Sprintf("%s run --thread %s --remote %s tries again", program, thread, conf.Remote)}}
+		return err
 	}
 	s := started{Thread: thread, Run: running.GetRunID(), Status: protocol.StatusRunning}
 	var failed error
@@ -79,6 +71,23 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 		_, err := fmt.Fprintf(w, "thread %s: %s\n", s.Thread, s.Status)
 		return err
 	}))
+}
+
+// begin starts the workflow of a thread that is at the remote, unless one is running.
+func (cmd *command) begin(ctx context.Context, dialled client.Client, conf config, thread string) (client.WorkflowRun, error) {
+	running, err := dialled.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: flow.ID(conf.Remote, thread), TaskQueue: conf.Queue,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}, flow.Name, flow.Thread{
+		Remote: conf.Remote, Thread: thread, Silence: int((time.Duration(conf.Silence) + time.Second - 1) / time.Second),
+	})
+	if err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote, err),
+			Hints:   []string{fmt.Sprintf("%s run --thread %s --remote %s tries again", program, thread, conf.Remote)}}
+	}
+	return running, nil
 }
 
 // outcome waits for the end of a workflow.
@@ -133,6 +142,9 @@ func (cmd *command) ask(ctx context.Context, answer any, words ...string) error 
 	child.WaitDelay = grace
 	if err := child.Run(); err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			if answer != nil && stdout.Len() > 0 {
+				_ = json.Unmarshal(stdout.Bytes(), answer) // as far as there is one
+			}
 			return slot.Problem(stderr.Bytes(), exit.ExitCode())
 		}
 		return fmt.Errorf("uwf: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -36,9 +36,17 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	if err != nil {
 		return err
 	}
+	if listen := c.String("listen"); listen != "" {
+		conf.Listen = listen
+	}
 	if err := cmd.fit(c.Context, conf); err != nil {
 		return err
 	}
+	look, err := cmd.looker(c.Context, conf, environ)
+	if err != nil {
+		return err
+	}
+	defer look.close()
 	warnings := log.NewStructuredLogger(slog.New(slog.NewTextHandler(cmd.env.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	me := identity()
 	temporal, err := cmd.connect(c.Context, conf, me, warnings)
@@ -48,21 +56,30 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Log: cmd.say,
+		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Log: cmd.say, Made: cmd.log,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = pool.Close() }()
 
+	tuner, err := tuned(conf.Slots, pool.Health())
+	if err != nil {
+		return err
+	}
+	endProbes, err := cmd.probes(c.Context, conf, temporal, pool.Health())
+	if err != nil {
+		return err
+	}
+	defer endProbes()
 	broken, some := make(chan error, 1), queue != main // it makes the steps of some roles only
 	w := worker.New(temporal, queue, worker.Options{
-		Identity:                           me,
-		MaxConcurrentActivityExecutionSize: conf.Slots,
-		WorkerStopTimeout:                  time.Duration(conf.Drain),
-		MaxHeartbeatThrottleInterval:       time.Duration(conf.Silence) / 3,
-		DisableWorkflowWorker:              some,
-		OnFatalError:                       func(err error) { broken <- err },
+		Identity:                     me,
+		Tuner:                        tuner,
+		WorkerStopTimeout:            time.Duration(conf.Drain),
+		MaxHeartbeatThrottleInterval: time.Duration(conf.Silence) / 3,
+		DisableWorkflowWorker:        some,
+		OnFatalError:                 func(err error) { broken <- err },
 	})
 	register := flow.Register
 	if some {
@@ -76,7 +93,12 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		pool.Watch(watching, time.Duration(conf.Watch), func(r flow.Request) { wake(watching, temporal, r) })
+		pool.Watch(watching, time.Duration(conf.Watch), look.look, func(r flow.Request) { wake(watching, temporal, r) })
+	})
+	watchers.Go(func() {
+		if err := cmd.adopt(watching, temporal, conf); err != nil && watching.Err() == nil {
+			cmd.say("questions of workers that have gone are found later: " + err.Error())
+		}
 	})
 	defer watchers.Wait()
 	defer stopWatching()
@@ -84,9 +106,14 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	case err := <-broken:
 		w.Stop()
 		return err
+	case err := <-pool.Health().Broken():
+		w.Stop()
+		handOver(temporal, pool)
+		return err
 	case <-c.Context.Done():
 		cmd.say("stops once the steps in flight have ended, in " + time.Duration(conf.Drain).String() + " at the latest")
 		w.Stop()
+		handOver(temporal, pool)
 	}
 	if _, signalled := errors.AsType[*proc.SignalError](context.Cause(c.Context)); signalled {
 		return nil // it was asked to stop, and has stopped
@@ -94,35 +121,70 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	return context.Cause(c.Context)
 }
 
-// fit refuses a machine on which no step could be made: each that it took would fail.
+// handOver wakes the threads that this worker has watched, so that another one watches them.
+func handOver(temporal client.Client, pool *slot.Pool) {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, r := range pool.Waiting() {
+		wake(ctx, temporal, r)
+	}
+}
+
+// fit refuses a machine on which no step could be made: one where uwf doctor finds a problem.
 func (cmd *command) fit(ctx context.Context, conf config) error {
-	if err := cmd.ask(ctx, nil, "config", "show"); err != nil {
+	if _, err := cmd.remote(ctx, conf.Remote); err != nil {
 		return err
 	}
-	var remotes []struct{ Name string }
-	if err := cmd.ask(ctx, &remotes, "remote", "list"); err != nil {
-		return err
+	var found struct {
+		Checks []struct{ Severity, What, Do string }
 	}
-	for _, r := range remotes {
-		if r.Name == conf.Remote {
-			return nil
+	err := cmd.ask(ctx, &found, "doctor")
+	e := &protocol.Error{Code: protocol.CodeInvalid, Message: "this machine cannot make steps", Err: err}
+	for _, c := range found.Checks {
+		if c.Severity == "problem" {
+			e.Message += "\n" + c.What
+			if c.Do != "" {
+				e.Hints = append(e.Hints, c.Do)
+			}
 		}
 	}
-	return cmdline.NotFound("this home has no remote "+plaintext.Word(conf.Remote), "uwf remote add --trust "+plaintext.Word(conf.Remote)+" <address>")
+	if len(e.Hints) == 0 && err != nil && len(found.Checks) == 0 {
+		return err
+	}
+	if err != nil {
+		return e
+	}
+	return nil
+}
+
+// named is a remote of the home.
+type named struct {
+	Name, Address string
+	Trust         bool
+}
+
+func (cmd *command) remote(ctx context.Context, name string) (named, error) {
+	var remotes []named
+	if err := cmd.ask(ctx, &remotes, "remote", "list"); err != nil {
+		return named{}, err
+	}
+	for _, r := range remotes {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return named{}, cmdline.NotFound("this home has no remote "+plaintext.Word(name), "uwf remote add --trust "+plaintext.Word(name)+" <address>")
+}
+
+// log prints a step as a line of JSON.
+func (cmd *command) log(m slot.Made) {
+	cmd.mu.Lock()
+	defer cmd.mu.Unlock()
+	_ = json.NewEncoder(cmd.env.Stdout).Encode(m) // nobody can be told of it
 }
 
 // say tells the worker's log.
 func (cmd *command) say(text string) {
 	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program, plaintext.Line(text))
-}
-
-// wake tells the workflow of a thread that it has moved. Of a child that waits for a person
-// there is none: then the nearest one above it is told.
-func wake(ctx context.Context, temporal client.Client, r flow.Request) {
-	for _, thread := range append([]string{r.Thread}, r.Above...) {
-		err := temporal.SignalWorkflow(ctx, flow.ID(r.Remote, thread), "", flow.Changed, nil)
-		if !errors.As(err, new(*serviceerror.NotFound)) {
-			return // it was told, or finds out later
-		}
-	}
 }

@@ -30,9 +30,9 @@ func TestWorkers(t *testing.T) {
 		"home/config.yaml": fmt.Sprintf(`agents:
   scripted: { command: sh, args: [%[1]s/agent.sh] }
   limited: { command: sh, args: [%[1]s/limited.sh], onLimit: wait, retry: { attempts: 1 } }
-  nobody: { command: there-is-no-such-program }
+  broken: { command: "false", retry: { attempts: 1 } }
 defaultAgent: scripted
-agentOverrides: { parked: { worker: limited }, refused: { worker: nobody } }
+agentOverrides: { parked: { worker: limited }, refused: { worker: broken } }
 `, w.dir),
 		"home/temporal.yaml": strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "silence: 10s\nlease: 10s\n", "") + "queues: { train: { trainer: gpu } }\n",
 	})
@@ -230,7 +230,7 @@ exit 1
 `
 
 const refusedWorkflow = `name: refused
-description: Nobody has its agent.
+description: Its agent fails.
 roles:
   worker: { description: Works., goal: You work., frontmatter: { type: object, properties: { note: { type: string } } } }
 graph:

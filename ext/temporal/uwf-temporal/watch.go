@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/wire"
+)
+
+// looker asks the remote where threads stand, by one helper that stays.
+type looker struct {
+	helper wire.Helper
+	open   *wire.Client
+}
+
+// look is a [slot.Look].
+func (l *looker) look(ctx context.Context, thread string) (protocol.Hash, error) {
+	if l.open == nil {
+		opened, err := wire.Dial(ctx, l.helper, wire.Options{Program: program})
+		if err != nil {
+			return "", err
+		}
+		l.open = opened
+	}
+	at, err := l.open.Thread(ctx, thread)
+	if errors.Is(err, heads.ErrNoThread) || err == nil && at.Ended != nil {
+		return "", nil
+	}
+	if err != nil {
+		l.close()
+	}
+	return at.Head, err
+}
+
+func (l *looker) close() {
+	if l.open != nil {
+		_ = l.open.Close()
+	}
+	l.open = nil
+}
+
+// looker finds the remote of a worker's home.
+func (cmd *command) looker(ctx context.Context, conf config, environ []string) (*looker, error) {
+	at, err := cmd.remote(ctx, conf.Remote)
+	if err != nil {
+		return nil, err
+	}
+	address, err := remote.ParseAddress(at.Address, conf.home)
+	if err != nil {
+		return nil, err
+	}
+	if at.Trust {
+		environ = append(environ[:len(environ):len(environ)], remote.TrustVariable+"=1")
+	}
+	return &looker{helper: wire.Helper{Address: address, Environ: environ, Dir: conf.home, Exe: cmd.env.Exe}}, nil
+}
+
+// wake tells the workflow of a thread that it has moved. Of a child that waits for a person
+// there is none: then the nearest one above it is told.
+func wake(ctx context.Context, temporal client.Client, r flow.Request) {
+	for _, thread := range append([]string{r.Thread}, r.Above...) {
+		err := temporal.SignalWorkflow(ctx, flow.ID(r.Remote, thread), "", flow.Changed, nil)
+		if !errors.As(err, new(*serviceerror.NotFound)) {
+			return // it was told, or finds out later
+		}
+	}
+}
+
+// maxAdopted bounds how many questions a worker takes over at its start.
+const maxAdopted = 200
+
+// adopt wakes threads that wait: the worker that watched one may be dead. A woken thread is looked
+// at once, by the worker that then watches it.
+func (cmd *command) adopt(ctx context.Context, temporal client.Client, conf config) error {
+	select {
+	case <-time.After(rand.N(time.Second)): // many workers start at once
+	case <-ctx.Done():
+		return nil
+	}
+	all, err := listed(ctx, temporal, conf.Remote, running, maxAdopted, func(w worked) bool { return w.Status == waiting })
+	for _, w := range all {
+		wake(ctx, temporal, flow.Request{Remote: conf.Remote, Thread: w.Thread})
+	}
+	return err
+}
+
+const running = "ExecutionStatus = 'Running'"
+
+// listed are workflows of a remote's threads that a query finds, the newest first.
+func listed(ctx context.Context, dialled client.Client, remote, query string, limit int, wanted func(worked) bool) ([]worked, error) {
+	all := []worked{}
+	full := "WorkflowType = '" + flow.Name + "'"
+	if query != "" {
+		full += " AND " + query
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: full, PageSize: int32(min(limit, defaultLimit))} //nolint:gosec // a page
+	for len(all) < limit {
+		page, err := dialled.ListWorkflow(ctx, request)
+		if err != nil {
+			return all, err
+		}
+		for _, found := range page.Executions {
+			w, ours, err := one(ctx, dialled, remote, found)
+			if err != nil {
+				return all, err
+			}
+			if ours && len(all) < limit && wanted(w) {
+				all = append(all, w)
+			}
+		}
+		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 {
+			break
+		}
+	}
+	return all, nil
+}
