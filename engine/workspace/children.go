@@ -125,9 +125,6 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 		if !ok {
 			continue
 		}
-		if len(m.Left) > 0 {
-			j.Warn(fmt.Sprintf("child %s: the files that are not kept stay in its worktree, and are not merged: %s", k.Key, Some(m.Left)))
-		}
 		list, err := m.Changes(ctx)
 		if err != nil {
 			return fmt.Errorf("child %s: %w", k.Key, err)

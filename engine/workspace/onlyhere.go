@@ -2,13 +2,11 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
@@ -56,7 +54,10 @@ func (k *Keeping) differing(ctx context.Context, others []protocol.Tree) (paths 
 		case i == 0:
 			paths = differ
 		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return !slices.Contains(differ, path) })
+		paths = slices.DeleteFunc(paths, func(path string) bool {
+			_, differs := slices.BinarySearch(differ, path) // git sorts them
+			return !differs
+		})
 	}
 	return paths, nil
 }
@@ -94,15 +95,12 @@ func (e Keeper) Leave(ctx context.Context, l Leaving) {
 		return
 	}
 	only, err := e.OnlyHere(ctx, l.ID, w, l.Held, e.KeptWith(ctx, l.Head)...)
-	if errors.Is(err, files.ErrNone) {
+	switch {
+	case err != nil:
+		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
 		return
-	}
-	if err != nil || !only.None() {
-		why := nowhereElse(only)
-		if err != nil {
-			why = "what is in it is not known: " + err.Error()
-		}
-		e.Warn("the worktree " + place.Shown(w.Root) + " stays: " + why)
+	case !only.None():
+		e.Warn("the worktree " + place.Shown(w.Root) + " stays: it has what exists nowhere else: " + place.Shown(only.String()))
 		return
 	}
 	repo, err := files.Find(ctx, e.Env, w.Root)
@@ -122,19 +120,4 @@ func (e Keeper) Leave(ctx context.Context, l Leaving) {
 	case !kept:
 		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
 	}
-}
-
-// nowhereElse says why a worktree stays.
-func nowhereElse(has files.OnlyHere) string {
-	return "it has what exists nowhere else: " + place.Shown(has.String())
-}
-
-// removeUnused removes a worktree that was made for a thread which never had it.
-func (e Keeper) removeUnused(ctx context.Context, repo files.Repo, id, base string) error {
-	err := repo.RemoveUnused(ctx, e.Dirs.Worktree(id), "", base)
-	var inUse *files.InUseError
-	if errors.As(err, &inUse) {
-		return fault.New(protocol.CodeFailed, "%s belongs to no thread yet and is not replaced: %s", place.Shown(inUse.Path), nowhereElse(inUse.Has))
-	}
-	return err
 }

@@ -86,9 +86,8 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 		return false, err
 	}
 	done, err = files.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile))
-	var inUse *files.InUseError
-	if errors.As(err, &inUse) {
-		e.Warn("the worktree " + place.Shown(inUse.Path) + " stays: " + nowhereElse(inUse.Has))
+	if refused := (*files.RefusedError)(nil); errors.As(err, &refused) {
+		e.Warn(place.Shown(refused.Error()))
 		return false, nil
 	}
 	if err != nil || !done {

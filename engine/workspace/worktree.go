@@ -91,7 +91,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err := files.Fill(ctx, e.Env, spec, n.Tree); err != nil {
 		return nil, fmt.Errorf("write its files: %w", err)
 	}
-	if err := repo.Skip(ctx, spec); err != nil {
+	if err := repo.Skip(ctx, spec, n.Base, n.Tree); err != nil {
 		return nil, fmt.Errorf("leave out what a sparse checkout does: %w", err)
 	}
 	if repo.LacksLFS() {
@@ -232,7 +232,7 @@ func (e Keeper) ComeBack(ctx context.Context, t Thread) error {
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
 		cut, err := files.Find(ctx, e.Env, path) // its maker was killed
 		if err == nil {
-			err = e.removeUnused(ctx, cut, t.ID, w.Base)
+			err = cut.RemoveUnused(ctx, path, "", w.Base)
 		}
 		if err != nil {
 			return err

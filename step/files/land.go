@@ -378,8 +378,12 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}
-	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		if err := r.skipAdded(ctx, g, s, from, to); err != nil {
+	if _, sparse := r.key("core.sparsecheckout"); sparse { // what is new outside it is not there
+		added, err := g.paths(ctx, "A", from, to)
+		if err == nil {
+			err = g.skip(ctx, r.Root, added)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -389,28 +393,15 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	return nil
 }
 
-// skipAdded makes git overlook the new files of a commit that a sparse checkout has left out.
-func (r Repo) skipAdded(ctx context.Context, g git, s Spec, from, to string) error {
-	old, err := r.TreeOf(ctx, s, from)
-	if err != nil {
-		return err
-	}
-	now, err := r.TreeOf(ctx, s, to)
-	if err != nil {
-		return err
-	}
-	list, err := g.differing(ctx, old, now)
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(d difference) bool {
-		return d.status != 'A' || d.isLink() || !isGone(filepath.Join(r.Root, filepath.FromSlash(d.path)))
-	})
-	return g.skip(ctx, names(list))
+// paths are those that were added (A) or removed (D) between two commits or trees.
+func (g git) paths(ctx context.Context, what, from, to string) ([]string, error) {
+	out, err := g.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter="+what, from, to)
+	return fields(out), err
 }
 
-// skip makes git overlook that files are not there.
-func (g git) skip(ctx context.Context, paths []string) error {
+// skip makes git overlook those of some files that are not there.
+func (g git) skip(ctx context.Context, root string, paths []string) error {
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !isGone(filepath.Join(root, filepath.FromSlash(path))) })
 	if len(paths) == 0 {
 		return nil
 	}

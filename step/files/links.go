@@ -1,66 +1,42 @@
 package files
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A snapshot never reads a submodule. The commit that it has of one is the one that the newest
-// commit in the work tree names: a move that nobody has committed is left out.
+// A snapshot never reads a submodule. Which commit there is of one counts only as the newest commit
+// in the work tree names it: a move that nobody has committed is left out.
 
 const gitlink = "160000" // the mode of a submodule
 
 func (d difference) isLink() bool { return d.mode == gitlink || d.was == gitlink }
 
-// followLinks makes the index name the same commits of submodules as the newest commit in the
-// work tree does. It reports whether the index has changed.
-func (g git) followLinks(ctx context.Context, s Spec, paths []string) (moved bool, err error) {
+// leaveLinks leaves out the repositories within that the newest commit in the work tree does not name as
+// they are.
+func (c *changes) leaveLinks(ctx context.Context, g git, s Spec) error {
+	if len(c.links) == 0 {
+		return nil
+	}
 	user, err := newGit(g.env, s.Root)
 	if err != nil {
-		return false, err
+		return err
 	}
 	user.pipes = g.pipes
-	head, err := user.run(ctx, nil, append([]string{"ls-tree", "-z", "HEAD", "--"}, paths...)...)
-	if err != nil {
-		return false, ctx.Err() // there is no commit yet
-	}
-	ours, err := g.run(ctx, nil, append([]string{"ls-files", "-s", "-z", "--"}, paths...)...)
-	if err != nil {
-		return false, err
-	}
-	want, have := map[string]string{}, map[string]string{}
-	for _, entry := range fields(head) { // mode, kind, hash, a tab, path
-		meta, path, _ := strings.Cut(entry, "\t")
-		if words := strings.Fields(meta); len(words) == 3 && words[0] == gitlink {
-			want[path] = words[2]
+	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty", "--"}
+	out, err := user.run(ctx, nil, append(args, c.links...)...)
+	if err != nil { // git cannot tell
+		for _, path := range c.links {
+			c.leave(path)
 		}
+		return ctx.Err()
 	}
-	for _, entry := range fields(ours) { // mode, hash, stage, a tab, path
-		meta, path, _ := strings.Cut(entry, "\t")
-		if words := strings.Fields(meta); len(words) == 3 && words[0] == gitlink {
-			have[path] = words[1]
-		}
+	for _, entry := range fields(out) {
+		c.leave(entry[min(len(entry), len("XY ")):])
 	}
-	var lines bytes.Buffer
-	for _, path := range paths {
-		switch {
-		case want[path] == have[path]:
-		case want[path] == "":
-			fmt.Fprintf(&lines, "0 %s\t%s\x00", have[path], path)
-		default:
-			fmt.Fprintf(&lines, "%s %s\t%s\x00", gitlink, want[path], path)
-		}
-	}
-	if lines.Len() == 0 {
-		return false, nil
-	}
-	_, err = g.run(ctx, lines.Bytes(), "update-index", "--replace", "-z", "--index-info")
-	return true, err
+	return nil
 }
 
 // WithLinksOf is a state of the files with the submodules that a commit names, in the place of

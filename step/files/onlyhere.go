@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,36 +44,26 @@ func (o OnlyHere) None() bool { return o.String() == "" }
 
 // String names each kind and its first paths.
 func (o OnlyHere) String() string {
-	var kinds []string
-	for _, kind := range []struct {
-		name  string
-		paths []string
-	}{
-		{"files that are not committed", o.Files},
-		{"files that no snapshot has", o.Left},
-		{"work in submodules", o.Submodules},
-		{"repositories", o.Repositories},
-		{"commits that are on no branch", o.Commits},
-	} {
-		if len(kind.paths) > 0 {
-			kinds = append(kinds, kind.name+": "+some(kind.paths))
+	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules", "repositories", "commits that are on no branch"}
+	var found []string
+	for i, paths := range [][]string{o.Files, o.Left, o.Submodules, o.Repositories, o.Commits} {
+		if len(paths) > 0 {
+			found = append(found, kinds[i]+": "+some(paths))
 		}
 	}
 	if o.Operation != "" {
-		kinds = append(kinds, "an unfinished "+o.Operation)
+		found = append(found, "an unfinished "+o.Operation)
 	}
-	return strings.Join(kinds, "; ")
+	return strings.Join(found, "; ")
 }
 
-// Decide sorts what was found: edited are files whose state is kept nowhere else, and left are
-// paths that no snapshot takes.
+// Decide sorts what was found, that of the worktree itself first: edited are files whose state is
+// kept nowhere else, and left are paths that no snapshot takes.
 func Decide(edited, left []string, all []Work) (o OnlyHere) {
-	if len(all) > 0 { // the worktree itself
-		edited, left = slices.Concat(edited, all[0].Files), slices.Concat(all[0].Unseen, left)
-		o.Commits, o.Operation, all = all[0].Commits, all[0].Operation, all[1:]
-	}
+	edited, left = slices.Concat(edited, all[0].Files), slices.Concat(all[0].Unseen, left)
+	o.Commits, o.Operation = all[0].Commits, all[0].Operation
 	within := map[string]bool{}
-	for _, w := range all {
+	for _, w := range all[1:] {
 		within[w.Path] = true
 		has := w.Unknown || w.Operation != "" || len(w.Files)+len(w.Unseen)+len(w.Commits) > 0 ||
 			slices.Contains(left, w.Path) || slices.Contains(edited, w.Path)
@@ -85,12 +74,8 @@ func Decide(edited, left []string, all []Work) (o OnlyHere) {
 			o.Repositories = append(o.Repositories, w.Path)
 		}
 	}
-	others := func(paths []string) []string {
-		paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return within[path] })
-		slices.Sort(paths)
-		return slices.Compact(paths)
-	}
-	o.Files, o.Left = others(edited), others(left)
+	isWithin := func(path string) bool { return within[path] }
+	o.Files, o.Left = slices.DeleteFunc(edited, isWithin), slices.DeleteFunc(left, isWithin)
 	return o
 }
 
@@ -102,133 +87,88 @@ const (
 	maxNamed  = 6         // commits: one more than are named
 )
 
+// inspection is one that is under way.
+type inspection struct {
+	Repo
+	base   string   // commit that the worktree began with; "": not known
+	trees  []string // paths of repositories within
+	stores []string // git directories of submodules, until their trees are seen
+	unseen []string // directories that cannot be read
+	links  []string // paths of submodules
+}
+
 // Inspect finds what is only in a work tree, besides the state of its own files: these count
 // if status is set. base is the commit that it began with; "": not known.
 func (r Repo) Inspect(ctx context.Context, base string, status bool) ([]Work, error) {
-	nested, unseen, err := r.within(ctx)
-	if err != nil {
-		return nil, err
+	in := &inspection{Repo: r, base: base}
+	modules := filepath.Join(r.Dir, "modules")
+	for _, root := range []string{r.Root, modules} {
+		if err := in.walk(ctx, root); err != nil {
+			return nil, err
+		}
 	}
-	in := inspection{top: r, known: map[string]string{"": base}}
-	all := make([]Work, 0, 1+len(nested))
-	for _, at := range append([]string{""}, nested...) {
-		w, err := in.look(ctx, at, status)
+	slices.Sort(in.trees) // outer ones first
+	var all []Work
+	for _, at := range append([]string{""}, in.trees...) {
+		w, err := in.look(ctx, at, status || at != "")
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, w)
 	}
-	detached, err := in.detached(ctx)
-	if err != nil {
-		return nil, err
+	for _, store := range in.stores { // not checked out any more
+		rel, err := filepath.Rel(modules, store)
+		if err != nil {
+			return nil, err
+		}
+		w := Work{Path: strings.ReplaceAll(filepath.ToSlash(rel), "/modules/", "/"), Submodule: true}
+		if w.Commits, err = in.unreached(ctx, Repo{Dir: store, Common: store}, w.Path); err != nil {
+			w.Unknown = true
+		}
+		all = append(all, w)
 	}
-	all = append(all, detached...)
-	all[0].Unseen = append(all[0].Unseen, unseen...)
-	return all, nil
+	all[0].Unseen = append(all[0].Unseen, in.unseen...)
+	return all, ctx.Err()
 }
 
-// within finds the repositories below the root, outer ones first, and directories that
-// cannot be read.
-func (r Repo) within(ctx context.Context) (nested, unseen []string, err error) {
+// walk finds the repositories below a directory.
+func (in *inspection) walk(ctx context.Context, root string) error {
 	n := 0
-	err = filepath.WalkDir(r.Root, func(at string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(r.Root, at)
-		rel = filepath.ToSlash(rel)
+	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(root, at)
+		dir := filepath.Dir(at)
 		switch n++; {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
-		case n > maxWalked:
-			return &RefusedError{Dir: r.Root, Reason: fmt.Sprintf("holds more than %d files", maxWalked)}
-		case errors.Is(err, fs.ErrNotExist): // gone meanwhile
-		case err != nil:
-			unseen = append(unseen, rel)
-		case d.Name() == ".git" && rel != ".git":
-			if looksLikeRepo(at) {
-				nested = append(nested, path.Dir(rel))
+		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
+			return &RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories", maxWalked, maxWithin)}
+		case err != nil && !isGone(at):
+			in.unseen = append(in.unseen, filepath.ToSlash(rel))
+		case err != nil || rel == ".git" || root == in.Root && d.Name() != ".git":
+			return nil
+		case d.Name() == ".git":
+			if git, _, ok := worktree.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // not only called so
+				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
-			if len(nested) > maxWithin {
-				return &RefusedError{Dir: r.Root, Reason: fmt.Sprintf("holds more than %d repositories", maxWithin)}
-			}
+		case d.Name() == "HEAD" && !d.IsDir() && !isGone(filepath.Join(dir, "objects")):
+			in.stores = append(in.stores, dir)
 		}
-		if d != nil && d.IsDir() && d.Name() == ".git" {
+		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
 			return fs.SkipDir
 		}
 		return nil
 	})
-	slices.Sort(nested)
-	return nested, unseen, err
 }
 
-// looksLikeRepo tells a .git from a file or directory that is only called so.
-func looksLikeRepo(at string) bool {
-	git, _, ok := worktree.Dirs(filepath.Dir(at))
-	if !ok {
-		return false
-	}
-	_, err := os.Lstat(filepath.Join(git, "HEAD"))
-	return err == nil
-}
-
-// inspection is one that is under way.
-type inspection struct {
-	top Repo
-	// known has, by the path of a repository, a commit of it that exists elsewhere; "": none.
-	known map[string]string
-	links []string // paths of gitlinks, of all repositories
-	seen  []string // git directories
-}
-
-// detached looks into the git directories of submodules that are not checked out any more.
-func (in *inspection) detached(ctx context.Context) (all []Work, err error) {
-	modules := filepath.Join(in.top.Dir, "modules")
-	err = filepath.WalkDir(modules, func(at string, d fs.DirEntry, err error) error {
-		dir := filepath.Dir(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return ctx.Err()
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() == "objects" && !isGone(filepath.Join(dir, "HEAD")):
-			return fs.SkipDir
-		case d.Name() != "HEAD" || d.IsDir() || slices.Contains(in.seen, dir) || isGone(filepath.Join(dir, "objects")):
-			return ctx.Err()
-		case len(all) > maxWithin:
-			return &RefusedError{Dir: modules, Reason: fmt.Sprintf("holds more than %d repositories", maxWithin)}
-		}
-		rel, err := filepath.Rel(modules, dir)
-		if err != nil {
-			return err
-		}
-		w := Work{Path: strings.ReplaceAll(filepath.ToSlash(rel), "/modules/", "/"), Submodule: true}
-		known, err := in.elsewhere(ctx, w.Path)
-		if err != nil {
-			return err
-		}
-		g, err := newGit(in.top.env.Environ, dir)
-		if err != nil {
-			return err
-		}
-		if w.Commits, err = (Repo{Dir: dir, Common: dir}).unreached(ctx, g.in(dir, "", ""), true, known); err != nil {
-			w.Unknown = true
-		}
-		all = append(all, w)
-		return ctx.Err()
-	})
-	return all, err
-}
-
-func (in *inspection) look(ctx context.Context, at string, status bool) (Work, error) {
-	w, r := Work{Path: at, Submodule: slices.Contains(in.links, at)}, in.top
+// look looks into a work tree.
+func (in *inspection) look(ctx context.Context, at string, status bool) (w Work, err error) {
+	w, r := Work{Path: at, Submodule: slices.Contains(in.links, at)}, in.Repo
 	if at != "" {
-		var err error
 		if r, err = Find(ctx, r.env, filepath.Join(r.Root, filepath.FromSlash(at))); err != nil {
 			w.Unknown = true
 			return w, ctx.Err()
 		}
-		in.seen = append(in.seen, r.Dir)
-		if in.known[at], err = in.elsewhere(ctx, at); err != nil {
-			return w, err
-		}
+		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == r.Dir })
 	}
 	g, err := r.user(ctx)
 	if err != nil {
@@ -238,7 +178,7 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (Work, e
 	if w.Unseen, err = in.gitlinks(ctx, g, r.Root, at); err != nil {
 		return w, err
 	}
-	if at != "" || status {
+	if status {
 		out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
 		if err != nil {
 			return w, err
@@ -248,61 +188,14 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (Work, e
 		}
 	}
 	w.Operation = r.Unfinished()
-	if w.Commits, err = r.unreached(ctx, g, in.goes(r.Common), in.known[at]); err != nil {
-		return w, err
-	}
-	if at != "" && len(w.Commits) == 0 {
-		in.known[at] = r.Head
-	}
-	return w, nil
-}
-
-// goes reports whether a git directory goes with the worktree.
-func (in *inspection) goes(dir string) bool {
-	for _, of := range []string{in.top.Root, in.top.Dir} {
-		if rel, err := filepath.Rel(of, dir); err == nil && filepath.IsLocal(rel) && of != in.top.Common {
-			return true
-		}
-	}
-	return false
-}
-
-// elsewhere is the commit of a submodule that the repository around it names in a commit which
-// exists elsewhere; "": there is none.
-func (in *inspection) elsewhere(ctx context.Context, at string) (string, error) {
-	around := path.Dir(at)
-	for ; around != "."; around = path.Dir(around) {
-		if _, ok := in.known[around]; ok {
-			break
-		}
-	}
-	rel := at
-	if around == "." {
-		around = ""
-	} else {
-		rel = strings.TrimPrefix(at, around+"/")
-	}
-	if in.known[around] == "" {
-		return "", nil
-	}
-	g, err := newGit(in.top.env.Environ, filepath.Join(in.top.Root, filepath.FromSlash(around)))
-	if err != nil {
-		return "", err
-	}
-	commit, err := g.line(ctx, "rev-parse", "-q", "--verify", "--end-of-options", in.known[around]+":"+rel)
-	if err != nil {
-		return "", ctx.Err() // it is no submodule there
-	}
-	return commit, nil
+	w.Commits, err = in.unreached(ctx, r, at)
+	return w, err
 }
 
 // gitlinks notes the submodules of a repository. It returns those that are not checked out and
 // hold files all the same: git overlooks these.
 func (in *inspection) gitlinks(ctx context.Context, g git, root, at string) (unseen []string, err error) {
 	out, err := g.run(ctx, nil, "ls-files", "-s", "-z")
-	if err != nil {
-		return nil, err
-	}
 	for _, entry := range fields(out) {
 		meta, name, _ := strings.Cut(entry, "\t")
 		if !strings.HasPrefix(meta, gitlink) {
@@ -310,54 +203,55 @@ func (in *inspection) gitlinks(ctx context.Context, g git, root, at string) (uns
 		}
 		in.links = append(in.links, path.Join(at, name))
 		dir := filepath.Join(root, filepath.FromSlash(name))
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			continue
-		}
-		if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
+		if files, err := os.ReadDir(dir); err == nil && len(files) > 0 && isGone(filepath.Join(dir, ".git")) {
 			unseen = append(unseen, path.Join(at, name))
 		}
 	}
-	return unseen, nil
+	return unseen, err
+}
+
+// goes reports whether a git directory goes with the worktree.
+func (in *inspection) goes(dir string) bool {
+	return slices.ContainsFunc([]string{in.Root, in.Dir}, func(of string) bool {
+		rel, err := filepath.Rel(of, dir)
+		return err == nil && filepath.IsLocal(rel) && of != in.Common
+	})
 }
 
 // unreached are commits made in a work tree to which no ref leads that stays. If the whole
-// repository goes, those that were fetched stay at the remote; so does the one that is known.
-func (r Repo) unreached(ctx context.Context, g git, goes bool, known string) ([]string, error) {
+// repository goes, those that were fetched stay at the remote; so does the one with which all
+// began, or that this one names for a submodule.
+func (in *inspection) unreached(ctx context.Context, r Repo, at string) ([]string, error) {
+	g, err := newGit(in.env.Environ, in.Root)
+	if err != nil {
+		return nil, err
+	}
 	been, without, err := r.leftBehind()
 	if err != nil {
 		return nil, err
 	}
-	if goes {
-		without = append(without, r.packedTags()...)
+	own, err := g.in(r.Dir, "", "").run(ctx, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
+	if err != nil {
+		return nil, err
 	}
-	var revs bytes.Buffer
-	for _, commit := range append(been, r.Head) {
-		if commit != "" {
-			revs.WriteString(commit + "\n")
-		}
-	}
-	for _, commit := range append(without, known) {
-		if commit != "" {
-			revs.WriteString("^" + commit + "\n")
-		}
+	known := in.base
+	if known != "" && at != "" {
+		known, _ = g.line(ctx, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at) // "": no submodule
 	}
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
-	if goes {
+	if in.goes(r.Common) {
+		g, without = g.in(r.Dir, "", ""), append(without, r.packedTags()...)
 		args = append(args, "--all", "--not", "--remotes")
 	} else {
-		own, err := g.run(ctx, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
-		if err != nil {
-			return nil, err
-		}
-		revs.Write(own)
 		g = g.in(r.Common, "", "") // without the refs of the work tree
-		g.dir = r.Common
 		args = append(args, "--not", "--single-worktree", "--all")
 	}
-	if revs.Len() == 0 && !goes {
-		return nil, nil
+	revs := slices.Concat(been, []string{r.Head}, strings.Fields(string(own)))
+	for _, commit := range append(without, known) {
+		revs = append(revs, "^"+commit)
 	}
-	out, err := g.run(ctx, revs.Bytes(), args...)
+	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" }) // git would read no further
+	out, err := g.run(ctx, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 

@@ -57,12 +57,7 @@ func TestOnlyHere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.sh(`git config --global protocol.file.allow always; git config --global init.defaultBranch main
-				git init -q ../inner; cd ../inner; echo i > i; git add .; git commit -qm inner; cd ..
-				git init -q sub; cd sub; echo s > s; git add .; git submodule -q add ../inner inner; git commit -qm sub; cd ..
-				git init -q root; cd root; echo a > a; echo ignored > .gitignore; git add .; git submodule -q add ../sub vendor; git commit -qm first
-				git worktree add -q --detach ../tree; cd ..; git -C root branch -M main`)
+			w := withSubmodules(t)
 			base := w.sh(`cd ../tree; git rev-parse HEAD`)
 			w.sh(`cd ..; ` + c.script)
 			repo, err := files.Find(t.Context(), w.env, filepath.Join(w.dir, "tree"))
@@ -72,6 +67,34 @@ func TestOnlyHere(t *testing.T) {
 			require.Equal(t, c.want, hashes.ReplaceAllString(files.Decide(nil, nil, all).String(), ": HASH "))
 		})
 	}
+}
+
+// withSubmodules has a worktree of a repository with submodules.
+func withSubmodules(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.sh(`git config --global protocol.file.allow always; git config --global init.defaultBranch main
+		git init -q ../inner; cd ../inner; echo i > i; git add .; git commit -qm inner; cd ..
+		git init -q sub; cd sub; echo s > s; git add .; git submodule -q add ../inner inner; git commit -qm sub; cd ..
+		git init -q root; cd root; echo a > a; echo ignored > .gitignore; git add .; git submodule -q add ../sub vendor; git commit -qm first
+		git worktree add -q --detach ../tree; cd ..; git -C root branch -M main`)
+	return w
+}
+
+// What no thread has had is removed half made, but never with somebody's work.
+func TestRemoveUnused(t *testing.T) {
+	t.Parallel()
+	w := withSubmodules(t)
+	tree := filepath.Join(w.dir, "tree")
+	repo, err := files.Find(t.Context(), w.env, filepath.Join(w.dir, "root"))
+	require.NoError(t, err)
+	w.sh(`cd ../tree; rm a; git commit -q --allow-empty -m lost`)
+	var refused *files.RefusedError
+	require.ErrorAs(t, repo.RemoveUnused(t.Context(), tree, "", repo.Head), &refused)
+	require.DirExists(t, tree)
+	w.sh(`cd ../tree; git branch kept`)
+	require.NoError(t, repo.RemoveUnused(t.Context(), tree, "", repo.Head))
+	require.NoDirExists(t, tree)
 }
 
 var hashes = regexp.MustCompile(`: [0-9a-f]{7,} `)

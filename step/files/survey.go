@@ -80,8 +80,8 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 	c = &changes{}
 	if err := c.untracked(root, fields(others), s); err != nil {
 		notes = append(notes, err.Error())
-	} else if len(c.left) > 0 {
-		notes = append(notes, "too large, repositories within, or not readable: "+some(c.left))
+	} else if left := append(c.left, c.links...); len(left) > 0 {
+		notes = append(notes, "too large, repositories within, or not readable: "+some(left))
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
 		notes = append(notes, "what a sparse checkout leaves out stays as git has it")

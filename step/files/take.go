@@ -55,14 +55,6 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	}
 	known := recall(s.Index)
 	found, err := list(ctx, g, s)
-	if err == nil && len(found.links) > 0 {
-		if moved, lost := g.followLinks(ctx, s, found.links); moved || lost != nil {
-			if s.Tree = ""; lost == nil {
-				found, err = list(ctx, g, s)
-			}
-			err = errors.Join(err, lost)
-		}
-	}
 	if err != nil {
 		return Taken{}, err
 	}
@@ -193,13 +185,13 @@ func (c *changes) leave(path string) {
 	c.more++
 }
 
-// link leaves a repository out.
+// link notes a repository within; git gets them as arguments.
 func (c *changes) link(path string) {
-	const most = 200 // git gets them as arguments
-	if len(c.links) < most {
-		c.links = append(c.links, strings.TrimSuffix(path, "/"))
+	if len(c.links) > 2*maxTold {
+		c.leave(path)
+		return
 	}
-	c.leave(path)
+	c.links = append(c.links, strings.TrimSuffix(path, "/"))
 }
 
 func (c *changes) note() string {
@@ -238,7 +230,10 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	if err := c.tracked(root, fields(diff), s); err != nil {
 		return nil, err
 	}
-	return c, c.untracked(root, fields(untracked.out), s)
+	if err := c.untracked(root, fields(untracked.out), s); err != nil {
+		return nil, err
+	}
+	return c, c.leaveLinks(ctx, g, s)
 }
 
 // tracked takes what diff-files says: ":<mode> <mode> <hash> <hash> <status>", path.

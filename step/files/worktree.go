@@ -286,16 +286,8 @@ type making struct {
 	Commit string `json:"commit,omitempty"` // that the branch is made at
 }
 
-// InUseError says why a worktree that no thread has had is not removed.
-type InUseError struct {
-	Path string
-	Has  OnlyHere
-}
-
-func (e *InUseError) Error() string { return e.Path + " has " + e.Has.String() }
-
 // RemoveUnused removes a worktree that was made at a commit, and that no thread has had. Its files
-// may be half made; if it has something else that exists nowhere else it stays: [*InUseError].
+// may be half made; if it has something else that exists nowhere else it stays: [*RefusedError].
 func (r Repo) RemoveUnused(ctx context.Context, path, branch, commit string) error {
 	if made, err := Find(ctx, r.env, path); err == nil && same(made.Root, path) {
 		all, err := made.Inspect(ctx, commit, false)
@@ -303,14 +295,14 @@ func (r Repo) RemoveUnused(ctx context.Context, path, branch, commit string) err
 			return err
 		}
 		if has := Decide(nil, nil, all); !has.None() {
-			return &InUseError{Path: path, Has: has}
+			return &RefusedError{Dir: path, Reason: "stays: it has what exists nowhere else: " + has.String()}
 		}
 	}
 	return r.RemoveWorktree(ctx, path, branch, commit)
 }
 
 // Unmake removes a worktree that was planned and that nobody has ever had, as far as it
-// was made, with its branch. It reports whether a plan was there. Error: [*InUseError].
+// was made, with its branch. It reports whether a plan was there. Error: [*RefusedError].
 func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
 	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
 	var m making
@@ -375,40 +367,30 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// Skip makes the user's git overlook the files of a new worktree that a sparse checkout leaves out,
-// as our own index has them.
-func (r Repo) Skip(ctx context.Context, s Spec) error {
+// Skip makes the user's git overlook the files of a new worktree that a sparse checkout leaves out: all
+// that are not there, unless the tree that it was filled with lacks them.
+func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
 	if _, sparse := r.key("core.sparsecheckout"); !sparse {
 		return nil
 	}
-	ours, err := of(r.env.Environ, s)
+	ours, err := inStore(r.env, s.Git)
 	if err != nil {
 		return err
 	}
-	out, err := ours.run(ctx, nil, "ls-files", "-t", "-z")
+	lacks, err := ours.paths(ctx, "D", commit, sumOf(tree))
 	if err != nil {
 		return err
 	}
-	var skip []string
-	for _, entry := range fields(out) {
-		if path, ok := strings.CutPrefix(entry, "S "); ok {
-			skip = append(skip, path)
-		}
-	}
-	user, err := r.user(ctx)
-	if err != nil || len(skip) == 0 {
-		return err
-	}
-	user.dir = r.Root
-	have, err := user.run(ctx, nil, "ls-files", "-z") // a snapshot may have others
+	g, err := r.user(ctx)
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	for _, path := range fields(have) {
-		known[path] = true
+	g.dir = r.Root
+	out, err := g.run(ctx, nil, "ls-files", "-z")
+	if err != nil {
+		return err
 	}
-	return user.skip(ctx, slices.DeleteFunc(skip, func(path string) bool { return !known[path] }))
+	return g.skip(ctx, r.Root, slices.DeleteFunc(fields(out), func(path string) bool { return slices.Contains(lacks, path) }))
 }
 
 // Settle makes the user's git know that the files of a new worktree are as in its index, without

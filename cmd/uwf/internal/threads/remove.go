@@ -2,6 +2,7 @@ package threads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -88,6 +89,9 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 	for member := range heads.Family(facts, []string{id}) {
 		unsaved, err := e.ThreadFiles().Unsaved(ctx, member, facts[member])
 		if err != nil {
+			if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
+				coded.Hints = append(coded.Hints, "uwf thread rm "+id+" --force removes it, whatever is in it")
+			}
 			return err
 		}
 		if unsaved.None() {
