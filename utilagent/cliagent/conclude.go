@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +109,10 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 			return err
 		}
 	}
-	r.answer = out.text
+	if r.answer = out.text; len(out.text) > maxContent {
+		r.req.Warn("the answer of %s is longer than 1 MiB, so its middle is not stored. Until the next step %s has all that was printed",
+			r.adapter.Program, filepath.Join(r.req.RunDir, stdoutFile))
+	}
 	if res.Output = out.text; out.Value != nil {
 		res.Output, res.Value = "", out.Value
 	}

@@ -270,6 +270,16 @@ func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused).step().Failed("rate limit").Result.Kind)
 }
 
+// An answer that is cut says so.
+func TestALongAnswerIsCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Replace(good, "It is done.", strings.Repeat("many words ", 120_000), 1)
+	got := set(t, toy(), "confine: off").plays("S {session}\n" + long + "\n.").step().Succeeded()
+	require.Contains(t, got.Stderr, "warning: the answer of toy is longer than 1 MiB, so its middle is not stored.")
+	require.Contains(t, got.Content, "bytes left out")
+	require.Less(t, len(got.Content), 2<<20)
+}
+
 // The result of a run that is refused says when the limit is reset.
 func TestTheResultNamesTheReset(t *testing.T) {
 	t.Parallel()
