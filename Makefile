@@ -47,7 +47,7 @@ test-endpoint: ## run client, loop and agents against a fake endpoint that other
 	$(GO) test -tags endpoint -p 1 -count=1 -v -run TestForeign ./utilagent/react ./utilagent/builtin
 
 .PHONY: test-agents
-test-agents: ## run the adapters with the real programs (npm installs them) against a model that plays a script
+test-agents: ## run the adapters with the newest real programs (npm installs them) against a model that plays a script
 	$(GO) vet -tags agents ./internal/agentstest
 	$(GO) test -tags agents -count=1 -timeout 60m -parallel 2 ./internal/agentstest -v
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -31,8 +33,11 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	if c.Model != "" {
 		args = append(args, "-m", c.Model)
 	}
-	if c.Resume {
+	switch {
+	case c.Resume:
 		args = append(args, "-s", c.Session)
+	case !slices.Contains(c.Extra, "--title"): // else it asks its model for one, and does not report the tokens
+		args = append(args, "--title", "uwf")
 	}
 	if c.Resume && c.Fork {
 		args = append(args, "--fork")

@@ -14,7 +14,8 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
 	for want, c := range map[string]cliagent.Call{
-		"run --format json": {Permission: cliagent.Bypass},
+		"run --format json --title uwf":                  {Permission: cliagent.Bypass},
+		"run --format json --title mine":                 {Permission: cliagent.Bypass, Extra: []string{"--title", "mine"}},
 		"run --format json -m a/b -s ses_1 --agent plan": {Permission: cliagent.Edits, Model: "a/b", Resume: true, Session: "ses_1", Extra: []string{"--agent", "plan"}},
 		"run --format json -s ses_1 --fork":              {Permission: cliagent.Readonly, Resume: true, Fork: true, Session: "ses_1"},
 	} {

@@ -5,12 +5,13 @@ package agentstest
 import "testing"
 
 var claudeCode = program{
-	name: "claude-code", version: "2.1.332", speak: anthropic,
+	name: "claude-code", speak: anthropic,
 	npm: npm{
-		packages: []string{"@anthropic-ai/claude-code@2.1.332"}, bin: "claude",
+		name: "@anthropic-ai/claude-code", bin: "claude",
 		script: "@anthropic-ai/claude-code/install.cjs",
 	},
-	hand: []string{"-p", "hello"},
+	refusal: 429,
+	hand:    []string{"-p", "hello"},
 	environ: func(_ *testing.T, url, bin, home string) map[string]string {
 		return map[string]string{
 			"UWF_CLAUDE_CODE_BIN": bin, "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-dummy-key",

@@ -15,10 +15,11 @@ func TestCodex(t *testing.T) { tellAll(t, codex()) }
 
 func codex() program {
 	return program{
-		name: "codex", version: "0.171.0", speak: responses,
-		more: []story{{"a fork goes on in a copy", fork}, {"its own sandbox, and ours", ownSandbox}},
-		npm:  npm{packages: []string{"@openai/codex@0.171.0"}, bin: "codex"},
-		hand: []string{"exec", "--skip-git-repo-check", "hello"},
+		name: "codex", speak: responses,
+		more:    []story{{"a fork goes on in a copy", fork}, {"its own sandbox, and ours", ownSandbox}},
+		npm:     npm{name: "@openai/codex", bin: "codex"},
+		refusal: 429,
+		hand:    []string{"exec", "--skip-git-repo-check", "hello"},
 		environ: func(t *testing.T, url, bin, home string) map[string]string {
 			config := fmt.Sprintf(`model = "gpt-5"
 model_provider = "scripted"

@@ -1,6 +1,6 @@
-// Package agentstest runs the adapters with the real programs of other people,
-// which it installs from the npm registry below .tmp, against a model that plays a
-// script on this machine. `make test-agents` runs it and prints which really ran;
+// Package agentstest runs the adapters with the real programs of other people, in
+// their newest versions, which it installs from the npm registry below .tmp, against a
+// model that plays a script on this machine. `make test-agents` runs it and prints which really ran;
 // `make test` does not: there fixtures and fakes stand in for the programs.
 //
 //   - model_test.go: the script, whatever the dialect;

@@ -14,8 +14,8 @@ func TestGemini(t *testing.T) { tellAll(t, gemini()) }
 
 func gemini() program {
 	return program{
-		name: "gemini", version: "0.61.0", speak: google,
-		npm: npm{packages: []string{"@google/gemini-cli@0.61.0"}, bin: "gemini"},
+		name: "gemini", speak: google,
+		npm: npm{name: "@google/gemini-cli", bin: "gemini"},
 		// Without a model its router asks one, with a minute of retries.
 		args: []string{"-m", "gemini-2.5-pro"},
 		hand: []string{"--skip-trust", "-m", "gemini-2.5-pro", "-p", "hello"},

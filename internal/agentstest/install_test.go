@@ -8,35 +8,52 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// npm is a program from the npm registry. It is installed once for each version.
+// npm is a program from the npm registry, of its newest version.
 type npm struct {
-	packages []string // with versions: "@anthropic-ai/claude-code@2.1.332"
-	bin      string   // its name below node_modules/.bin
-	script   string   // below node_modules: what npm would have run after the installation
+	name   string // of the package
+	bin    string // its name below node_modules/.bin
+	script string // below node_modules: what npm would have run after the installation
 }
 
-// install returns the path of the program, and fails the test if there is none to
-// be had: a program that did not run has shown nothing.
-func (p npm) install(t *testing.T) string {
+// newest are versions by the name of the package, each asked for once.
+var newest sync.Map
+
+// version is the newest one, whatever the engine: npm itself installs an older one where Node is old.
+func (p npm) version(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Fatal("npm is not installed: the programs come from its registry")
 	}
-	dir, err := filepath.Abs(filepath.Join("..", "..", ".tmp", "agents", dirName(strings.Join(p.packages, " "))))
+	ask, _ := newest.LoadOrStore(p.name, sync.OnceValues(func() (string, error) {
+		out, err := exec.Command("npm", "view", p.name, "dist-tags.latest").Output()
+		return strings.TrimSpace(string(out)), err
+	}))
+	version, err := ask.(func() (string, error))()
+	require.NoError(t, err, "npm view %s", p.name)
+	require.Regexp(t, `^\d+\.\d+\.\d+`, version, p.name)
+	return version
+}
+
+// install returns the path of the program, and fails the test if there is none to
+// be had: a program that did not run has shown nothing. It is installed once for each version.
+func (p npm) install(t *testing.T) string {
+	t.Helper()
+	name := p.name + "@" + p.version(t)
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".tmp", "agents", dirName(name)))
 	require.NoError(t, err)
 	bin, done := filepath.Join(dir, "node_modules", ".bin", p.bin), filepath.Join(dir, "installed")
 	if _, err := os.Stat(done); err == nil {
 		return bin
 	}
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	args := append([]string{"install", "--no-audit", "--no-fund", "--silent", "--prefix", dir}, p.packages...)
-	out, err := exec.CommandContext(t.Context(), "npm", args...).CombinedOutput()
-	require.NoError(t, err, "npm install %s:\n%s", p.packages, out)
+	out, err := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", dir, name).CombinedOutput()
+	require.NoError(t, err, "npm install %s:\n%s", name, out)
 	if p.script != "" {
 		out, err := exec.CommandContext(t.Context(), "node", filepath.Join(dir, "node_modules", p.script)).CombinedOutput()
 		require.NoError(t, err, "%s:\n%s", p.script, out)

@@ -24,6 +24,8 @@ type model struct {
 	mu       sync.Mutex
 	script   []reply
 	bodies   []string // of the requests that were part of the script
+	billed   int      // requests that were answered; each costs the same, in every dialect
+	side     int      // and those beside the script
 	released chan struct{}
 }
 
@@ -53,6 +55,9 @@ func (m *model) play(script ...reply) {
 // next is the reply to a request.
 func (m *model) next(body string, tools bool) reply {
 	if !tools {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.side++
 		return reply{text: "ok"}
 	}
 	r := m.take(body)
@@ -71,9 +76,23 @@ func (m *model) take(body string) reply {
 	}
 	r := m.script[0]
 	if r.status == 0 {
+		m.billed++
 		m.script = m.script[1:] // an error stays: programs ask again by themselves
 	}
 	return r
+}
+
+// What an answer costs, in tokens.
+const (
+	inputOfOne  = 1150 // 1000 of them from the cache
+	outputOfOne = 25
+)
+
+// bill is how many requests were answered so far, and how many more beside the script.
+func (m *model) bill() (script, side int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.billed, m.side
 }
 
 // asked returns the requests so far.

@@ -11,9 +11,9 @@ func TestOpencode(t *testing.T) { tellAll(t, opencode()) }
 
 func opencode() program {
 	return program{
-		name: "opencode", version: "1.18.33", speak: chat,
+		name: "opencode", speak: chat,
 		more: []story{{"a fork goes on in a copy", fork}},
-		npm:  npm{packages: []string{"opencode-ai@1.18.33"}, bin: "opencode"},
+		npm:  npm{name: "opencode-ai", bin: "opencode"},
 		// It would ask before it runs a command: our adapter sees to it that it need not.
 		hand: []string{"run", "hello"},
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {

@@ -25,7 +25,7 @@ import (
 type program struct {
 	name    string // of the adapter, without "uwf-"
 	adapter string // if name is another one
-	version string // that is pinned
+	version string // that runs
 	npm     npm
 	speak   dialect
 	args    []string // configured for the agent
@@ -36,6 +36,10 @@ type program struct {
 	// program if it is not the one of npm.
 	hand []string
 	by   npm
+	// refusal is the status with which the endpoint refuses a call; others are repeated for minutes. 0: 401.
+	refusal int
+	// untitled: it asks its model for titles of sessions, and does not report what they cost.
+	untitled bool
 	// without names stories that the program cannot do, and why.
 	without map[string]string
 	more    []story // that only this program has
@@ -44,9 +48,11 @@ type program struct {
 // bench is one program in one world.
 type bench struct {
 	*world
-	model *model
-	home  string   // of the program: the user's home directory
-	hand  []string // the command line of a user
+	model    *model
+	home     string   // of the program: the user's home directory
+	hand     []string // the command line of a user
+	untitled bool     // it asks for titles, and does not report what they cost
+	refusal  int      // with which the endpoint refuses
 	// startsOver: the program cannot go on in a session of an earlier step.
 	startsOver bool
 }
@@ -59,7 +65,7 @@ type story struct {
 
 // stories are what a user does with every program.
 var stories = append([]story{
-	{"first run", firstRun}, {"after a run by hand", afterHand}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
+	{"first run", firstRun}, {"after a run by hand", afterHand}, {"what is counted was billed", counted}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
 	{"writes elsewhere are refused", confinedStory}, {"settings of a clone start nothing", aClone},
 }, pastStories...)
@@ -68,6 +74,7 @@ var stories = append([]story{
 func tellAll(t *testing.T, p program) {
 	t.Parallel()
 	bin := p.npm.install(t)
+	p.version = p.npm.version(t)
 	m, url := newModel(t, p.speak)
 	home := t.TempDir()
 	w := newWorld(t, "uwf-"+cmp.Or(p.adapter, p.name), p.args, p.environ(t, url, bin, home))
@@ -86,7 +93,7 @@ func tellAll(t *testing.T, p program) {
 					report.add(p, s.name, "FAILED")
 				}
 			}()
-			s.tell(t, &bench{world: w.begin(t), model: m, home: home, hand: append([]string{byHand}, p.hand...), startsOver: p.without["resume in a later step"] != ""})
+			s.tell(t, &bench{world: w.begin(t), model: m, home: home, hand: append([]string{byHand}, p.hand...), refusal: cmp.Or(p.refusal, 401), untitled: p.untitled, startsOver: p.without["resume in a later step"] != ""})
 			report.add(p, s.name, "ran")
 		})
 	}
@@ -184,6 +191,47 @@ func modelError(t *testing.T, b *bench) {
 	b.model.play(reply{text: answer("wind")})
 	b.mustStep()
 	require.Equal(t, "wind", b.last().Output["word"], "the thread is where it was")
+}
+
+// counted: tokens that the thread shows are those that the endpoint has given out, also after tools, corrections,
+// and calls of a session that were refused.
+func counted(t *testing.T, b *bench) {
+	b.configure(map[string]any{"retry": map[string]any{"attempts": 2, "backoff": "10ms", "on": []string{"rate-limit", "server", "crash"}}})
+	defer b.configure(nil)
+	script, side := b.model.bill()
+	b.model.play(reply{text: "I look first.", run: "echo a"}, reply{text: "No block."}, reply{text: answer("fog")},
+		reply{text: "---\n$status: bad\nwhy: too grey\n---\n"})
+	b.mustStep()
+	b.mustStep()
+	b.model.play(reply{status: b.refusal, text: "refused"})
+	_, said, _ := b.step() // it fails, suspends or is parked
+	require.Contains(t, said, "refused")
+	b.check(script, side)
+	b.model.play(reply{text: answer("rain")})
+	if status, _, _ := b.step(); status == "parked" || status == "suspended" {
+		b.json(new(any), "thread", "resume", b.thread, "-c", "1")
+	}
+	require.Equal(t, "rain", b.last().Output["word"])
+	b.check(script, side)
+}
+
+// check compares what the thread shows with what the endpoint has given out since.
+func (b *bench) check(script, side int) {
+	b.t.Helper()
+	allScript, allSide := b.model.bill()
+	billed := allScript - script
+	if !b.untitled {
+		billed += allSide - side
+	}
+	var shown struct {
+		Totals struct {
+			Usage struct{ InputTokens, CacheReadTokens, CacheWriteTokens, OutputTokens int }
+		}
+	}
+	b.json(&shown, "thread", "show", b.thread)
+	u := shown.Totals.Usage
+	require.Equal(b.t, billed*inputOfOne, u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, "of %d answers", billed)
+	require.Equal(b.t, billed*outputOfOne, u.OutputTokens)
 }
 
 // fork: a forked thread goes on in a copy of the session, and the session itself
