@@ -41,8 +41,8 @@ type attempt struct {
 
 	retries    int             // how often the agent may be run again
 	pass       *limits.Pass    // of the last try; nil: the agent was not started
-	notStarted error           // why it was not
-	untried    error           // the same of the agent whose account is the first to be reset
+	reason     string          // why it was not, or why the last try failed
+	untried    error           // the first for the agent whose account is the first to be reset
 	limit      limits.Limit    // after the last try, if its provider refused it
 	refused    bool            // it did
 	retryAt    time.Time       // when the provider grants more; zero: it names no time
@@ -82,7 +82,7 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Posit
 }
 
 func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *attempt {
-	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id)}
+	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id), pass: &limits.Pass{}}
 }
 
 // run runs the agent in the step's directory and keeps the files.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -191,4 +193,28 @@ func TestATickSendsOneScout(t *testing.T) {
 	ahead = 5 * time.Hour
 	require.Equal(t, slices.Repeat([]protocol.Status{protocol.StatusCompleted}, n), tick())
 	require.Equal(t, 2+n, w.agentRuns())
+}
+
+// Whoever starts a background worker does not wait for its account.
+func TestABackgroundWorkerWaitsAlone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "ready")
+	cmd, err := w.Casting().Agent(ctx, casting.Wish{}, "test", "planner")
+	require.NoError(t, err)
+	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{MaxPark: time.Hour})
+	require.NoError(t, err)
+	pass.Refused(limits.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
+	pass.Leave()
+	id := w.start()
+	began := time.Now()
+	out, err := w.background(id, "ready", Work{Steps: 1})
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 40*time.Second)
+	require.Equal(t, protocol.StatusRunning, out.Status)
+	require.Zero(t, w.agentRuns())
+	_, err = w.Stop(ctx, id)
+	require.NoError(t, err)
+	w.wait(id)
+	require.Zero(t, w.agentRuns())
 }

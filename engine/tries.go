@@ -64,7 +64,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			return out, errors.Join(failed, perr)
 		}
 		if err := a.enter(ctx, c, p, o.Wake); err != nil {
-			return out, errors.Join(failed, err)
+			return out, fault.Ended(ctx, errors.Join(failed, err))
 		}
 		if a.pass != nil {
 			attempts++
@@ -95,7 +95,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				return out, errors.Join(failed, err)
 			}
 			if ok {
-				a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.why()), a.cmd.Name))
+				a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
 				attempts = 0
 				continue
 			}
@@ -122,53 +122,43 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 	if a.record.StartedAt == 0 { // a request to stop is of an earlier run
 		_ = a.dir.Withdraw()
 	}
-	terms.Stopped = func() bool { return a.dir.StopRequested(before) }
-	pass, held, err := a.Accounts().Enter(ctx, account, terms)
-	a.pass = pass
-	if err != nil {
-		return a.stoppedWaiting(ctx, err)
-	}
-	if pass == nil {
-		a.notStarted = fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
-			held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
-		if a.untried == nil || held.UntilMs < a.parkUntil {
-			a.untried, a.parkUntil = a.notStarted, held.UntilMs
+	terms.Waits = func() {
+		a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)", a.task.role, a.cmd.Name, account.Name, account.Name))
+		if a.began != nil {
+			a.began()
 		}
 	}
-	return nil
-}
-
-// stoppedWaiting records that the agent was not started because its wait has ended.
-func (a *attempt) stoppedWaiting(ctx context.Context, err error) error {
-	if !errors.Is(err, limits.ErrStopped) {
-		return fault.Ended(ctx, err)
+	terms.Stopped = func() error {
+		if !a.dir.StopRequested(before) {
+			return nil
+		}
+		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited for its provider", a.locked.id, a.task.role), a.on())
 	}
-	a.record = a.newRecord()
-	return a.failed(rundir.Stopped, fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited for its provider", a.locked.id, a.task.role), a.on()))
+	pass, held, err := a.Accounts().Enter(ctx, account, terms)
+	if a.pass = pass; pass != nil || err != nil {
+		return err
+	}
+	why := fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
+		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
+	if a.reason = why.Message; a.untried == nil || held.UntilMs < a.parkUntil {
+		a.untried, a.parkUntil = why, held.UntilMs
+	}
+	return nil
 }
 
 // leave notes what the provider has said to the agent.
 func (a *attempt) leave(failed error) {
 	defer a.pass.Leave()
+	if a.reason = ""; a.failedTry != nil {
+		a.reason = a.failedTry.Error
+	}
 	switch {
 	case a.refused:
-		r := limits.Refusal{RetryAt: a.retryAt, Agent: a.cmd.Name}
-		if a.failedTry != nil {
-			r.Reason = a.failedTry.Error
-		}
-		a.limit = a.pass.Refused(r)
+		a.limit = a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
 		a.parkUntil = a.limit.UntilMs
 	case failed == nil:
 		a.pass.Served()
 	}
-}
-
-// why is why the agent makes no further try.
-func (a *attempt) why() string {
-	if a.pass != nil {
-		return a.failedTry.Error
-	}
-	return a.notStarted.Error()
 }
 
 // pauseBefore reports whether the agent should try again, after a pause. The one after a

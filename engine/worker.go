@@ -64,6 +64,9 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 	with := *e
 	with.began = func() {
 		if out, err := e.Show(context.WithoutCancel(ctx), thread); err == nil {
+			if out.Status == protocol.StatusIdle { // it waits to start the agent
+				out.Status = protocol.StatusRunning
+			}
 			voice.Stands(out)
 		}
 	}

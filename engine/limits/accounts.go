@@ -55,12 +55,9 @@ const (
 	patience = time.Minute
 	// brief is how long a process waits for another one that writes the same limit.
 	brief = 5 * time.Second
-	// quiet is how long an agent waits before that is worth a warning.
+	// quiet is how long an agent waits before others are told.
 	quiet = 3 * time.Second
 )
-
-// ErrStopped means that the wait was stopped by [Terms].Stopped.
-var ErrStopped = errors.New("the wait was stopped")
 
 func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 
@@ -87,11 +84,8 @@ func (a Accounts) Active() map[string]Limit {
 	entries, _ := os.ReadDir(a.Dir) // without it there are none
 	active := map[string]Limit{}
 	for _, e := range entries {
-		id, is := strings.CutSuffix(e.Name(), limitSuffix)
-		if l := (Limit{}); is {
-			if l = a.Limit(id); l.Active(a.Now()) {
-				active[id] = l
-			}
+		if id, is := strings.CutSuffix(e.Name(), limitSuffix); is && a.Limit(id).Active(a.Now()) {
+			active[id] = a.Limit(id)
 		}
 	}
 	return active
@@ -103,15 +97,11 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	ctx, cancel := context.WithTimeout(context.Background(), brief)
 	defer cancel()
 	lock, err := durable.Lock(ctx, a.file(id+".lock"))
-	if err != nil {
-		a.Warn(fmt.Sprintf("the rate limit of %s cannot be noted: %v", id, err))
-		return to(Limit{})
-	}
-	defer func() { _ = lock.Unlock() }()
+	defer free(&lock)
 	was := a.Limit(id)
 	now := to(was)
 	switch {
-	case now == was:
+	case err != nil, now == was:
 	case now == Limit{}:
 		err = a.FS.Remove(a.file(id + limitSuffix))
 	default:
@@ -126,7 +116,8 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	return now
 }
 
-// Pass lets one agent run. Its methods are for one goroutine, and may be called on a nil pass.
+// Pass lets one agent run. It is for one goroutine. That of a program without an account is the
+// zero value.
 type Pass struct {
 	of      Accounts
 	account Account
@@ -137,72 +128,63 @@ type Pass struct {
 }
 
 // Enter waits until an agent of an account may start, and returns its pass; or a limit, if it
-// must not. Errors: [ErrStopped], ctx's cause, or that a lock cannot be made.
-func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (p *Pass, held Limit, err error) {
-	p = &Pass{of: a, account: account, terms: t}
-	defer func() {
-		if err != nil || held != (Limit{}) {
-			p.Leave()
-			p = nil
-		}
-	}()
-	var waited, behind time.Duration // for a place or a reset, and for a scout
+// must not. Errors: that of [Terms].Stopped, ctx's cause, or that a lock cannot be made.
+func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, Limit, error) {
+	p := &Pass{of: a, account: account, terms: t}
+	held, err := p.enter(ctx)
+	if err != nil || held != (Limit{}) {
+		p.Leave()
+		return nil, held, err
+	}
+	p.begun = a.Now()
+	return p, Limit{}, nil
+}
+
+func (p *Pass) enter(ctx context.Context) (Limit, error) {
+	var waited, behind time.Duration // in all, and for a scout
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
-		l := a.Limit(account.ID)
-		verdict := l.Decide(a.Now(), t)
+		l := p.of.Limit(p.account.ID)
+		verdict := l.Decide(p.of.Now(), p.terms)
 		if verdict == Held {
-			return p, l, nil
+			return l, nil
 		}
-		if p.place == nil && t.Places > 0 {
-			if p.place, err = a.takePlace(account.Name, t.Places); err != nil {
-				return p, held, err
-			}
-		}
-		placed := p.place != nil || t.Places == 0
+		placed, err := p.takePlace()
 		switch {
+		case err != nil:
+			return Limit{}, err
 		case placed && verdict == Scout && p.scout == nil && behind < patience:
-			if p.scout, err = try(a.file(account.ID + ".scout")); err != nil {
-				return p, held, err
+			if p.scout, err = try(p.of.file(p.account.ID + ".scout")); err != nil {
+				return Limit{}, err
 			}
 			if p.scout != nil {
 				continue // another one may have got an answer before we had the lock
 			}
 			behind += wait
 		case placed && verdict != Wait:
-			p.begun = a.Now()
-			return p, held, nil
+			return Limit{}, nil
 		}
-		if waited < quiet && waited+wait >= quiet {
-			a.Warn(waitsFor(account, t, placed, verdict))
+		if p.terms.Waits != nil && waited < quiet && waited+wait >= quiet {
+			p.terms.Waits()
 		}
-		if waited += wait; t.Stopped != nil && t.Stopped() {
-			return p, held, ErrStopped
+		waited += wait
+		if p.terms.Stopped != nil {
+			err = p.terms.Stopped()
 		}
-		if err := retry.Pause(ctx, wait); err != nil {
-			return p, held, err
+		if err == nil {
+			err = retry.Pause(ctx, wait)
+		}
+		if err != nil {
+			return Limit{}, err
 		}
 	}
 }
 
-// waitsFor says what an agent waits for.
-func waitsFor(account Account, t Terms, placed bool, v Verdict) string {
-	switch {
-	case !placed:
-		return fmt.Sprintf("all %d places of account %s are taken (concurrency.%s): the agent waits for one", t.Places, account.Name, account.Name)
-	case v == Scout:
-		return "account " + account.Name + " was limited: the agent waits until the first one has an answer"
+// takePlace takes one of the places that the agents of an account share; false: none is free.
+func (p *Pass) takePlace() (placed bool, err error) {
+	for n := 0; n < p.terms.Places && p.place == nil && err == nil; n++ {
+		p.place, err = try(p.of.file(fmt.Sprintf("%s.slot-%d", NewAccount(p.account.Name, nil).ID, n+1)))
 	}
-	return "account " + account.Name + " is limited: the agent waits for the reset"
-}
-
-// takePlace takes one of the places that the agents of an account share; nil: none is free.
-func (a Accounts) takePlace(name string, places int) (*durable.Held, error) {
-	for n := range places {
-		if held, err := try(a.file(fmt.Sprintf("%s.slot-%d", NewAccount(name, nil).ID, n+1))); held != nil || err != nil {
-			return held, err
-		}
-	}
-	return nil, nil
+	return p.place != nil || p.terms.Places == 0, err
 }
 
 // try takes a lock; nil: another process has it.
@@ -217,25 +199,21 @@ func try(path string) (*durable.Held, error) {
 // Inherited are the files that the agent's process inherits: it keeps its place if ours is
 // killed.
 func (p *Pass) Inherited() []*os.File {
-	if p == nil || p.place == nil {
+	if p.place == nil {
 		return nil
 	}
 	return []*os.File{p.place.Lend()}
 }
 
 // IsScout reports whether other agents wait for this one's answer.
-func (p *Pass) IsScout() bool { return p != nil && p.scout != nil }
+func (p *Pass) IsScout() bool { return p.scout != nil }
 
 // Served notes that the provider has granted what the agent asked for: a limit from before is
 // over.
 func (p *Pass) Served() {
-	if p == nil {
-		return
-	}
-	over := func(l Limit) bool { return l.NotedMs > 0 && l.NotedMs <= p.begun.UnixMilli() }
-	if over(p.of.Limit(p.account.ID)) {
+	if was := p.of.Limit(p.account.ID); was.NotedMs > 0 && was.NotedMs <= p.begun.UnixMilli() {
 		p.of.change(p.account.ID, func(l Limit) Limit {
-			if over(l) {
+			if l == was {
 				return Limit{}
 			}
 			return l
@@ -252,19 +230,16 @@ func (p *Pass) Refused(r Refusal) Limit {
 
 // Leave ends the pass. A process that the agent has left behind does not keep the place.
 func (p *Pass) Leave() {
-	if p == nil {
-		return
-	}
 	p.endScouting()
-	if p.place != nil {
-		_ = p.place.Unlock() // closing it, which cannot fail for a lock, is what counts
-		p.place = nil
-	}
+	free(&p.place)
 }
 
-func (p *Pass) endScouting() {
-	if p.scout != nil {
-		_ = p.scout.Unlock()
-		p.scout = nil
+func (p *Pass) endScouting() { free(&p.scout) }
+
+// free gives a lock back, if there is one.
+func free(lock **durable.Held) {
+	if *lock != nil {
+		_ = (*lock).Unlock() // a lock whose file cannot be closed ends with the process
+		*lock = nil
 	}
 }

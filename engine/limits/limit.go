@@ -23,7 +23,6 @@ type Limit struct {
 	NotedMs int64 `json:"notedMs"`
 	// Refusals counts those in a row; agents that ran at the same time count as one.
 	Refusals int    `json:"refusals"`
-	Agent    string `json:"agent"`  // that was refused
 	Reason   string `json:"reason"` // in the provider's words
 }
 
@@ -59,8 +58,10 @@ type Terms struct {
 	// Since is when a person asked to continue now: limits noted before do not count. The zero
 	// time: nobody did.
 	Since time.Time
-	// Stopped reports whether somebody has asked to stop the wait. Nil: nobody can.
-	Stopped func() bool
+	// Waits is called once if the agent has to wait for longer than a moment, and Stopped again
+	// and again: it returns why the wait ends, or nil. Both can be nil.
+	Waits   func()
+	Stopped func() error
 }
 
 // Decide returns what an agent may do now.
@@ -80,14 +81,13 @@ func (l Limit) Decide(now time.Time, t Terms) Verdict {
 type Refusal struct {
 	Begun, At time.Time // of the agent
 	RetryAt   time.Time // when the provider grants more; zero: it names no time
-	Agent     string
 	Reason    string
 }
 
 // After returns the limit after a refusal. Of agents that were refused together, the latest
 // reset counts.
 func (l Limit) After(r Refusal, t Terms) Limit {
-	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Agent: r.Agent, Reason: r.Reason}
+	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: r.Reason}
 	together := l.NotedMs >= r.Begun.UnixMilli()
 	if together {
 		next.Refusals = l.Refusals
@@ -105,7 +105,7 @@ func (l Limit) After(r Refusal, t Terms) Limit {
 	}
 	next.UntilMs = r.At.Add(min(wait, t.MaxPark)).UnixMilli()
 	if together && l.UntilMs > next.UntilMs {
-		next.UntilMs, next.Agent, next.Reason = l.UntilMs, l.Agent, l.Reason
+		next.UntilMs, next.Reason = l.UntilMs, l.Reason
 	}
 	return next
 }

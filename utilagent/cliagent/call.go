@@ -29,7 +29,6 @@ func (e *changedError) Error() string {
 type vainError struct {
 	kind ErrorKind
 	text string
-	long bool
 }
 
 func (e *vainError) Error() string { return e.text }

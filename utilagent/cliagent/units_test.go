@@ -186,7 +186,7 @@ func TestUntoldUsageIsNotZero(t *testing.T) {
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for _, end := range []error{
-		&changedError{}, &vainError{}, &vainError{long: true}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
+		&changedError{}, &vainError{}, &expired{}, errTurns, errGrace, fmt.Errorf("wrapped: %w", errTurns),
 	} {
 		require.True(t, isEnd(end), "%v", end)
 	}

@@ -149,7 +149,7 @@ func (w *watch) fire() {
 		if w.status != 0 {
 			kind = StatusKind(w.status)
 		}
-		w.cancel(&vainError{kind: kind, long: true, text: fmt.Sprintf("for %s it has done nothing but ask again: %s", w.limit(), trouble(w.status))})
+		w.cancel(&vainError{kind: kind, text: fmt.Sprintf("for %s it has done nothing but ask again: %s", w.limit(), trouble(w.status))})
 	case w.running:
 		w.cancel(&expired{what: "printed nothing while a tool ran", key: "idleTimeout", time: w.limit()})
 	default:
