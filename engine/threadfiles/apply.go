@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/onlyhere"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -266,11 +267,11 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
 				plaintext.Word(a.w.Branch), a.ID), workspace.ForkIn(string(a.Head), a.o.Dir))
 		}
-		all, err := k.Repo.Inspect(ctx, a.w.Base, false)
+		all, err := onlyhere.Inspect(ctx, a.Env, k.Repo, a.w.Base, false)
 		if err != nil {
 			return "", err
 		}
-		only := files.Decide(nil, k.Left, all)
+		only := onlyhere.Decide(nil, k.Left, all)
 		a.out.Left = slices.Concat(only.Left, only.Submodules, only.Repositories)
 		return k.Spec.Tree, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/onlyhere"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -34,10 +35,10 @@ func resultRef(id string) string { return "refs/uwf-result/" + id }
 
 // Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
 // are *protocol.Error.
-func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (files.OnlyHere, error) {
+func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (onlyhere.Found, error) {
 	w := facts.Workspace
 	if w == nil || w.Mode != workspace.InWorktree {
-		return files.OnlyHere{}, nil
+		return onlyhere.Found{}, nil
 	}
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
 		return f.unapplied(ctx, id, facts)
@@ -47,7 +48,7 @@ func (f Files) Unsaved(ctx context.Context, id string, facts heads.Facts) (files
 }
 
 // unapplied is [Files.Unsaved] for a worktree that is gone.
-func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (only files.OnlyHere, err error) {
+func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (only onlyhere.Found, err error) {
 	at, err := heads.Find(ctx, f.Heads, id)
 	if err != nil {
 		return only, fault.Of(err)
@@ -73,7 +74,7 @@ func (f Files) unapplied(ctx context.Context, id string, facts heads.Facts) (onl
 		}
 		differ, err := repo.Differing(ctx, spec, tree, last.After)
 		if err == nil && len(differ) == 0 {
-			return files.OnlyHere{}, nil
+			return onlyhere.Found{}, nil
 		}
 		only.Files = differ
 	}
@@ -222,8 +223,8 @@ func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, er
 			return "", err
 		}
 		defer func() { _ = lock.RemoveAndUnlock() }()
-		all, err := repo.Inspect(ctx, "", true)
-		if only := files.Decide(nil, nil, all); err != nil || !only.None() {
+		all, err := onlyhere.Inspect(ctx, f.Env, repo, "", true)
+		if only := onlyhere.Decide(nil, nil, all); err != nil || !only.None() {
 			return has(only), err
 		}
 		return "", repo.RemoveWorktree(ctx, w.Path, "", "")
@@ -244,7 +245,7 @@ func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, er
 	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
 }
 
-func has(only files.OnlyHere) string { return "it has " + place.Shown(only.String()) }
+func has(only onlyhere.Found) string { return "it has " + place.Shown(only.String()) }
 
 // Prune removes threads with their worktrees and the snapshots of their files. A thread whose
 // worktree has work that is nowhere else stays, unless force is set.

@@ -167,7 +167,11 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	}
 	n := NewTree{Id: t.ID, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // it was cut off before the thread had it
-		if err := repo.RemoveUnused(ctx, e.Dirs.Worktree(t.ID), "", base); err != nil {
+		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
+		if err == nil {
+			err = repo.RemoveWorktree(ctx, e.Dirs.Worktree(t.ID), "", "")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/furnish"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -32,14 +33,14 @@ const (
 // furnish makes a new worktree one that can run. dir is where the thread works in it;
 // foreign: its files come from elsewhere, so nothing of them runs unasked.
 func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string, foreign bool) error {
-	if _, err := from.Include(ctx, to); err != nil {
+	if _, err := furnish.Include(ctx, from, to); err != nil {
 		return fmt.Errorf("take along what git ignores: %w", err)
 	}
 	c, err := e.Config(ctx)
 	if err != nil || c.Workspace == nil {
 		return err
 	}
-	if err := from.Link(to, c.Workspace.Link); err != nil {
+	if err := furnish.Link(from, to, c.Workspace.Link); err != nil {
 		return err
 	}
 	argv := c.Workspace.Setup

@@ -10,13 +10,14 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/onlyhere"
 )
 
 // OnlyHere is what the worktree of a thread has that exists nowhere else. kept are states of its
 // files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
 // gone has nothing. held: the caller has locked the work tree.
-func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (files.OnlyHere, error) {
-	var none files.OnlyHere
+func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (onlyhere.Found, error) {
+	var none onlyhere.Found
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return none, nil
 	}
@@ -26,14 +27,14 @@ func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, hel
 	}
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
-	var all []files.Work
+	var all []onlyhere.Work
 	if err == nil {
-		all, err = k.Repo.Inspect(ctx, w.Base, false)
+		all, err = onlyhere.Inspect(ctx, e.Env, k.Repo, w.Base, false)
 	}
 	if err != nil {
 		return none, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
 	}
-	return files.Decide(edited, k.Left, all), nil
+	return onlyhere.Decide(edited, k.Left, all), nil
 }
 
 // differing are the paths whose state is neither that of the newest commit nor in one of others.
@@ -120,4 +121,21 @@ func (e Keeper) Leave(ctx context.Context, l Leaving) {
 	case !kept:
 		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
 	}
+}
+
+// unused refuses to remove a worktree that was made at a commit for a thread which never had it, if
+// it has more than files, which may be half made: [*files.RefusedError].
+func (e Keeper) unused(ctx context.Context, path, commit string) error {
+	made, err := files.Find(ctx, e.Env, path)
+	if err != nil || !SameFile(made.Root, path) {
+		return ctx.Err()
+	}
+	all, err := onlyhere.Inspect(ctx, e.Env, made, commit, false)
+	if err != nil {
+		return err
+	}
+	if has := onlyhere.Decide(nil, nil, all); !has.None() {
+		return &files.RefusedError{Dir: path, Reason: "stays: it has what exists nowhere else: " + has.String()}
+	}
+	return nil
 }

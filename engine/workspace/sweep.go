@@ -85,7 +85,8 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	if known, err := heads.Standings(ctx, e.Heads); err != nil || known[id].Head != "" {
 		return false, err
 	}
-	done, err = files.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile))
+	done, err = files.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
+		func(path, commit string) error { return e.unused(ctx, path, commit) })
 	if refused := (*files.RefusedError)(nil); errors.As(err, &refused) {
 		e.Warn(place.Shown(refused.Error()))
 		return false, nil

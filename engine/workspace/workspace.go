@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/furnish"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
@@ -187,7 +188,7 @@ func (e Keeper) SpecOf(repo files.Repo, thread string) (files.Spec, error) {
 			s.Own = append(s.Own, careful.Identity(info))
 		}
 	}
-	s.Skip = repo.Links()
+	s.Skip = furnish.Links(repo)
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
 		real, err := place.Real(dir)
 		if err != nil {

@@ -232,7 +232,10 @@ func (e Keeper) ComeBack(ctx context.Context, t Thread) error {
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
 		cut, err := files.Find(ctx, e.Env, path) // its maker was killed
 		if err == nil {
-			err = cut.RemoveUnused(ctx, path, "", w.Base)
+			err = e.unused(ctx, path, w.Base)
+		}
+		if err == nil {
+			err = cut.RemoveWorktree(ctx, path, "", "")
 		}
 		if err != nil {
 			return err

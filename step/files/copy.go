@@ -62,7 +62,7 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	}
 	var names []string
 	for _, entry := range fields(staged) {
-		if words := strings.Fields(entry); len(words) > 1 && words[0] != gitlink {
+		if words := strings.Fields(entry); len(words) > 1 && words[0] != Gitlink {
 			names = append(names, words[1])
 		}
 	}

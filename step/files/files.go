@@ -14,7 +14,8 @@
 //   - package pipes: what git would wait for; note.go: what it need not be asked; package
 //     gitobject: what needs no git;
 //   - restore.go: put one back, whatever is killed when;
-//   - diff.go: what differs between two.
+//   - diff.go: what differs between two; links.go: submodules;
+//   - package furnish: what a new worktree needs besides; package onlyhere: what is lost with one.
 //
 // Callers hold a lock that makes them the only one with their index: that of the
 // thread, or of the work tree.

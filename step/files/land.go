@@ -20,7 +20,7 @@ import (
 // ConflictError names the files that two sides of a merge have changed.
 type ConflictError struct{ Paths []string }
 
-func (e *ConflictError) Error() string { return "both sides have changed " + some(e.Paths) }
+func (e *ConflictError) Error() string { return "both sides have changed " + Some(e.Paths) }
 
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -10,9 +11,10 @@ import (
 // A snapshot never reads a submodule. Which commit there is of one counts only as the newest commit
 // in the work tree names it: a move that nobody has committed is left out.
 
-const gitlink = "160000" // the mode of a submodule
+// Gitlink is the mode of a submodule.
+const Gitlink = "160000"
 
-func (d difference) isLink() bool { return d.mode == gitlink || d.was == gitlink }
+func (d difference) isLink() bool { return d.mode == Gitlink || d.was == Gitlink }
 
 // leaveLinks leaves out the repositories within that the newest commit in the work tree does not name as
 // they are.
@@ -25,18 +27,53 @@ func (c *changes) leaveLinks(ctx context.Context, g git, s Spec) error {
 		return err
 	}
 	user.pipes = g.pipes
+	left, err := user.status(ctx, c.links...)
+	if err != nil {
+		left = c.links // git cannot tell
+	}
+	for _, path := range left {
+		c.leave(path)
+	}
+	return ctx.Err()
+}
+
+// status are the paths that differ from the newest commit, below some paths; none: all.
+func (g git) status(ctx context.Context, below ...string) (paths []string, err error) {
 	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty", "--"}
-	out, err := user.run(ctx, nil, append(args, c.links...)...)
-	if err != nil { // git cannot tell
-		for _, path := range c.links {
-			c.leave(path)
-		}
-		return ctx.Err()
-	}
+	out, err := g.run(ctx, nil, append(args, below...)...)
 	for _, entry := range fields(out) {
-		c.leave(entry[min(len(entry), len("XY ")):])
+		paths = append(paths, entry[min(len(entry), len("XY ")):])
 	}
-	return nil
+	return paths, err
+}
+
+// Status are the paths that differ from the newest commit of a work tree.
+func (r Repo) Status(ctx context.Context) ([]string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.dir = r.Root
+	return g.status(ctx)
+}
+
+// Ask runs a git command that only looks, in a git directory; "": in the work tree.
+func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+	if dir == "" {
+		g, err := r.user(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if g.dir = r.Root; args[0] == "check-ignore" { // it has no literal paths
+			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") })
+		}
+		return g.run(ctx, stdin, args...)
+	}
+	g, err := newGit(r.env.Environ, dir)
+	if err != nil {
+		return nil, err
+	}
+	return g.in(dir, "", "").run(ctx, stdin, args...)
 }
 
 // WithLinksOf is a state of the files with the submodules that a commit names, in the place of

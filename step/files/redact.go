@@ -327,7 +327,7 @@ func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path
 	var gone strings.Builder
 	for _, entry := range fields(out) {
 		meta, name, _ := strings.Cut(entry, "\t")
-		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != gitlink {
+		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != Gitlink {
 			contents[parts[1]] = true
 		}
 		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + name + "\x00")

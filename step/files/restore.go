@@ -26,7 +26,7 @@ type UnsavedError struct {
 }
 
 func (e *UnsavedError) Error() string {
-	return "the files have been changed since: " + some(e.Paths)
+	return "the files have been changed since: " + Some(e.Paths)
 }
 
 // InTheWayError names files that a snapshot would write over and that no snapshot has:
@@ -34,11 +34,11 @@ func (e *UnsavedError) Error() string {
 type InTheWayError struct{ Paths []string }
 
 func (e *InTheWayError) Error() string {
-	return "what no snapshot keeps is in the way: " + some(e.Paths)
+	return "what no snapshot keeps is in the way: " + Some(e.Paths)
 }
 
-// some names a few paths.
-func some(paths []string) string {
+// Some names a few paths.
+func Some(paths []string) string {
 	const most = 5
 	if n := len(paths) - most; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), n)

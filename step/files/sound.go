@@ -73,7 +73,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 			return fmt.Errorf("git diff-tree prints %q", raw[i])
 		}
 		for side, mode := range meta[:2] {
-			if mode == gitlink {
+			if mode == Gitlink {
 				continue // a submodule is only named
 			}
 			if err := check(meta[2+side], raw[i+1]); err != nil {

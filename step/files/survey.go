@@ -70,18 +70,18 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 	var notes []string
 	c := &changes{}
 	for _, entry := range fields(tracked) {
-		if meta, path, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, gitlink) {
+		if meta, path, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, Gitlink) {
 			c.leave(path)
 		}
 	}
 	if len(c.left) > 0 {
-		notes = append(notes, "submodules: "+some(c.left))
+		notes = append(notes, "submodules: "+Some(c.left))
 	}
 	c = &changes{}
 	if err := c.untracked(root, fields(others), s); err != nil {
 		notes = append(notes, err.Error())
 	} else if left := append(c.left, c.links...); len(left) > 0 {
-		notes = append(notes, "too large, repositories within, or not readable: "+some(left))
+		notes = append(notes, "too large, repositories within, or not readable: "+Some(left))
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
 		notes = append(notes, "what a sparse checkout leaves out stays as git has it")

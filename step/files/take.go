@@ -248,7 +248,7 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 		}
 		switch info, err := root.Lstat(filepath.FromSlash(path)); {
 		case skipped(path, s.Skip), err == nil && isOwn(info, s):
-		case meta[0] == gitlink || meta[1] == gitlink:
+		case meta[0] == Gitlink || meta[1] == Gitlink:
 			c.link(path)
 		case err != nil && meta[4] == "U", meta[4] == "D":
 			c.gone = append(c.gone, path)

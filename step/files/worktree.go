@@ -286,24 +286,9 @@ type making struct {
 	Commit string `json:"commit,omitempty"` // that the branch is made at
 }
 
-// RemoveUnused removes a worktree that was made at a commit, and that no thread has had. Its files
-// may be half made; if it has something else that exists nowhere else it stays: [*RefusedError].
-func (r Repo) RemoveUnused(ctx context.Context, path, branch, commit string) error {
-	if made, err := Find(ctx, r.env, path); err == nil && same(made.Root, path) {
-		all, err := made.Inspect(ctx, commit, false)
-		if err != nil {
-			return err
-		}
-		if has := Decide(nil, nil, all); !has.None() {
-			return &RefusedError{Dir: path, Reason: "stays: it has what exists nowhere else: " + has.String()}
-		}
-	}
-	return r.RemoveWorktree(ctx, path, branch, commit)
-}
-
 // Unmake removes a worktree that was planned and that nobody has ever had, as far as it
-// was made, with its branch. It reports whether a plan was there. Error: [*RefusedError].
-func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
+// was made, with its branch, unless may returns an error. It reports whether a plan was there.
+func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
 	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
 	var m making
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Repo == "" {
@@ -324,7 +309,10 @@ func Unmake(ctx context.Context, e env.Env, path, record string) (bool, error) {
 		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix) // of a git that was killed with it
 		_ = root.Close()
 	}
-	return true, r.RemoveUnused(ctx, path, m.Branch, m.Commit)
+	if err := may(path, m.Commit); err != nil {
+		return false, err
+	}
+	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
 }
 
 // Plan writes down that a work tree is to be made with the files of a tree, which it

@@ -1,15 +1,20 @@
 //go:build unix
 
-package files_test
+package onlyhere_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/onlyhere"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // Everything that is lost when a worktree goes is found, and nothing else keeps it.
@@ -57,44 +62,63 @@ func TestOnlyHere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := withSubmodules(t)
-			base := w.sh(`cd ../tree; git rev-parse HEAD`)
-			w.sh(`cd ..; ` + c.script)
-			repo, err := files.Find(t.Context(), w.env, filepath.Join(w.dir, "tree"))
-			require.NoError(t, err)
-			all, err := repo.Inspect(t.Context(), base[:len(base)-1], true)
-			require.NoError(t, err)
-			require.Equal(t, c.want, hashes.ReplaceAllString(files.Decide(nil, nil, all).String(), ": HASH "))
+			w := newWorld(t)
+			w.sh(c.script)
+			require.Equal(t, c.want, hashes.ReplaceAllString(w.inspect(true).String(), ": HASH "))
 		})
 	}
 }
 
-// withSubmodules has a worktree of a repository with submodules.
-func withSubmodules(t *testing.T) *world {
-	t.Helper()
+// Of a worktree that may be half made, its own files do not count.
+func TestHalfMade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
+	w.sh(`cd tree; rm a; echo x > new`)
+	require.True(t, w.inspect(false).None())
+	w.sh(`cd tree; git commit -q --allow-empty -m lost`)
+	require.Len(t, w.inspect(false).Commits, 1)
+}
+
+// world is a worktree of a repository with submodules.
+type world struct {
+	*testing.T
+	dir, base string
+	env       env.Env
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	w := &world{T: t, dir: dir}
+	w.env = env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Dir: dir}
 	w.sh(`git config --global protocol.file.allow always; git config --global init.defaultBranch main
-		git init -q ../inner; cd ../inner; echo i > i; git add .; git commit -qm inner; cd ..
+		git init -q inner; cd inner; echo i > i; git add .; git commit -qm inner; cd ..
 		git init -q sub; cd sub; echo s > s; git add .; git submodule -q add ../inner inner; git commit -qm sub; cd ..
 		git init -q root; cd root; echo a > a; echo ignored > .gitignore; git add .; git submodule -q add ../sub vendor; git commit -qm first
-		git worktree add -q --detach ../tree; cd ..; git -C root branch -M main`)
+		git worktree add -q --detach ../tree`)
+	w.base = strings.TrimSpace(w.sh(`git -C tree rev-parse HEAD`))
 	return w
 }
 
-// What no thread has had is removed half made, but never with somebody's work.
-func TestRemoveUnused(t *testing.T) {
-	t.Parallel()
-	w := withSubmodules(t)
-	tree := filepath.Join(w.dir, "tree")
-	repo, err := files.Find(t.Context(), w.env, filepath.Join(w.dir, "root"))
-	require.NoError(t, err)
-	w.sh(`cd ../tree; rm a; git commit -q --allow-empty -m lost`)
-	var refused *files.RefusedError
-	require.ErrorAs(t, repo.RemoveUnused(t.Context(), tree, "", repo.Head), &refused)
-	require.DirExists(t, tree)
-	w.sh(`cd ../tree; git branch kept`)
-	require.NoError(t, repo.RemoveUnused(t.Context(), tree, "", repo.Head))
-	require.NoDirExists(t, tree)
+// sh runs a script as the user would.
+func (w *world) sh(script string) string {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), "sh", "-ec", script)
+	cmd.Dir = w.dir
+	cmd.Env = append(w.env.Environ, "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u")
+	out, err := cmd.CombinedOutput()
+	require.NoError(w, err, "%s: %s", script, out)
+	return string(out)
+}
+
+func (w *world) inspect(status bool) onlyhere.Found {
+	w.Helper()
+	repo, err := files.Find(w.Context(), w.env, filepath.Join(w.dir, "tree"))
+	require.NoError(w, err)
+	all, err := onlyhere.Inspect(w.Context(), w.env, repo, w.base, status)
+	require.NoError(w, err)
+	return onlyhere.Decide(nil, nil, all)
 }
 
 var hashes = regexp.MustCompile(`: [0-9a-f]{7,} `)

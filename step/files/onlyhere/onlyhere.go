@@ -1,4 +1,7 @@
-package files
+// Package onlyhere finds what a worktree has that exists nowhere else. Whoever removes a worktree asks
+// it first: [Inspect] reads the facts, and [Decide] decides. What git ignores may go, except a
+// repository with work.
+package onlyhere
 
 import (
 	"context"
@@ -11,12 +14,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/worktree"
 )
-
-// Whoever removes a worktree asks first what it has that exists nowhere else: [Repo.Inspect]
-// reads the facts, and [Decide] decides. What git ignores may go, except a repository with work.
 
 // Work is what git knows of a worktree, or of a repository within one.
 type Work struct {
@@ -29,8 +31,8 @@ type Work struct {
 	Unknown   bool     // git cannot tell
 }
 
-// OnlyHere is what a worktree has that exists nowhere else.
-type OnlyHere struct {
+// Found is what a worktree has that exists nowhere else.
+type Found struct {
 	Files        []string // that are not committed
 	Left         []string // that no snapshot takes
 	Submodules   []string // with files, commits or a move that is not committed
@@ -40,28 +42,28 @@ type OnlyHere struct {
 }
 
 // None reports whether there is nothing.
-func (o OnlyHere) None() bool { return o.String() == "" }
+func (f Found) None() bool { return f.String() == "" }
 
 // String names each kind and its first paths.
-func (o OnlyHere) String() string {
+func (f Found) String() string {
 	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules", "repositories", "commits that are on no branch"}
 	var found []string
-	for i, paths := range [][]string{o.Files, o.Left, o.Submodules, o.Repositories, o.Commits} {
+	for i, paths := range [][]string{f.Files, f.Left, f.Submodules, f.Repositories, f.Commits} {
 		if len(paths) > 0 {
-			found = append(found, kinds[i]+": "+some(paths))
+			found = append(found, kinds[i]+": "+files.Some(paths))
 		}
 	}
-	if o.Operation != "" {
-		found = append(found, "an unfinished "+o.Operation)
+	if f.Operation != "" {
+		found = append(found, "an unfinished "+f.Operation)
 	}
 	return strings.Join(found, "; ")
 }
 
 // Decide sorts what was found, that of the worktree itself first: edited are files whose state is
 // kept nowhere else, and left are paths that no snapshot takes.
-func Decide(edited, left []string, all []Work) (o OnlyHere) {
+func Decide(edited, left []string, all []Work) (f Found) {
 	edited, left = slices.Concat(edited, all[0].Files), slices.Concat(all[0].Unseen, left)
-	o.Commits, o.Operation = all[0].Commits, all[0].Operation
+	f.Commits, f.Operation = all[0].Commits, all[0].Operation
 	within := map[string]bool{}
 	for _, w := range all[1:] {
 		within[w.Path] = true
@@ -69,14 +71,14 @@ func Decide(edited, left []string, all []Work) (o OnlyHere) {
 			slices.Contains(left, w.Path) || slices.Contains(edited, w.Path)
 		switch {
 		case has && w.Submodule:
-			o.Submodules = append(o.Submodules, w.Path)
+			f.Submodules = append(f.Submodules, w.Path)
 		case has:
-			o.Repositories = append(o.Repositories, w.Path)
+			f.Repositories = append(f.Repositories, w.Path)
 		}
 	}
 	isWithin := func(path string) bool { return within[path] }
-	o.Files, o.Left = slices.DeleteFunc(edited, isWithin), slices.DeleteFunc(left, isWithin)
-	return o
+	f.Files, f.Left = slices.DeleteFunc(edited, isWithin), slices.DeleteFunc(left, isWithin)
+	return f
 }
 
 // Bounds of an inspection.
@@ -84,12 +86,14 @@ const (
 	maxWalked = 2_000_000 // files, many times what a large worktree holds
 	maxWithin = 500       // repositories: each takes a few git processes
 	maxReflog = 16 << 20  // bytes
+	maxRefs   = 1 << 20   // bytes
 	maxNamed  = 6         // commits: one more than are named
 )
 
 // inspection is one that is under way.
 type inspection struct {
-	Repo
+	files.Repo
+	env    env.Env
 	base   string   // commit that the worktree began with; "": not known
 	trees  []string // paths of repositories within
 	stores []string // git directories of submodules, until their trees are seen
@@ -99,8 +103,8 @@ type inspection struct {
 
 // Inspect finds what is only in a work tree, besides the state of its own files: these count
 // if status is set. base is the commit that it began with; "": not known.
-func (r Repo) Inspect(ctx context.Context, base string, status bool) ([]Work, error) {
-	in := &inspection{Repo: r, base: base}
+func Inspect(ctx context.Context, e env.Env, r files.Repo, base string, status bool) ([]Work, error) {
+	in := &inspection{Repo: r, env: e, base: base}
 	modules := filepath.Join(r.Dir, "modules")
 	for _, root := range []string{r.Root, modules} {
 		if err := in.walk(ctx, root); err != nil {
@@ -122,7 +126,7 @@ func (r Repo) Inspect(ctx context.Context, base string, status bool) ([]Work, er
 			return nil, err
 		}
 		w := Work{Path: strings.ReplaceAll(filepath.ToSlash(rel), "/modules/", "/"), Submodule: true}
-		if w.Commits, err = in.unreached(ctx, Repo{Dir: store, Common: store}, w.Path); err != nil {
+		if w.Commits, err = in.unreached(ctx, files.Repo{Dir: store, Common: store}, w.Path); err != nil {
 			w.Unknown = true
 		}
 		all = append(all, w)
@@ -141,16 +145,16 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
 		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
-			return &RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories", maxWalked, maxWithin)}
-		case err != nil && !isGone(at):
+			return &files.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories", maxWalked, maxWithin)}
+		case err != nil && !missing(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
 		case err != nil || rel == ".git" || root == in.Root && d.Name() != ".git":
 			return nil
 		case d.Name() == ".git":
-			if git, _, ok := worktree.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // not only called so
+			if git, _, ok := worktree.Dirs(dir); ok && !missing(filepath.Join(git, "HEAD")) { // not only called so
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
-		case d.Name() == "HEAD" && !d.IsDir() && !isGone(filepath.Join(dir, "objects")):
+		case d.Name() == "HEAD" && !d.IsDir() && !missing(filepath.Join(dir, "objects")):
 			in.stores = append(in.stores, dir)
 		}
 		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
@@ -164,28 +168,21 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 func (in *inspection) look(ctx context.Context, at string, status bool) (w Work, err error) {
 	w, r := Work{Path: at, Submodule: slices.Contains(in.links, at)}, in.Repo
 	if at != "" {
-		if r, err = Find(ctx, r.env, filepath.Join(r.Root, filepath.FromSlash(at))); err != nil {
+		if r, err = files.Find(ctx, in.env, filepath.Join(r.Root, filepath.FromSlash(at))); err != nil {
 			w.Unknown = true
 			return w, ctx.Err()
 		}
 		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == r.Dir })
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return w, err
-	}
-	g.dir = r.Root
-	if w.Unseen, err = in.gitlinks(ctx, g, r.Root, at); err != nil {
+	if w.Unseen, err = in.gitlinks(ctx, r, at); err != nil {
 		return w, err
 	}
 	if status {
-		out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
+		out, err := r.Status(ctx)
 		if err != nil {
 			return w, err
 		}
-		for _, entry := range fields(out) {
-			w.Files = append(w.Files, entry[min(len(entry), len("XY ")):])
-		}
+		w.Files = out
 	}
 	w.Operation = r.Unfinished()
 	w.Commits, err = in.unreached(ctx, r, at)
@@ -194,16 +191,16 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (w Work,
 
 // gitlinks notes the submodules of a repository. It returns those that are not checked out and
 // hold files all the same: git overlooks these.
-func (in *inspection) gitlinks(ctx context.Context, g git, root, at string) (unseen []string, err error) {
-	out, err := g.run(ctx, nil, "ls-files", "-s", "-z")
-	for _, entry := range fields(out) {
+func (in *inspection) gitlinks(ctx context.Context, r files.Repo, at string) (unseen []string, err error) {
+	out, err := in.Ask(ctx, r.Dir, nil, "ls-files", "-s", "-z")
+	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, name, _ := strings.Cut(entry, "\t")
-		if !strings.HasPrefix(meta, gitlink) {
+		if !strings.HasPrefix(meta, files.Gitlink) {
 			continue
 		}
 		in.links = append(in.links, path.Join(at, name))
-		dir := filepath.Join(root, filepath.FromSlash(name))
-		if files, err := os.ReadDir(dir); err == nil && len(files) > 0 && isGone(filepath.Join(dir, ".git")) {
+		dir := filepath.Join(r.Root, filepath.FromSlash(name))
+		if within, err := os.ReadDir(dir); err == nil && len(within) > 0 && missing(filepath.Join(dir, ".git")) {
 			unseen = append(unseen, path.Join(at, name))
 		}
 	}
@@ -221,43 +218,39 @@ func (in *inspection) goes(dir string) bool {
 // unreached are commits made in a work tree to which no ref leads that stays. If the whole
 // repository goes, those that were fetched stay at the remote; so does the one with which all
 // began, or that this one names for a submodule.
-func (in *inspection) unreached(ctx context.Context, r Repo, at string) ([]string, error) {
-	g, err := newGit(in.env.Environ, in.Root)
+func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([]string, error) {
+	been, without, err := leftBehind(r)
 	if err != nil {
 		return nil, err
 	}
-	been, without, err := r.leftBehind()
+	own, err := in.Ask(ctx, r.Dir, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
 	if err != nil {
 		return nil, err
 	}
-	own, err := g.in(r.Dir, "", "").run(ctx, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
-	if err != nil {
-		return nil, err
-	}
-	known := in.base
-	if known != "" && at != "" {
-		known, _ = g.line(ctx, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at) // "": no submodule
+	known := []byte(in.base)
+	if in.base != "" && at != "" {
+		known, _ = in.Ask(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at) // none: no submodule
 	}
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
+	git := r.Common // without the refs of the work tree
 	if in.goes(r.Common) {
-		g, without = g.in(r.Dir, "", ""), append(without, r.packedTags()...)
+		git, without = r.Dir, append(without, packedTags(r)...)
 		args = append(args, "--all", "--not", "--remotes")
 	} else {
-		g = g.in(r.Common, "", "") // without the refs of the work tree
 		args = append(args, "--not", "--single-worktree", "--all")
 	}
 	revs := slices.Concat(been, []string{r.Head}, strings.Fields(string(own)))
-	for _, commit := range append(without, known) {
+	for _, commit := range append(without, strings.TrimSpace(string(known))) {
 		revs = append(revs, "^"+commit)
 	}
 	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" }) // git would read no further
-	out, err := g.run(ctx, []byte(strings.Join(revs, "\n")), args...)
+	out, err := in.Ask(ctx, git, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 
 // packedTags are those that came with a clone: git packs these at once.
-func (r Repo) packedTags() (commits []string) {
-	text, err := careful.ReadFile(filepath.Join(r.Common, "packed-refs"), maxSetting, careful.NoFollow)
+func packedTags(r files.Repo) (commits []string) {
+	text, err := careful.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, careful.NoFollow)
 	if err != nil {
 		return nil
 	}
@@ -271,7 +264,7 @@ func (r Repo) packedTags() (commits []string) {
 
 // leftBehind are the commits at which a work tree has been, by its reflog, and those among
 // them that git has replaced itself, as in an amendment or a rebase.
-func (r Repo) leftBehind() (commits, replaced []string, err error) {
+func leftBehind(r files.Repo) (commits, replaced []string, err error) {
 	text, err := careful.ReadFile(filepath.Join(r.Dir, "logs", "HEAD"), maxReflog, careful.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
@@ -296,4 +289,9 @@ func (r Repo) leftBehind() (commits, replaced []string, err error) {
 		}
 	}
 	return commits, replaced, nil
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }

@@ -1,4 +1,6 @@
-package files
+// Package furnish brings what git does not know into a new worktree: ignored files that a list
+// names, and links to directories.
+package furnish
 
 import (
 	"context"
@@ -9,9 +11,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -24,6 +26,7 @@ const IncludeFile = ".worktreeinclude"
 const (
 	maxIncluded      = 100_000
 	maxIncludedBytes = 4 << 30
+	maxList          = 1 << 20 // bytes
 )
 
 // linksFile in a worktree's git directory lists the links to another work tree, one path per
@@ -32,30 +35,26 @@ const linksFile = "uwf-links"
 
 // Include copies the files that a work tree's [IncludeFile] names and that git ignores into
 // another work tree, unless something is already in their place. It returns how many.
-func (r Repo) Include(ctx context.Context, to Repo) (n int, err error) {
+func Include(ctx context.Context, r, to files.Repo) (n int, err error) {
 	list := filepath.Join(r.Root, IncludeFile)
-	text, err := careful.ReadFile(list, maxSetting, careful.NoFollow)
+	text, err := careful.ReadFile(list, maxList, careful.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", list, err)
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return 0, err
-	}
-	out, err := g.run(ctx, nil, "ls-files", "-o", "-i", "--exclude-from="+list, "-z")
+	out, err := r.Ask(ctx, "", nil, "ls-files", "-o", "-i", "--exclude-from="+list, "-z")
 	if err != nil || len(out) == 0 {
 		return 0, err
 	}
 	// Files that are only untracked, not ignored, would enter the other work tree's snapshots.
-	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") })
-	ignored, err := g.run(ctx, out, "check-ignore", "-z", "--stdin")
-	if err != nil && !ended(err, saysNo) {
+	ignored, err := r.Ask(ctx, "", out, "check-ignore", "-z", "--stdin")
+	var none *files.GitError
+	if err != nil && (!errors.As(err, &none) || none.Status != 1) {
 		return 0, err
 	}
-	paths := fields(ignored)
+	paths := strings.FieldsFunc(string(ignored), func(r rune) bool { return r == 0 })
 	if len(paths) > maxIncluded {
 		return 0, fmt.Errorf("%s names %d files, of which %d at most are copied: workspace.link leads to a directory instead", IncludeFile, len(paths), maxIncluded)
 	}
@@ -130,7 +129,7 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 
 // Link links directories of a work tree into another one; snapshots leave these links out. It
 // skips directories that do not exist or whose place is taken.
-func (r Repo) Link(to Repo, dirs []string) error {
+func Link(r, to files.Repo, dirs []string) error {
 	var made []string
 	into, err := os.OpenRoot(to.Root)
 	if err != nil {
@@ -163,9 +162,9 @@ func (r Repo) Link(to Repo, dirs []string) error {
 	return nil
 }
 
-// Links are the paths that [Repo.Link] has made.
-func (r Repo) Links() []string {
-	text, err := careful.ReadFile(filepath.Join(r.Dir, linksFile), maxSetting, careful.NoFollow)
+// Links are the paths that [Link] has made.
+func Links(r files.Repo) []string {
+	text, err := careful.ReadFile(filepath.Join(r.Dir, linksFile), maxList, careful.NoFollow)
 	if err != nil {
 		return nil
 	}
