@@ -33,7 +33,8 @@ func adapter() cliagent.Adapter {
 		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		Sessions: cliagent.Sessions{
 			Preset: true, Forks: true, Cuts: true,
-			Renames: func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
+			CopiesAnywhere: func(v cliagent.Version) bool { return v.AtLeast(cuts) },
+			Renames:        func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
 		},
 		MaxTurns: 90,
 		// What a claude that runs uwf has left for its own children.
@@ -46,7 +47,7 @@ func adapter() cliagent.Adapter {
 // command is the command line. The prompt goes to stdin: it may be longer than an
 // argument may be, and begin with a dash.
 // cuts is the first version that was seen to cut a conversation at an entry that its
-// output names, and to take an id for a copy. Older ones want another name, which is not
+// output names, to take an id for a copy, and to find a session of another work tree of the repository. Older ones want another name, which is not
 // that of one entry.
 var cuts = cliagent.V(2, 1, 197)
 

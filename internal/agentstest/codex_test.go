@@ -16,7 +16,7 @@ func TestCodex(t *testing.T) { tellAll(t, codex()) }
 func codex() program {
 	return program{
 		name: "codex", speak: responses,
-		more:    []story{{"a fork goes on in a copy", fork}, {"its own sandbox, and ours", ownSandbox}},
+		more:    []story{{"a fork goes on in a copy", fork}, {"a fork in a repository goes on in a copy", forkInRepository}, {"its own sandbox, and ours", ownSandbox}},
 		npm:     npm{name: "@openai/codex", bin: "codex"},
 		refusal: 429,
 		hand:    []string{"exec", "--skip-git-repo-check", "hello"},

@@ -257,6 +257,21 @@ func fork(t *testing.T, b *bench) {
 	require.NotContains(t, asked[3], "I wrote rain.")
 }
 
+// forkInRepository: in a git repository a fork works in a worktree of its own, and goes on in a copy all the same.
+func forkInRepository(t *testing.T, b *bench) {
+	shell(t, filepath.Join(b.dir, "work"), `rm -rf .git && git init -q && git add -A && git -c user.name=T -c user.email=t@example.com commit -q -m x`)
+	defer os.RemoveAll(filepath.Join(b.dir, "work", ".git"))
+	b.model.play(reply{text: "I look first.", run: "echo what-only-the-ses''sion-knows"}, reply{text: answer("fog")},
+		reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer("rain")})
+	b.mustStep()
+	b.mustStep()
+	copied := b.forkAt("-1")
+	copied.mustStep()
+	require.Equal(t, "rain", copied.last().Output["word"])
+	require.Contains(t, b.sessionOf(copied.last().Hash), "forked")
+	require.Contains(t, b.model.asked()[3], "what-only-the-session-knows")
+}
+
 // told: what a person says while the program works reaches its model once, and is part
 // of the step: at its next request, or, where the program hears nothing while it works,
 // after its answer, in the same session.

@@ -115,6 +115,9 @@ type Sessions struct {
 	Cuts bool
 	// AnyDir: a session can be continued in another directory.
 	AnyDir bool
+	// CopiesAnywhere reports that a copy can be made in another directory, such as another work tree of the repository,
+	// in this version. A session that is not found there is given up. Nil: as AnyDir.
+	CopiesAnywhere func(Version) bool
 	// Renames reports that a continued session comes back under another id, with
 	// its history, in this version. Nil: never. An id that changes later in a run,
 	// after the right one was seen, is always accepted.

@@ -38,7 +38,8 @@ func (r *runner) run() (agentkit.Result, error) {
 	}
 	if t.session != "" {
 		k, found := r.shelf.get(t.session)
-		why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir)
+		anywhere := r.adapter.Sessions.CopiesAnywhere
+		why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir || t.fork && anywhere != nil && anywhere(r.version()))
 		if !r.adapter.isPlain(t.session) || t.cut != "" && !r.adapter.isPlain(t.cut) {
 			why = "its id is not plain"
 		}

@@ -131,6 +131,23 @@ func TestForks(t *testing.T) {
 	require.EqualValues(t, 30, got.Step.Usage.InputTokens)
 }
 
+// A fork in another directory goes on in a copy if the program's version makes copies there, and starts over if not.
+func TestForksElsewhere(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[cliagent.Version][2]string{cliagent.V(1, 2, 0): {"--fork", "copy"}, cliagent.V(1, 3, 0): {"--session", "{session}"}} {
+		a := toy()
+		a.Sessions.Forks = true
+		a.Sessions.CopiesAnywhere = func(v cliagent.Version) bool { return v.AtLeast(version) }
+		b := set(t, a, "").plays("S {session}\n"+good+"\n.", "S "+want[1]+"\n"+good+"\n.")
+		b.step().Succeeded()
+		fork := *b
+		fork.Thread = b.Fork()
+		fork.Cwd = t.TempDir()
+		fork.step().Succeeded()
+		require.Contains(t, b.heard(2)[1].Args, want[0])
+	}
+}
+
 func TestResumeCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "resume: false").plays("S {session}\n"+good+"\n.", "S {session}\n"+good+"\n.")
