@@ -89,27 +89,12 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		}
 	}
 	inv.Inherit = a.pass.Inherited()
-	if a.pass.IsScout() {
-		inv.Told = a.answered(ctx, inv.Told)
-	}
 	defer func() { a.locked.note(locker.Process{}) }()
 	run := a.Run
 	if run == nil {
 		run = agentproc.Run
 	}
 	return run(ctx, inv)
-}
-
-// answered returns a listener to turns that ends the scouting at the model's first word.
-func (a *attempt) answered(ctx context.Context, told func(protocol.TurnLine)) func(protocol.TurnLine) {
-	return func(line protocol.TurnLine) {
-		if told != nil {
-			told(line)
-		}
-		if t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash); err == nil && t.Role == protocol.TurnAssistant && a.pass.IsScout() {
-			a.pass.Served()
-		}
-	}
 }
 
 // arguments are the agent's, in the form that it understands.

@@ -201,7 +201,7 @@ func (a *attempt) gaveUp() map[string]bool {
 // goOnWith picks the agent that an interrupted visit had reached. Once all were given up, the
 // first one starts again.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
-	if !a.gaveUp()[a.cmd.Name] {
+	if a.gone = a.gaveUp(); !a.gone[a.cmd.Name] {
 		return nil
 	}
 	next, ok, err := a.fallback(ctx, c, p, o)
@@ -214,10 +214,7 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Polic
 // fallBack gives the agent up, and puts the next one in its place; false: there is none. One
 // that was not started is not given up for later visits.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
-	if a.passedOver == nil {
-		a.passedOver = map[string]bool{}
-	}
-	a.passedOver[a.cmd.Name] = true
+	a.gone[a.cmd.Name] = true
 	if tries := a.dir.Tries(a.pos.Thread); a.pass != nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
@@ -232,9 +229,8 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Polic
 }
 
 func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
-	gone := a.gaveUp()
 	for _, alias := range p.Fallback {
-		if gone[alias] || a.passedOver[alias] {
+		if a.gone[alias] {
 			continue
 		}
 		cmd, err := a.Casting().Fallback(c, alias, o.Wish())

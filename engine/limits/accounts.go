@@ -51,8 +51,9 @@ type Accounts struct {
 const (
 	limitSuffix = ".json"
 	maxLimit    = 16 << 10 // bytes of a limit's file; a reason has 500
-	// patience is how long others wait for a scout that is neither refused nor has said a word.
-	patience = time.Minute
+	// patience is how long others wait for a scout: one that is refused is so within seconds, and
+	// one that works may do so for an hour.
+	patience = 30 * time.Second
 	// brief is how long a process waits for another one that writes the same limit.
 	brief = 5 * time.Second
 	// quiet is how long an agent waits before others are told.
@@ -205,9 +206,6 @@ func (p *Pass) Inherited() []*os.File {
 	return []*os.File{p.place.Lend()}
 }
 
-// IsScout reports whether other agents wait for this one's answer.
-func (p *Pass) IsScout() bool { return p.scout != nil }
-
 // Served notes that the provider has granted what the agent asked for: a limit from before is
 // over.
 func (p *Pass) Served() {
@@ -219,7 +217,6 @@ func (p *Pass) Served() {
 			return l
 		})
 	}
-	p.endScouting()
 }
 
 // Refused notes a refusal, and returns the limit that follows.
@@ -230,11 +227,9 @@ func (p *Pass) Refused(r Refusal) Limit {
 
 // Leave ends the pass. A process that the agent has left behind does not keep the place.
 func (p *Pass) Leave() {
-	p.endScouting()
+	free(&p.scout)
 	free(&p.place)
 }
-
-func (p *Pass) endScouting() { free(&p.scout) }
 
 // free gives a lock back, if there is one.
 func free(lock **durable.Held) {

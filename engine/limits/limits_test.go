@@ -151,7 +151,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 		scout, held, err := a.Enter(ctx, claude, Terms{Rounds: 3, MaxPark: time.Hour, Since: time.Now().Add(time.Second)})
 		require.NoError(t, err)
 		require.Zero(t, held)
-		require.True(t, scout.IsScout())
+		require.NotNil(t, scout.scout)
 		var through, stopped atomic.Int64
 		var others sync.WaitGroup
 		for range 8 {
@@ -167,6 +167,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 		}
 		if granted {
 			scout.Served()
+			scout.Leave()
 			others.Wait()
 			require.EqualValues(t, 8, through.Load())
 			require.Zero(t, a.Limit(claude.ID))

@@ -137,11 +137,3 @@ func Pause(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
-
-// Earlier is the earlier one of two times.
-func Earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
