@@ -62,7 +62,7 @@ const (
 
 func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 
-// Limit reads the limit of an account. One that cannot be read does not count.
+// Limit reads the limit of an account. One that cannot be read counts as one that is over.
 func (a Accounts) Limit(id string) Limit {
 	path := a.file(id + limitSuffix)
 	data, err := careful.ReadFile(path, maxLimit, careful.NoFollow)
@@ -75,7 +75,7 @@ func (a Accounts) Limit(id string) Limit {
 	}
 	if err != nil {
 		a.Warn(fmt.Sprintf("the rate limit in %s does not count: %v", path, err))
-		return Limit{}
+		return Limit{NotedMs: 1}
 	}
 	return l
 }
