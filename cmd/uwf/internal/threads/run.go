@@ -69,6 +69,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	a.Say("thread %s", started.Thread)
+	o.Wake = true // a person has asked: what an account was refused before counts for nothing
 	work := engine.Work{Steps: engine.UntilEnd, StepOptions: o}
 	if c.Bool("background") {
 		e, err := a.Engine(ctx, nil)
