@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/step/files/onlyhere"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -229,7 +228,7 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 func (a *application) result(ctx context.Context) (string, error) {
 	tree, err := a.made(ctx)
 	if err == nil {
-		tree, err = a.to.WithLinksOf(ctx, a.spec, tree, a.head)
+		tree, _, err = a.to.WithLinksOf(ctx, a.spec, tree, a.head)
 	}
 	if err != nil {
 		return "", err
@@ -267,11 +266,10 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
 				plaintext.Word(a.w.Branch), a.ID), workspace.ForkIn(string(a.Head), a.o.Dir))
 		}
-		all, err := onlyhere.Inspect(ctx, a.Env, k.Repo, a.w.Base, false)
+		only, err := k.Look(ctx, a.w.Base, nil)
 		if err != nil {
 			return "", err
 		}
-		only := onlyhere.Decide(nil, k.Left, all)
 		a.out.Left = slices.Concat(only.Left, only.Submodules, only.Repositories)
 		return k.Spec.Tree, nil
 	}

@@ -16,25 +16,48 @@ import (
 // OnlyHere is what the worktree of a thread has that exists nowhere else. kept are states of its
 // files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
 // gone has nothing. held: the caller has locked the work tree.
-func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (onlyhere.Found, error) {
-	var none onlyhere.Found
+func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (only onlyhere.Found, err error) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
-		return none, nil
+		return only, nil
 	}
 	k, err := e.openFiles(ctx, id, w.Root, w, held)
 	if err != nil {
-		return none, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
 	}
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
-	var all []onlyhere.Work
 	if err == nil {
-		all, err = onlyhere.Inspect(ctx, e.Env, k.Repo, w.Base, false)
+		only, err = k.Look(ctx, w.Base, edited)
 	}
 	if err != nil {
-		return none, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
 	}
-	return onlyhere.Decide(edited, k.Left, all), nil
+	return only, nil
+}
+
+// Look finds what exists only in the work tree: edited are files whose state is kept nowhere else, and
+// base is the commit that it began with.
+func (k *Keeping) Look(ctx context.Context, base string, edited []string) (only onlyhere.Found, err error) {
+	left := k.Left
+	if k.Repo.Head != "" {
+		// Where a commit has files in the place of a submodule, snapshots overlook what is there.
+		_, apart, err := k.Repo.WithLinksOf(ctx, k.Spec, k.Spec.Tree, k.Repo.Head)
+		if err != nil {
+			return only, err
+		}
+		if len(apart) > 0 {
+			overlooked, err := k.Repo.Status(ctx, apart...)
+			if err != nil {
+				return only, err
+			}
+			left = slices.Concat(left, overlooked)
+		}
+	}
+	all, err := onlyhere.Inspect(ctx, k.by.Env, k.Repo, base, false)
+	if err != nil {
+		return only, err
+	}
+	return onlyhere.Decide(edited, left, all), nil
 }
 
 // differing are the paths whose state is neither that of the newest commit nor in one of others.

@@ -47,14 +47,14 @@ func (g git) status(ctx context.Context, below ...string) (paths []string, err e
 	return paths, err
 }
 
-// Status are the paths that differ from the newest commit of a work tree.
-func (r Repo) Status(ctx context.Context) ([]string, error) {
+// Status are the paths that differ from the newest commit of a work tree, below some; none: all.
+func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 	g, err := r.user(ctx)
 	if err != nil {
 		return nil, err
 	}
 	g.dir = r.Root
-	return g.status(ctx)
+	return g.status(ctx, below...)
 }
 
 // Ask runs a git command that only looks, in a git directory; "": in the work tree.
@@ -77,31 +77,28 @@ func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string)
 }
 
 // WithLinksOf is a state of the files with the submodules that a commit names, in the place of
-// its own.
-func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commit string) (protocol.Tree, error) {
+// its own. apart are the paths where that differs.
+func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commit string) (with protocol.Tree, apart []string, err error) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	named, err := r.TreeOf(ctx, s, commit)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	plan, err := g.differing(ctx, tree, named)
-	if err != nil {
-		return "", err
-	}
-	var links []string
 	for _, d := range plan {
 		if d.isLink() {
-			links = append(links, d.path)
+			apart = append(apart, d.path)
 		}
 	}
-	if len(links) == 0 {
-		return tree, nil
+	if err != nil || len(apart) == 0 {
+		return tree, nil, err
 	}
-	plan = slices.DeleteFunc(plan, func(d difference) bool { return !skipped(d.path, links) })
-	return g.graft(ctx, s, tree, plan)
+	plan = slices.DeleteFunc(plan, func(d difference) bool { return !skipped(d.path, apart) })
+	with, err = g.graft(ctx, s, tree, plan)
+	return with, apart, err
 }
 
 // Differing are the paths in which two states differ, apart from submodules; "" is one without

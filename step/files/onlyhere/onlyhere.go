@@ -77,7 +77,8 @@ func Decide(edited, left []string, all []Work) (f Found) {
 		}
 	}
 	isWithin := func(path string) bool { return within[path] }
-	f.Files, f.Left = slices.DeleteFunc(edited, isWithin), slices.DeleteFunc(left, isWithin)
+	slices.Sort(left)
+	f.Files, f.Left = slices.DeleteFunc(edited, isWithin), slices.Compact(slices.DeleteFunc(left, isWithin))
 	return f
 }
 
