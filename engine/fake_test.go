@@ -158,6 +158,10 @@ func (a *actor) act(name, arg string) int {
 	case "cost": // status/dollars/tokens/ms, "?" is unknown
 		a.log("budget " + os.Getenv(protocol.EnvBudget))
 		a.result(a.costs(strings.Split(arg, "/")))
+	case "counts": // how often it is run again, in place of a reason
+		line, _ := json.Marshal(protocol.Result{Error: "retries " + os.Getenv(protocol.EnvRetries), Kind: protocol.FailureKind(arg)})
+		fmt.Println(string(line))
+		return 1
 	case "limited": // kind/ms until reset/tries that fail/status: a provider that says no for a while
 		said := strings.Split(arg, "/")
 		a.log("visit " + os.Getenv(protocol.EnvVisitKey))

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // The fallback takes over after the failures that fallbackOn names.
@@ -217,4 +218,23 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	require.NoError(t, err)
 	w.wait(id)
 	require.Zero(t, w.agentRuns())
+}
+
+// An agent knows how often it is run again, and retry.attempts is the number of all runs.
+func TestAnAgentKnowsItsRetries(t *testing.T) {
+	t.Parallel()
+	for kind, retries := range map[protocol.FailureKind][]string{
+		protocol.FailedRateLimit: {"retries 2", "retries 1", "retries 0"}, protocol.FailedServer: {"retries 2", "retries 1", "retries 0"}, protocol.FailedCrash: {"retries 2"},
+	} {
+		w := newWorld(t, "!counts:"+string(kind))
+		w.retries(func(*protocol.Agent) {})
+		id := w.start()
+		_, err := w.Step(context.Background(), id, StepOptions{})
+		require.Error(t, err)
+		var told []string
+		for _, try := range runfiles.Dir(w.RunDir(id).Path).Tries(nil) {
+			told = append(told, try.Error)
+		}
+		require.Equal(t, retries, told, kind)
+	}
 }
