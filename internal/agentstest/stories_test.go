@@ -125,7 +125,7 @@ func afterHand(t *testing.T, b *bench) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "By hand.")
-	b.configure(map[string]any{"startTimeout": "30s"})
+	b.configure(map[string]any{"startTimeout": "2m"}) // a lock that it waits for is not free then, either
 	firstRun(t, b)
 	b.configure(nil)
 }

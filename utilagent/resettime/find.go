@@ -25,7 +25,7 @@ const (
 const (
 	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
 		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?`
-	mentions = `(?i)\b(resets?|renews?|refresh(?:es)?|again|retry|wait|until|available|come back)\b`
+	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|lifted|again|retry|wait|until|available|back)\b`
 	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
 )
 
