@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,16 +11,7 @@ import (
 // only the key that its settings name.
 func ownKey(env func(string) string) (variable string, own bool) {
 	home := cmp.Or(env("CODEX_HOME"), filepath.Join(cmp.Or(env("HOME"), env("USERPROFILE")), ".codex"))
-	f, err := os.Open(filepath.Join(home, "config.toml"))
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	const most = 1 << 20
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", false
-	}
+	text, _ := os.ReadFile(filepath.Join(home, "config.toml")) // without settings there is no such provider
 	return keyIn(string(text))
 }
 

@@ -24,7 +24,7 @@ const (
 // fields are names of fields and headers, and mentions are words, after which such a time stands.
 const (
 	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
-		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?`
+		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?([^"'\r\n{}]{1,60})`
 	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|lifted|again|retry|wait|until|available|back)\b`
 	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
 )
@@ -35,12 +35,8 @@ const (
 func In(text string, now time.Time) time.Time {
 	text = strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(text[max(0, len(text)-maxText):])
 	var found time.Time
-	for _, m := range regexp.MustCompile(fields).FindAllStringSubmatchIndex(text, maxMentions) {
-		unit := ""
-		if m[4] >= 0 {
-			unit = text[m[4]:m[5]]
-		}
-		if at := value(text[m[2]:m[3]], unit, text[m[1]:], now); !at.IsZero() {
+	for _, m := range regexp.MustCompile(fields).FindAllStringSubmatch(text, maxMentions) {
+		if at := value(m[1], m[2], m[3], now); !at.IsZero() {
 			found = at // the newest of several
 		}
 	}
@@ -86,8 +82,7 @@ func Header(get func(name string) string, now time.Time) (at time.Time) {
 func value(name, unit, text string, now time.Time) time.Time {
 	c := cursor{rest: text, now: now, span: true}
 	number := c.match(`-?\d+(?:\.\d+)?`)
-	rest := strings.TrimLeft(c.rest, " \t")
-	if number == "" || rest != "" && !strings.ContainsRune(",;\"'}])\r\n", rune(rest[0])) {
+	if number == "" || c.match(`[^ \t,;\])]`) != "" {
 		c.rest = text
 		return c.when()
 	}

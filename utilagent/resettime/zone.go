@@ -6,35 +6,19 @@ import (
 	"time"
 )
 
-// zoneName reads a zone behind a point in time: "(Europe/Zurich)", "UTC", "+02:00".
+// zoneName reads a zone behind a point in time: "(Europe/Zurich)", "UTC", "+02:00". A name is read as it is
+// written; a word that is no zone is judged by [cursor.ends].
 func (c *cursor) zoneName() {
-	if c.clock == nil {
+	const names = `\(([^()]{1,60})\)|([a-z][a-z0-9_+-]*(?:/[a-z0-9_+-]+)+|(?:utc|gmt)(?:[+-]\d{1,2}(?::?\d{2})?)?\b|` +
+		`[+-]\d{2}:?\d{2}\b|(?-i:Z\b)|(?:your )?local(?: time)?\b)`
+	if c.clock == nil || c.match(`\(in \d[^()]{1,40}\)`) != "" { // the same once more, as a length
 		return
 	}
-	if c.match(`\(in \d[^()]{1,40}\)`) != "" {
-		return // the same once more, as a length
+	if m := c.groups(names); m != nil {
+		zone, ok := zoneOf(strings.TrimSpace(m[1]+m[2]), c.now)
+		c.wrong, c.zone = c.wrong || !ok || c.zone != nil, zone
+		c.match(`time\b`)
 	}
-	if inner := c.match(`\([^()]{1,60}\)`); inner != "" {
-		c.inZone(inner[1 : len(inner)-1])
-		return
-	}
-	// A name is read as it is written; a word that is no zone is judged by [cursor.ends].
-	for _, pattern := range []string{
-		`[a-z][a-z0-9_+-]*(?:/[a-z0-9_+-]+)+`, `(?:utc|gmt)(?:[+-]\d{1,2}(?::?\d{2})?)?\b`, `[+-]\d{2}:?\d{2}\b`, `(?-i:Z\b)`, `(?:your )?local(?: time)?\b`,
-	} {
-		if name := c.match(pattern); name != "" {
-			c.inZone(name)
-			c.match(`time\b`)
-			return
-		}
-	}
-}
-
-// inZone takes a zone by its name.
-func (c *cursor) inZone(name string) {
-	zone, ok := zoneOf(strings.TrimSpace(name), c.now)
-	c.wrong = c.wrong || !ok || c.zone != nil
-	c.zone = zone
 }
 
 // zoneOf returns a zone: a name of the zone database, UTC, an offset, or the local one. An abbreviation
