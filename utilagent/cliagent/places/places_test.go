@@ -131,7 +131,7 @@ func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "tmp", ".gemini"))
 
 	require.NoError(t, os.MkdirAll(filepath.Join(home, ".hermes"), 0o700))
-	for _, name := range []string{"state.db", "state.db-wal", "config.yaml"} {
+	for _, name := range []string{"state.db", "state.db-wal", "config.yaml", "auth.lock"} {
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".hermes", name), []byte("mine"), 0o600))
 	}
 	o, err := Of([]string{"hermes"}, "/one", t.TempDir(), state, env)
@@ -141,4 +141,5 @@ func TestADirectoryInThePlaceOfItsOwn(t *testing.T) {
 	_, moved, _ := strings.Cut(o.Env[0], "=")
 	require.FileExists(t, filepath.Join(moved, "config.yaml"))
 	require.NoFileExists(t, filepath.Join(moved, "state.db-wal"), "the journal of another database")
+	require.NoFileExists(t, filepath.Join(moved, "auth.lock"), "it could not write the user's")
 }
