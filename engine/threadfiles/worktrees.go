@@ -209,25 +209,9 @@ func (f Files) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 
 // clean removes a worktree, or says what prevents it.
 func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
-	repo, err := files.Find(ctx, f.Env, w.Path)
-	if errors.Is(err, files.ErrNone) && w.Thread == "" {
-		return "", os.Remove(w.Path) // an empty directory, or it stays
-	}
-	if err != nil {
-		return "", err
-	}
 	id := filepath.Base(w.Path)
 	if w.Thread == "" {
-		lock, err := f.Making(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = lock.RemoveAndUnlock() }()
-		all, err := onlyhere.Inspect(ctx, f.Env, repo, "", true)
-		if only := onlyhere.Decide(nil, nil, all); err != nil || !only.None() {
-			return has(only), err
-		}
-		return "", repo.RemoveWorktree(ctx, w.Path, "", "")
+		return f.cleanNobodys(ctx, id, w.Path)
 	}
 	t, err := f.Lock(ctx, id)
 	if err != nil {
@@ -242,7 +226,35 @@ func (f Files) clean(ctx context.Context, w protocol.Worktree) (stays string, er
 	if err != nil || !only.None() {
 		return has(only), err
 	}
+	repo, err := files.Find(ctx, f.Env, w.Path)
+	if err != nil {
+		return "", err
+	}
 	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
+}
+
+// cleanNobodys is clean for a worktree that belongs to no thread.
+func (f Files) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
+	repo, err := files.Find(ctx, f.Env, path)
+	if errors.Is(err, files.ErrNone) {
+		return "", os.Remove(path) // an empty directory, or it stays
+	}
+	if err != nil {
+		return "", err
+	}
+	lock, err := f.Making(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }()
+	all, err := onlyhere.Inspect(ctx, f.Env, repo, "", true)
+	if err != nil {
+		return "", err
+	}
+	if only := onlyhere.Decide(nil, nil, all); !only.None() {
+		return has(only), nil
+	}
+	return "", repo.RemoveWorktree(ctx, path, "", "")
 }
 
 func has(only onlyhere.Found) string { return "it has " + place.Shown(only.String()) }

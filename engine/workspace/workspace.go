@@ -72,7 +72,11 @@ func (e Keeper) OpenFiles(ctx context.Context, id, dir string, w *heads.Workspac
 // openFiles is [Keeper.OpenFiles]; held: the caller has locked the work tree.
 func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspace, held bool) (*Keeping, error) {
 	repo, err := files.Find(ctx, e.Env, dir)
-	if err != nil {
+	switch {
+	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more", place.Shown(w.Root), place.Shown(w.Repo)),
+			"where it is now: "+ForkIn(id, "."))
+	case err != nil:
 		return nil, err
 	}
 	if w.Mode == InWorktree && !SameFile(repo.Common, w.Repo) {
