@@ -46,9 +46,9 @@ func adapter() cliagent.Adapter {
 
 // command is the command line. The prompt goes to stdin: it may be longer than an
 // argument may be, and begin with a dash.
-// cuts is the first version that was seen to cut a conversation at an entry that its
-// output names, to take an id for a copy, and to find a session of another work tree of the repository. Older ones want another name, which is not
-// that of one entry.
+// cuts is the first version that was seen to cut a conversation at an entry that its output names, to
+// take an id for a copy, and to find a session of another work tree of the repository. Older ones want
+// another name, which is not that of one entry.
 var cuts = cliagent.V(2, 1, 197)
 
 // sources is the first version that can be told whose settings it obeys: those of a

@@ -36,7 +36,9 @@ var known = []program{
 	{
 		names: []string{"codex", "codex-acp"}, sandboxes: true,
 		// Its tmp/ and its skills are also those of its other sessions.
-		harmless: []string{"could not create PATH aliases", "failed to clean up stale arg0 temp dirs", "failed to install system skills"},
+		harmless: []string{
+			"could not create PATH aliases", "failed to clean up stale arg0 temp dirs", "failed to install system skills",
+		},
 		places: []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
 			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}},
@@ -46,9 +48,10 @@ var known = []program{
 	},
 	{
 		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
-		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Fresh: []string{"projects.json"}, Made: []string{"commands"}, Writes: []string{
-			"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
-		}}},
+		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Fresh: []string{"projects.json"},
+			Made: []string{"commands"}, Writes: []string{
+				"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
+			}}},
 		obeys: []string{".gemini"}, plants: geminis(".gemini"),
 		logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/mcp-oauth-tokens.json"},
 	},

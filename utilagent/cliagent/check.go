@@ -57,7 +57,8 @@ func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run)
 			return nil
 		case own:
 			return []protocol.AgentProblem{{
-				What: variable + " is not set: " + a.Program + " takes the key of its model provider from it", Do: "export " + variable + "=KEY",
+				What: variable + " is not set: " + a.Program + " takes the key of its model provider from it",
+				Do:   "export " + variable + "=KEY",
 			}}
 		}
 	}

@@ -110,7 +110,7 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		}
 	}
 	if r.answer = out.text; len(out.text) > maxContent {
-		r.req.Warn("the answer of %s is longer than 1 MiB, so its middle is not stored. Until the next step %s has all that was printed",
+		r.req.Warn("the answer of %s is longer than 1 MiB, so its middle is not stored. Until the next step %s has all of it",
 			r.adapter.Program, filepath.Join(r.req.RunDir, stdoutFile))
 	}
 	if res.Output = out.text; out.Value != nil {

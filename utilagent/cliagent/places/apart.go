@@ -64,7 +64,8 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 // isOwn reports whether a program does not share an entry of a place with the user's runs: what it has
 // apart or makes anew, what belongs to such a file, such as its journal, and locks, which it could not take.
 func isOwn(p programs.Place, entry string) bool {
-	return strings.HasSuffix(entry, ".lock") || slices.ContainsFunc(slices.Concat(p.Apart, p.Fresh), func(name string) bool {
+	own := slices.Concat(p.Apart, p.Fresh)
+	return strings.HasSuffix(entry, ".lock") || slices.ContainsFunc(own, func(name string) bool {
 		base, isDir := strings.CutSuffix(name, "/")
 		rest, ok := strings.CutPrefix(entry, base)
 		return ok && (rest == "" || !isDir && strings.ContainsRune(".-", rune(rest[0])))

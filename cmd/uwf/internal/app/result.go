@@ -113,7 +113,8 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 	}
 	words := []string{fmt.Sprintf("%s thread %s: %s", sign, at.Thread, text)}
 	if sum := out.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
-		words = append(words, madeText(*sum), render.Duration(sum.DurationMs), term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
+		words = append(words, madeText(*sum), render.Duration(sum.DurationMs),
+			term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
 	a.sayIn(mood(at), "%s", term.Joined(words...))
 	if changed := FilesText(out.Steps); changed != "" {
