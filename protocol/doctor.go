@@ -38,6 +38,8 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"`
 	Do       string   `json:"do,omitempty"` // the remedy: a command, or what to change
+	// ForAgents: only roles that an agent plays are affected.
+	ForAgents bool `json:"forAgents,omitempty"`
 }
 
 // Diagnosis is the output of `uwf doctor`.

@@ -69,7 +69,7 @@ func (p *Pool) unable(r flow.Request, reason string) error {
 
 // log tells of a step.
 func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
-	if p.c.Made == nil || ran.code() == "" && !ran.made() {
+	if p.c.Made == nil || ran.code() == "" && !ran.made() || ran.code() == protocol.CodeMoved {
 		return
 	}
 	out, role := ran.out, ""

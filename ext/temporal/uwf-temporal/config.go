@@ -94,7 +94,7 @@ func (cmd *command) config(file string) (config, error) {
 	c.Queue = cmp.Or(c.Queue, flow.Queue)
 	c.Slots = cmp.Or(c.Slots, 2*runtime.NumCPU())
 	c.Drain = cmp.Or(c.Drain, duration(10*time.Minute))
-	c.Watch = cmp.Or(c.Watch, duration(time.Second))
+	c.Watch = cmp.Or(c.Watch, duration(time.Second/2))
 	c.Lease = cmp.Or(c.Lease, duration(30*time.Second))
 	c.Silence = cmp.Or(c.Silence, duration(30*time.Second))
 	// Not in the home: uwf lets nobody work there.

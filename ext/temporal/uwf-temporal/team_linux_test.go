@@ -147,7 +147,7 @@ func (w *team) log() string {
 // eventually waits until something holds.
 func (w *team) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "%s; workers: %s", what, w.log())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/protocol"
@@ -26,7 +27,7 @@ type looker struct {
 // look is a [slot.Look].
 func (l *looker) look(ctx context.Context, thread string) (protocol.Hash, error) {
 	if l.open == nil {
-		opened, err := wire.Dial(ctx, l.helper, wire.Options{Program: program})
+		opened, err := wire.Dial(ctx, l.helper, wire.Options{Hash: cas.XXH3, Program: program})
 		if err != nil {
 			return "", err
 		}

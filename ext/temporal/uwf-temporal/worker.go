@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -136,26 +137,34 @@ func (cmd *command) fit(ctx context.Context, conf config) error {
 	if _, err := cmd.remote(ctx, conf.Remote); err != nil {
 		return err
 	}
-	var found struct {
-		Checks []struct{ Severity, What, Do string }
+	var found protocol.Diagnosis
+	// In a directory of its own, as steps are: programs of a workspace are not for roles.
+	dir, err := os.MkdirTemp("", program+"-")
+	if err != nil {
+		return err
 	}
-	err := cmd.ask(ctx, &found, "doctor")
+	defer func() { _ = os.Remove(dir) }()
+	there := &command{env: cmd.env}
+	there.env.Dir = dir
+	err = there.ask(ctx, &found, "doctor")
 	e := &protocol.Error{Code: protocol.CodeInvalid, Message: "this machine cannot make steps", Err: err}
-	for _, c := range found.Checks {
-		if c.Severity == "problem" {
+	problems := 0
+	for _, c := range found.Findings {
+		if c.Severity == protocol.SeverityProblem && !c.ForAgents {
+			problems++
 			e.Message += "\n" + c.What
 			if c.Do != "" {
 				e.Hints = append(e.Hints, c.Do)
 			}
 		}
 	}
-	if len(e.Hints) == 0 && err != nil && len(found.Checks) == 0 {
+	switch {
+	case err == nil || len(found.Findings) == 0:
 		return err
+	case problems == 0:
+		return nil
 	}
-	if err != nil {
-		return e
-	}
-	return nil
+	return e
 }
 
 // named is a remote of the home.

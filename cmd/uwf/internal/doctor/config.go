@@ -35,9 +35,9 @@ func (x *examination) readConfig(ctx context.Context) {
 	}
 	switch {
 	case !exists(path):
-		x.problem("config", "uwf setup", "there is no %s: nobody plays the roles", path)
+		x.agentless("uwf setup", "there is no %s: nobody plays the roles", path)
 	case c.DefaultAgent == "" && len(c.AgentOverrides) == 0:
-		x.problem("config", "uwf setup --agent NAME", "%s names no defaultAgent: every role that an agent plays needs --agent; commands and people need none", path)
+		x.agentless("uwf setup --agent NAME", "%s names no defaultAgent: every role that an agent plays needs --agent; commands and people need none", path)
 	case c.DefaultAgent == "":
 		x.note("config", "uwf setup --agent NAME", "%s names no defaultAgent: steps without an override need --agent", path)
 	default:

@@ -79,6 +79,12 @@ func (x *examination) problem(area, do, format string, args ...any) {
 	x.find(protocol.SeverityProblem, area, do, format, args...)
 }
 
+// agentless adds that no agent is configured: commands and people need none.
+func (x *examination) agentless(do, format string, args ...any) {
+	x.problem("config", do, format, args...)
+	x.findings[len(x.findings)-1].ForAgents = true
+}
+
 // existing is path, or the nearest directory above it that is there.
 func existing(path string) string {
 	for !exists(path) && filepath.Dir(path) != path {
