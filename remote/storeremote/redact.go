@@ -55,32 +55,89 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 	if err != nil {
 		return out, err
 	}
-	if _, known := states[id]; !known {
-		return out, fmt.Errorf("%w: %s", heads.ErrNoThread, id)
-	}
-	w := &redacting{Remote: r, at: strings.Split(name, "/"), contents: map[protocol.Tree]bool{}}
-	for _, tree := range states[id] {
-		if w.find(tree, w.at) {
-			out.States++
+	gone, others := contents{}, filesIn{Remote: r, found: contents{}, seen: contents{}}
+	for thread, trees := range states {
+		at := filesIn{Remote: r, found: gone, seen: contents{}}
+		held := 0
+		for _, tree := range trees {
+			if at.split(tree, strings.Split(name, "/"), others) {
+				held++
+			}
 		}
-	}
-	if out.States == 0 {
-		return out, nil
-	}
-	for other, trees := range states {
-		if has := func(tree protocol.Tree) bool { return w.find(tree, w.at) }; other != id && slices.ContainsFunc(trees, has) {
-			out.Also = append(out.Also, other)
+		if thread == id {
+			out.States = held
+		} else if held > 0 {
+			out.Also = append(out.Also, thread)
 		}
 	}
 	slices.Sort(out.Also)
-	if len(out.Also) > 0 && !shared {
+	switch {
+	case out.States == 0:
+		return protocol.FilesRedacted{}, nil
+	case len(out.Also) > 0 && !shared:
 		return out, &protocol.Error{
 			Code:    protocol.CodeInvalid,
 			Message: fmt.Sprintf("%s is also kept of the threads %s (--shared redacts it in all of them)", name, strings.Join(out.Also, ", ")),
 		}
 	}
-	out.Remains, err = w.remove(ctx, append([]string{id}, out.Also...), states)
-	return out, err
+	for content := range gone {
+		if others.found[content] {
+			delete(gone, content)
+			out.Remains = append(out.Remains, "a file at another path: "+string(content))
+		}
+	}
+	slices.Sort(out.Remains)
+	return out, r.remove(ctx, name, append(out.Also, id), gone)
+}
+
+type contents = map[protocol.Tree]bool
+
+// filesIn collects the contents of files.
+type filesIn struct {
+	*Remote
+	found, seen contents // of files, and directories that were looked into
+}
+
+// entries are those of a directory; none if it is not here.
+func (r *Remote) entries(dir protocol.Tree) []bundle.Entry {
+	o, err := r.readObject(dir)
+	if err != nil {
+		return nil
+	}
+	entries, _ := bundle.Entries(dir, o.Content)
+	return entries
+}
+
+// add collects a file, or those in a directory.
+func (f filesIn) add(e bundle.Entry) {
+	switch {
+	case !e.Dir:
+		f.found[e.ID] = true
+	case !f.seen[e.ID]:
+		f.seen[e.ID] = true
+		for _, below := range f.entries(e.ID) {
+			f.add(below)
+		}
+	}
+}
+
+// split collects what is at a path in a directory, and reports whether there is anything. All else
+// is for others.
+func (f filesIn) split(dir protocol.Tree, path []string, others filesIn) (found bool) {
+	for _, e := range f.entries(dir) {
+		switch {
+		case e.Name != path[0]:
+			others.add(e)
+		case len(path) == 1:
+			f.add(e)
+			found = true
+		case e.Dir:
+			found = f.split(e.ID, path[1:], others) || found
+		default:
+			others.add(e)
+		}
+	}
+	return found
 }
 
 // states are the states of the files of all threads here.
@@ -120,118 +177,36 @@ func (r *Remote) states(ctx context.Context) (map[string][]protocol.Tree, error)
 	return states, nil
 }
 
-// redacting is one redaction of a path.
-type redacting struct {
-	*Remote
-	at       []string
-	contents map[protocol.Tree]bool // of the files at the path
-}
-
-// entries are those of a directory; none if it is not here.
-func (w *redacting) entries(id protocol.Tree) []bundle.Entry {
-	o, err := w.readObject(id)
+// remove removes contents. The list comes first, so that a command that was killed can be repeated;
+// then the facts, which tell the threads' readers; then the files.
+func (r *Remote) remove(ctx context.Context, name string, threads []string, gone contents) error {
+	before, err := r.redacted()
 	if err != nil {
-		return nil
+		return err
 	}
-	entries, _ := bundle.Entries(id, o.Content)
-	return entries
-}
-
-// find reports whether a directory has a file or a directory at a path, and notes its contents.
-func (w *redacting) find(dir protocol.Tree, path []string) bool {
-	entries := w.entries(dir)
-	at := slices.IndexFunc(entries, func(e bundle.Entry) bool { return e.Name == path[0] })
-	if at < 0 {
-		return false
+	all := maps.Clone(gone)
+	maps.Copy(all, before)
+	var list strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		list.WriteString(string(id) + "\n")
 	}
-	switch e := entries[at]; {
-	case len(path) > 1:
-		return e.Dir && w.find(e.ID, path[1:])
-	case e.Dir:
-		w.below(e.ID, w.contents, map[protocol.Tree]bool{})
-	default:
-		w.contents[e.ID] = true
+	if err := durable.Replace(r.disk, r.redactedPath(), []byte(list.String()), 0o600); err != nil {
+		return err
 	}
-	return true
-}
-
-// below collects the files in a directory, and in those below it.
-func (w *redacting) below(dir protocol.Tree, files, seen map[protocol.Tree]bool) {
-	if seen[dir] {
-		return
-	}
-	seen[dir] = true
-	for _, e := range w.entries(dir) {
-		if e.Dir {
-			w.below(e.ID, files, seen)
-		} else {
-			files[e.ID] = true
-		}
-	}
-}
-
-// besides collects the files in a directory except those at a path.
-func (w *redacting) besides(dir protocol.Tree, path []string, files, seen map[protocol.Tree]bool) {
-	for _, e := range w.entries(dir) {
-		switch {
-		case e.Name == path[0] && len(path) == 1:
-		case e.Name == path[0] && e.Dir:
-			w.besides(e.ID, path[1:], files, seen)
-		case e.Dir:
-			w.below(e.ID, files, seen)
-		default:
-			files[e.ID] = true
-		}
-	}
-}
-
-// remove removes the contents that no other file has. The list comes first, so that a command
-// that was killed can be repeated; then the facts, which tell the threads' readers; then the files.
-func (w *redacting) remove(ctx context.Context, threads []string, states map[string][]protocol.Tree) (remains []string, err error) {
-	used, seen := map[protocol.Tree]bool{}, map[protocol.Tree]bool{}
-	for id, trees := range states {
-		for _, tree := range trees {
-			if slices.Contains(threads, id) {
-				w.besides(tree, w.at, used, seen)
-			} else {
-				w.below(tree, used, seen)
-			}
-		}
-	}
-	remains = []string{}
-	for _, id := range slices.Sorted(maps.Keys(w.contents)) {
-		if used[id] {
-			delete(w.contents, id)
-			remains = append(remains, "a file at another path, or of another thread: "+string(id))
-		}
-	}
-	gone, err := w.redacted()
-	if err != nil {
-		return remains, err
-	}
-	list := maps.Clone(w.contents)
-	maps.Copy(list, gone)
-	var text strings.Builder
-	for _, id := range slices.Sorted(maps.Keys(list)) {
-		text.WriteString(string(id) + "\n")
-	}
-	if err := durable.Replace(w.disk, w.redactedPath(), []byte(text.String()), 0o600); err != nil {
-		return remains, err
-	}
-	said := &heads.Redacted{Paths: []string{strings.Join(w.at, "/")}, Contents: slices.Sorted(maps.Keys(w.contents))}
+	said := &heads.Redacted{Paths: []string{name}, Contents: slices.Sorted(maps.Keys(gone))}
 	for _, id := range threads {
-		facts, err := w.index.Facts(ctx, id)
+		facts, err := r.index.Facts(ctx, id)
 		if err == nil {
-			err = w.index.SetFacts(ctx, id, heads.Facts{Redacted: said.And(cmp.Or(facts.Redacted, &heads.Redacted{}))})
+			err = r.index.SetFacts(ctx, id, heads.Facts{Redacted: said.And(cmp.Or(facts.Redacted, &heads.Redacted{}))})
 		}
 		if err != nil {
-			return remains, err
+			return err
 		}
 	}
-	for id := range w.contents {
-		if err := w.disk.Remove(w.object(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return remains, err
+	for id := range gone {
+		if err := r.disk.Remove(r.object(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	return remains, nil
+	return nil
 }
