@@ -1,11 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -25,46 +20,28 @@ func adapter() cliagent.Adapter {
 		Login:   "hermes setup",
 		Probe:   cliagent.Probe{Help: []string{"chat", "--help"}},
 		Command: command,
-		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c, stream: streams(c)} },
-		Logins:  cliagent.ModelKeys(),
+		Decoder:  func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
+		Logins:   cliagent.ModelKeys(),
 		Sessions: cliagent.Sessions{
 			AnyDir: true,
-			// A session that Hermes has compressed comes back as the one that it was
-			// split into. Whether it is one of those, transcript finds out.
+			// A session that Hermes has compressed comes back under another id. One that it does not know is an error.
 			Renames: func(cliagent.Version) bool { return true },
 		},
-		MaxTurns:   usualTurns,
-		Unset:      []string{"HERMES_SESSION_*"},
-		Transcript: transcript,
-		Usage: `Runs "hermes chat" in the working directory, with --format stream-json where this
-version has it, else with --quiet; arguments that it does not know are passed to
-Hermes. The program is UWF_HERMES_BIN, else hermes on PATH.`,
+		MaxTurns: usualTurns,
+		Unset:    []string{"HERMES_SESSION_*"},
+		Usage: `Runs "hermes chat --format stream-json" in the working directory; arguments that it
+does not know are passed to Hermes. The program is UWF_HERMES_BIN, else hermes on PATH.`,
 	}
-}
-
-// streams reports whether this version prints JSON lines.
-func streams(c cliagent.Call) bool {
-	return strings.Contains(c.Help, "--format") && strings.Contains(c.Help, "stream-json")
 }
 
 func command(c cliagent.Call) (cliagent.Invocation, error) {
-	args := []string{"chat"}
-	inv := cliagent.Invocation{}
-	switch {
-	case streams(c) && strings.Contains(c.Help, "--query-file"):
-		args, inv.Stdin = append(args, "--query-file", "-", "--format", "stream-json"), c.Prompt
-	default:
-		prompt, err := c.PromptArgument()
-		if err != nil {
-			return inv, err
-		}
-		args = append(args, "-q", prompt)
-		if streams(c) {
-			args = append(args, "--format", "stream-json")
-		} else {
-			args, inv.Silent = append(args, "--quiet"), true
+	inv := cliagent.Invocation{Stdin: c.Prompt}
+	if c.Help != "" && !strings.Contains(c.Help, "stream-json") { // before August 2026
+		return inv, &cliagent.Error{
+			Program: "hermes", Kind: cliagent.TooOld, Text: "hermes is too old: it has no --format stream-json", Hint: "hermes update",
 		}
 	}
+	args := []string{"chat", "--query-file", "-", "--format", "stream-json"}
 	switch c.Permission {
 	case cliagent.Readonly:
 		return inv, &cliagent.Error{
@@ -88,32 +65,4 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}
 	inv.Args = append(args, c.Extra...)
 	return inv, nil
-}
-
-// transcript looks the session up where Hermes keeps it: the turns, which an older
-// version does not print, the cost, and whether it is the session that was asked
-// for. A store that is not there says nothing about a session.
-func transcript(ctx context.Context, c cliagent.Call, o cliagent.Outcome) (cliagent.Transcript, error) {
-	a := archive{home: c.Env("HERMES_HOME")}
-	if a.home == "" {
-		a.home = filepath.Join(cmp.Or(c.Env("HOME"), c.Env("USERPROFILE")), ".hermes")
-	}
-	s, err := a.load(ctx, o.Session)
-	switch {
-	case isMissing(err), o.Session == "": // it has named none
-		return cliagent.Transcript{}, nil
-	case errors.Is(err, errNoSession):
-		return cliagent.Transcript{}, fmt.Errorf("session %s is not in %s: it cannot be continued, and only the answer is kept", o.Session, a.home)
-	case err != nil:
-		return cliagent.Transcript{}, err
-	}
-	t := cliagent.Transcript{Found: true, Model: s.model, Turns: turns(a.since(ctx, s, c.Prompt))}
-	t.Usage = cliagent.Usage{Usage: s.usage, TokensOfSession: true, CostOfSession: true}
-	if told := o.Usage.Usage; told != nil && s.usage != nil {
-		run := *told // of this run alone; only the cost is the session's
-		run.CostUSD = s.usage.CostUSD
-		t.Usage = cliagent.Usage{Usage: &run, CostOfSession: true}
-	}
-	t.Fresh = c.Resume && o.Session != c.Session && !a.descends(ctx, s, c.Session)
-	return t, nil
 }

@@ -12,17 +12,14 @@ import (
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
-// decoder reads what Hermes prints: JSON lines where the version has them, else
-// only the answer, with the session's id somewhere on either stream.
+// decoder reads the JSON lines that Hermes prints, with the session's id somewhere on either stream.
 type decoder struct {
 	call    cliagent.Call
-	stream  bool   // JSON lines
 	session string // the last one told: it may change when Hermes compresses
 	missing bool   // it said that it does not know the session
 	worked  bool   // there was something of the model
 	failure string // that it told of in a line of its own
-	result  *line  // the last of the JSON lines
-	quiet   quiet  // where there are none
+	result  *line  // the last one
 }
 
 // line is an event of the JSON lines; its fields are those of all kinds.
@@ -52,9 +49,6 @@ type tokens struct {
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
-	if !d.stream {
-		return d.plain(data)
-	}
 	var l line
 	if !cliagent.Object(data, &l) || l.Type == "" {
 		d.ErrLine(data) // banners, and in some versions the id
@@ -114,18 +108,18 @@ func (d *decoder) ErrLine(data []byte) []cliagent.Event {
 		return nil
 	}
 	d.session = string(m[1])
-	return append([]cliagent.Event{{Kind: cliagent.Started, Session: d.session}}, d.ended()...)
+	return []cliagent.Event{{Kind: cliagent.Started, Session: d.session}}
 }
 
-// End judges by the last line, or by the exit status where there are no lines.
+// interrupted is the exit status after an interrupt.
+const interrupted = 130
+
+// End judges by the last line.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	var o cliagent.Outcome
-	switch {
-	case !d.stream:
-		o = d.plainEnd(e)
-	case d.result == nil:
+	if d.result == nil {
 		o = d.unfinished(e)
-	default:
+	} else {
 		o = d.finished(e)
 	}
 	if d.worked {

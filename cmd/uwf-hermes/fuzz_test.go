@@ -8,5 +8,5 @@ import (
 )
 
 func FuzzDecoder(f *testing.F) {
-	cliagenttest.FuzzDecoder(f, adapter(), cliagent.Call{}, cliagent.Call{Help: "--format stream-json"}, cliagent.Call{Resume: true, Session: "s"})
+	cliagenttest.FuzzDecoder(f, adapter(), cliagent.Call{}, cliagent.Call{Resume: true, Session: "s"})
 }

@@ -1,10 +1,8 @@
 package cliagent
 
 import (
-	"context"
 	"time"
 
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -55,26 +53,12 @@ type Adapter struct {
 	// Commanded: the program and its arguments follow "--" on the agent's own command line; they
 	// become Call.Bin and Call.Extra. Program, Install and Probe are then not used.
 	Commanded bool
-	// Transcript reads the program's own record of a call, where its output does not say enough.
-	// An error is only printed on stderr. Nil: it is not needed.
-	Transcript func(context.Context, Call, Outcome) (Transcript, error)
 	// ParseArgs takes the adapter's own arguments out of the configured ones, and returns the rest
 	// for Call.Extra. Nil: all of them. With Commanded it sees those before the "--", and must
 	// know all of them.
 	ParseArgs func(args []string) (extra []string, err error)
 	// Usage is shown by --help.
 	Usage string
-}
-
-// Transcript is what a program keeps of a call.
-type Transcript struct {
-	Found bool // it keeps something of this session
-	// Turns replace the answer as the only turn, if the decoder reported no other.
-	Turns []protocol.Turn
-	Model string
-	Usage Usage
-	// Fresh: the session knows nothing of the one that was to be continued.
-	Fresh bool
 }
 
 // Probe tells how to learn a program's version. The answer is remembered for as

@@ -80,7 +80,6 @@ func (r *runner) try(t task) (tried, error) {
 	out := c.judge(outcome, cause)
 	r.plain(&out)
 	out.task = t
-	r.transcript(ask, &out, c)
 	out.shown = c.record.last
 	if out.Kind == SessionLost {
 		before = protocol.Usage{} // these totals belong to another session
@@ -180,35 +179,4 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Session = c.session // a start that failed prints no session worth keeping
 	}
 	return out
-}
-
-// transcript adds the program's own record of the call.
-func (r *runner) transcript(ask Call, out *tried, c *call) {
-	if r.adapter.Transcript == nil {
-		return
-	}
-	kept, err := r.adapter.Transcript(r.ctx, ask, out.Outcome)
-	if err != nil || !kept.Found {
-		r.report(err)
-		return
-	}
-	out.model = cmp.Or(out.model, kept.Model)
-	if kept.Usage.Usage != nil {
-		out.Usage = kept.Usage
-	}
-	if ask.Resume && kept.Fresh && out.Kind != Failed {
-		out.Kind, out.Message = SessionLost, "session "+ask.Session+" is not what the program went on in"
-	}
-	if c.record.messages > 0 {
-		return
-	}
-	for _, turn := range kept.Turns {
-		if err := c.record.store(context.WithoutCancel(r.ctx), turn, false); err != nil {
-			r.report(err)
-			return
-		}
-		if turn.Role == protocol.TurnAssistant {
-			c.record.messages++
-		}
-	}
 }
