@@ -23,7 +23,7 @@ func TestFilesAtWorkers(t *testing.T) {
 	files := map[string]string{
 		"edit.yaml": editWorkflow, "kids.yaml": kidsWorkflow, "shared.yaml": sharedWorkflow,
 		"repo/a": "one\n", "repo/sub/b": "two\n", "repo/.gitignore": "ignored\n",
-		"home/config.yaml": "commands: { confine: \"off\" }\nagents: { nobody: { command: there-is-no-such-program } }\ndefaultAgent: nobody\n",
+		"home/config.yaml": "commands: { confine: \"off\" }\nagents: { nobody: { command: \"false\" } }\ndefaultAgent: nobody\n",
 		"go-on":            "",
 	}
 	w := newTeam(t, nil, files)

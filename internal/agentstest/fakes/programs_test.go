@@ -133,7 +133,7 @@ func opencode() {
 	if answers("1.18.33", "", "--help") {
 		return
 	}
-	f := start("opencode", map[string]bool{"--format": true, "-m": true, "-s": true, "--fork": false, "--agent": true, "--auto": false})
+	f := start("opencode", map[string]bool{"--format": true, "-m": true, "-s": true, "--fork": false, "--agent": true, "--auto": false, "--title": true})
 	var config struct {
 		Permission map[string]string `json:"permission"`
 	}
