@@ -134,9 +134,6 @@ func handOver(temporal client.Client, pool *slot.Pool) {
 
 // fit refuses a machine on which no step could be made: one where uwf doctor finds a problem.
 func (cmd *command) fit(ctx context.Context, conf config) error {
-	if _, err := cmd.remote(ctx, conf.Remote); err != nil {
-		return err
-	}
 	var found protocol.Diagnosis
 	// In a directory of its own, as steps are: programs of a workspace are not for roles.
 	dir, err := os.MkdirTemp("", program+"-")
@@ -159,12 +156,13 @@ func (cmd *command) fit(ctx context.Context, conf config) error {
 		}
 	}
 	switch {
-	case err == nil || len(found.Findings) == 0:
+	case problems > 0:
+		return e
+	case err != nil && len(found.Findings) == 0:
 		return err
-	case problems == 0:
-		return nil
 	}
-	return e
+	_, err = cmd.remote(ctx, conf.Remote)
+	return err
 }
 
 // named is a remote of the home.
