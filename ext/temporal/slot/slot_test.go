@@ -122,7 +122,7 @@ func TestOutcomes(t *testing.T) {
 		"leased":           {say: said{Code: protocol.CodeLocked, Exit: 75}, err: "lease"},
 		"remote is gone":   {say: said{Code: protocol.CodeFailed, Exit: 1}, err: "failed"},
 		"no error is told": {say: said{Exit: 5}, stuck: flow.Failed},
-		"nonsense":         {say: said{Out: "<html>"}, err: "JSON"},
+		"nonsense":         {say: said{Out: "<html>"}, err: "machine"},
 		"another thread":   {say: said{Out: `{"thread":"B","status":"idle"}`}, err: "another thread"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,10 +16,7 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	begun := time.Now()
 	at, err := p.take(ctx)
 	if err != nil {
-		if protocol.OfMachine(err) {
-			return flow.Outcome{}, p.unable(r, err.Error())
-		}
-		return flow.Outcome{}, err
+		return flow.Outcome{}, p.local(ctx, r, err)
 	}
 	defer at.leave()
 	if !r.Routed && len(p.c.Queues) > 0 {
@@ -30,7 +27,7 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	}
 	ran, err := at.uwf(ctx, at.stepWords(r)...)
 	if err != nil {
-		return flow.Outcome{}, err
+		return flow.Outcome{}, p.local(ctx, r, err)
 	}
 	p.log(r, ran, begun)
 	if ran.problem.Machine && !ran.made() {
@@ -56,6 +53,15 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 		p.note(r, out)
 	}
 	return out, err
+}
+
+// local is the error of a slot that cannot be made, or of a uwf that cannot be run: it is the machine's,
+// unless the step was stopped.
+func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return p.unable(r, err.Error())
 }
 
 // unable gives a step back that this machine cannot make. Another worker tries, or this one later.

@@ -27,11 +27,9 @@ type looker struct {
 // look is a [slot.Look].
 func (l *looker) look(ctx context.Context, thread string) (protocol.Hash, error) {
 	if l.open == nil {
-		opened, err := wire.Dial(ctx, l.helper, wire.Options{Hash: cas.XXH3, Program: program})
-		if err != nil {
+		if err := l.dial(ctx); err != nil {
 			return "", err
 		}
-		l.open = opened
 	}
 	at, err := l.open.Thread(ctx, thread)
 	if errors.Is(err, heads.ErrNoThread) || err == nil && at.Ended != nil {
@@ -41,6 +39,14 @@ func (l *looker) look(ctx context.Context, thread string) (protocol.Hash, error)
 		l.close()
 	}
 	return at.Head, err
+}
+
+func (l *looker) dial(ctx context.Context) error {
+	opened, err := wire.Dial(ctx, l.helper, wire.Options{Hash: cas.XXH3, Program: program})
+	if err == nil {
+		l.open = opened
+	}
+	return err
 }
 
 func (l *looker) close() {
@@ -63,7 +69,11 @@ func (cmd *command) looker(ctx context.Context, conf config, environ []string) (
 	if at.Trust {
 		environ = append(environ[:len(environ):len(environ)], remote.TrustVariable+"=1")
 	}
-	return &looker{helper: wire.Helper{Address: address, Environ: environ, Dir: conf.home, Exe: cmd.env.Exe}}, nil
+	l := &looker{helper: wire.Helper{Address: address, Environ: environ, Dir: conf.home, Exe: cmd.env.Exe}}
+	if err := l.dial(ctx); errors.As(err, new(*wire.NoHelperError)) { // all else may pass
+		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "remote " + conf.Remote + ": " + err.Error(), Err: err}
+	}
+	return l, nil
 }
 
 // wake tells the workflow of a thread that it has moved. Of a child that waits for a person

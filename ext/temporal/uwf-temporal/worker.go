@@ -80,6 +80,8 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		WorkerStopTimeout:            time.Duration(conf.Drain),
 		MaxHeartbeatThrottleInterval: time.Duration(conf.Silence) / 3,
 		DisableWorkflowWorker:        some,
+		// So long a workflow waits for the worker that had it last, which may be dead.
+		StickyScheduleToStartTimeout: time.Second,
 		OnFatalError:                 func(err error) { broken <- err },
 	})
 	register := flow.Register

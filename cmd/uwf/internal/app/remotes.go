@@ -231,7 +231,7 @@ func dialError(name string, err error) error {
 	case errors.As(err, &none):
 		return &protocol.Error{
 			Code: protocol.CodeNotFound, Message: "remote " + name + ": " + err.Error(), Err: err,
-			Hints: []string{"install " + none.Program + " beside uwf, or on PATH"},
+			Hints: []string{"install " + none.Program + " beside uwf, or on PATH"}, Machine: true,
 		}
 	case errors.As(err, new(*protocol.Error)):
 		return err
