@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,8 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 // gone, the same place in that of the repository, or in the one that the thread was
 // started in: that of a submodule, or of a bare repository, is not beside its git directory.
 func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo files.Repo, dir string, err error) {
-	if repo, err = files.Find(ctx, e.Env, w.Root); err == nil || w.Mode != InWorktree {
+	repo, err = files.Find(ctx, e.Env, w.Root)
+	if w.Mode != InWorktree || err == nil && (SameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
 		return repo, w.Root, err
 	}
 	rel, ok := place.Below(e.Dirs.Worktree(of), w.Root)
@@ -201,7 +203,7 @@ func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 			return other, filepath.Join(other.Root, rel), nil
 		}
 	}
-	return repo, "", err
+	return repo, "", cmp.Or(err, files.ErrNone)
 }
 
 // startedIn is the directory that a thread was started in; "": it is not known.

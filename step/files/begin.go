@@ -46,28 +46,6 @@ func (r Repo) Prepare(ctx context.Context, s Spec) error {
 	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
 }
 
-// track adds redacted paths to the index if the user's git tracks them: the user's own
-// repository has them, and without them a step would seem to have removed them.
-func (r Repo) track(ctx context.Context, g git, s Spec) error {
-	if len(s.Out) == 0 {
-		return nil
-	}
-	user, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
-	out, err := user.run(ctx, nil, "ls-files", "-z")
-	if err != nil {
-		return err
-	}
-	tracked := slices.DeleteFunc(fields(out), func(path string) bool { return !skipped(path, s.Out) })
-	if len(tracked) == 0 {
-		return nil
-	}
-	_, err = g.run(ctx, joined(tracked), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-	return err
-}
-
 func (r Repo) key(name string) (string, bool) {
 	for _, k := range slices.Backward(r.Keys) {
 		if k[0] == name {
@@ -172,9 +150,6 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (
 		}
 	}
 	if err := r.Prepare(ctx, *s); err != nil {
-		return taken, "", err
-	}
-	if err := r.track(ctx, g, *s); err != nil {
 		return taken, "", err
 	}
 	s.Parent = cmp.Or(parent, r.Head)

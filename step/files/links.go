@@ -16,10 +16,10 @@ const Gitlink = "160000"
 
 func (d difference) isLink() bool { return d.mode == Gitlink || d.was == Gitlink }
 
-// leaveLinks leaves out the repositories within that the newest commit in the work tree does not name as
-// they are.
-func (c *changes) leaveLinks(ctx context.Context, g git, s Spec) error {
-	if len(c.links) == 0 {
+// leaveUnknown leaves out the barred files that the user's git does not track, and the repositories
+// within that the newest commit in the work tree does not name as they are.
+func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []string) error {
+	if len(barred)+len(c.links) == 0 {
 		return nil
 	}
 	user, err := newGit(g.env, s.Root)
@@ -27,12 +27,25 @@ func (c *changes) leaveLinks(ctx context.Context, g git, s Spec) error {
 		return err
 	}
 	user.pipes = g.pipes
-	left, err := user.status(ctx, c.links...)
-	if err != nil {
-		left = c.links // git cannot tell
+	if len(barred) > 0 {
+		out, _ := user.run(ctx, nil, "ls-files", "-z") // nothing: it cannot tell
+		tracked := fields(out)                         // sorted
+		for _, path := range barred {
+			if _, is := slices.BinarySearch(tracked, path); is {
+				c.put = append(c.put, path)
+			} else {
+				c.leave(path)
+			}
+		}
 	}
-	for _, path := range left {
-		c.leave(path)
+	if len(c.links) > 0 {
+		left, err := user.status(ctx, c.links...)
+		if err != nil {
+			left = c.links // git cannot tell
+		}
+		for _, path := range left {
+			c.leave(path)
+		}
 	}
 	return ctx.Err()
 }

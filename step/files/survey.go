@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,9 +79,9 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 		notes = append(notes, "submodules: "+Some(c.left))
 	}
 	c = &changes{}
-	if err := c.untracked(root, fields(others), s); err != nil {
+	if barred, err := c.untracked(root, fields(others), s); err != nil {
 		notes = append(notes, err.Error())
-	} else if left := append(c.left, c.links...); len(left) > 0 {
+	} else if left := slices.Concat(c.left, barred, c.links); len(left) > 0 {
 		notes = append(notes, "too large, repositories within, or not readable: "+Some(left))
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {

@@ -230,10 +230,11 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	if err := c.tracked(root, fields(diff), s); err != nil {
 		return nil, err
 	}
-	if err := c.untracked(root, fields(untracked.out), s); err != nil {
+	barred, err := c.untracked(root, fields(untracked.out), s)
+	if err != nil {
 		return nil, err
 	}
-	return c, c.leaveLinks(ctx, g, s)
+	return c, c.leaveUnknown(ctx, g, s, barred)
 }
 
 // tracked takes what diff-files says: ":<mode> <mode> <hash> <hash> <status>", path.
@@ -261,10 +262,11 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 	return nil
 }
 
-// untracked takes what ls-files says of files that the index does not hold.
-func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
+// untracked takes what ls-files says of files that the index does not hold. barred are those that
+// count only if the user's git tracks them.
+func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []string, err error) {
 	if len(paths) > maxUntracked {
-		return fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?", len(paths), maxUntracked)
+		return nil, fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?", len(paths), maxUntracked)
 	}
 	most, sum := s.MaxFile, int64(0)
 	if most == 0 {
@@ -276,16 +278,18 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) error {
 		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or it has gone since
 		case strings.HasSuffix(path, "/") && err == nil:
 			c.link(path)
-		case err != nil, info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out), !readable(root, path, info):
+		case err != nil, !readable(root, path, info):
 			c.leave(path)
+		case info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out):
+			barred = append(barred, path)
 		default:
 			c.put = append(c.put, path)
 			if sum += info.Size(); sum > maxNew {
-				return fmt.Errorf("new files hold more than %d MB: does .gitignore name what need not be kept?", maxNew>>20)
+				return nil, fmt.Errorf("new files hold more than %d MB: does .gitignore name what need not be kept?", maxNew>>20)
 			}
 		}
 	}
-	return nil
+	return barred, nil
 }
 
 func isOwn(info fs.FileInfo, s Spec) bool {

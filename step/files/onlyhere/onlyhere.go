@@ -98,6 +98,8 @@ type inspection struct {
 	base   string   // commit that the worktree began with; "": not known
 	trees  []string // paths of repositories within
 	stores []string // git directories of submodules, until their trees are seen
+	bare   []string // others without a work tree around them, likewise
+	heads  []string // paths called HEAD that a repository tracks: examples, with what is beside them
 	unseen []string // directories that cannot be read
 	links  []string // paths of submodules
 }
@@ -122,18 +124,29 @@ func Inspect(ctx context.Context, e env.Env, r files.Repo, base string, status b
 		all = append(all, w)
 	}
 	for _, store := range in.stores { // not checked out any more
-		rel, err := filepath.Rel(modules, store)
-		if err != nil {
-			return nil, err
+		path := strings.ReplaceAll(below(modules, store), "/modules/", "/")
+		all = append(all, in.lookInto(ctx, store, Work{Path: path, Submodule: true}))
+	}
+	for _, store := range in.bare {
+		if w := (Work{Path: below(in.Root, store)}); !slices.Contains(in.heads, path.Join(w.Path, "HEAD")) {
+			all = append(all, in.lookInto(ctx, store, w))
 		}
-		w := Work{Path: strings.ReplaceAll(filepath.ToSlash(rel), "/modules/", "/"), Submodule: true}
-		if w.Commits, err = in.unreached(ctx, files.Repo{Dir: store, Common: store}, w.Path); err != nil {
-			w.Unknown = true
-		}
-		all = append(all, w)
 	}
 	all[0].Unseen = append(all[0].Unseen, in.unseen...)
 	return all, ctx.Err()
+}
+
+// lookInto looks into a git directory that has no work tree.
+func (in *inspection) lookInto(ctx context.Context, store string, w Work) Work {
+	var err error
+	w.Commits, err = in.unreached(ctx, files.Repo{Dir: store, Common: store}, w.Path)
+	w.Unknown = err != nil
+	return w
+}
+
+// below is the path of a file below a directory that it is in, with slashes.
+func below(dir, file string) string {
+	return filepath.ToSlash(strings.TrimPrefix(file[len(dir):], string(filepath.Separator)))
 }
 
 // walk finds the repositories below a directory.
@@ -145,17 +158,21 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		switch n++; {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
-		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
+		case n > maxWalked || len(in.trees)+len(in.stores)+len(in.bare) > maxWithin:
 			return &files.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories", maxWalked, maxWithin)}
 		case err != nil && !missing(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
-		case err != nil || rel == ".git" || root == in.Root && d.Name() != ".git":
+		case err != nil:
 			return nil
+		case rel == ".git": // its own
 		case d.Name() == ".git":
 			if git, _, ok := worktree.Dirs(dir); ok && !missing(filepath.Join(git, "HEAD")) { // not only called so
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
-		case d.Name() == "HEAD" && !d.IsDir() && !missing(filepath.Join(dir, "objects")):
+		case d.Name() != "HEAD" || d.IsDir() || missing(filepath.Join(dir, "objects")) || missing(filepath.Join(dir, "refs")):
+		case root == in.Root:
+			in.bare = append(in.bare, dir)
+		default:
 			in.stores = append(in.stores, dir)
 		}
 		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
@@ -173,7 +190,8 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (w Work,
 			w.Unknown = true
 			return w, ctx.Err()
 		}
-		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == r.Dir })
+		isIts := func(store string) bool { return store == r.Dir }
+		in.stores, in.bare = slices.DeleteFunc(in.stores, isIts), slices.DeleteFunc(in.bare, isIts)
 	}
 	if w.Unseen, err = in.gitlinks(ctx, r, at); err != nil {
 		return w, err
@@ -196,6 +214,9 @@ func (in *inspection) gitlinks(ctx context.Context, r files.Repo, at string) (un
 	out, err := in.Ask(ctx, r.Dir, nil, "ls-files", "-s", "-z")
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, name, _ := strings.Cut(entry, "\t")
+		if path.Base(name) == "HEAD" {
+			in.heads = append(in.heads, path.Join(at, name))
+		}
 		if !strings.HasPrefix(meta, files.Gitlink) {
 			continue
 		}
@@ -235,7 +256,11 @@ func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
 	git := r.Common // without the refs of the work tree
 	if in.goes(r.Common) {
-		git, without = r.Dir, append(without, packedTags(r)...)
+		of := "refs/tags/"
+		if slices.Contains(in.bare, r.Dir) { // its branches, too
+			of = "refs/"
+		}
+		git, without = r.Dir, append(without, packed(r, of)...)
 		args = append(args, "--all", "--not", "--remotes")
 	} else {
 		args = append(args, "--not", "--single-worktree", "--all")
@@ -249,14 +274,14 @@ func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 
-// packedTags are those that came with a clone: git packs these at once.
-func packedTags(r files.Repo) (commits []string) {
+// packed are the commits of refs that came with a clone: git packs these at once.
+func packed(r files.Repo, prefix string) (commits []string) {
 	text, err := careful.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, careful.NoFollow)
 	if err != nil {
 		return nil
 	}
 	for line := range strings.Lines(string(text)) {
-		if commit, ref, _ := strings.Cut(line, " "); strings.HasPrefix(ref, "refs/tags/") {
+		if commit, ref, _ := strings.Cut(line, " "); strings.HasPrefix(ref, prefix) {
 			commits = append(commits, commit)
 		}
 	}
@@ -277,7 +302,7 @@ func leftBehind(r files.Repo) (commits, replaced []string, err error) {
 		if len(words) < 2 || strings.Trim(words[0]+words[1], "0123456789abcdef") != "" {
 			continue
 		}
-		if strings.HasPrefix(why, "commit (amend)") || strings.HasPrefix(why, "rebase") {
+		if action, _, _ := strings.Cut(why, ":"); action == "commit (amend)" || strings.Contains(action, "rebase") { // or a pull that rebases
 			isReplaced[words[0]] = true
 		}
 		isReplaced[words[1]] = false
