@@ -70,8 +70,8 @@ func (a Accounts) Limit(id string) Limit {
 		return Limit{}
 	}
 	var l Limit
-	if err == nil && (!runfiles.ReadChecked(data, &l) || l.UntilMs <= 0) {
-		err = errors.New("it is damaged")
+	if err == nil && !(runfiles.ReadChecked(data, &l) && l.plausible(a.Now())) {
+		err = errors.New("it is damaged, or the clock was set back")
 	}
 	if err != nil {
 		a.Warn(fmt.Sprintf("the rate limit in %s does not count: %v", path, err))
@@ -108,7 +108,7 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	default:
 		var data []byte
 		if data, err = runfiles.Checked(now); err == nil {
-			err = durable.WriteFile(a.FS, a.file(id+limitSuffix), data, 0o600)
+			err = durable.Replace(a.FS, a.file(id+limitSuffix), data, 0o600)
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -149,20 +149,12 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 		if verdict == Held {
 			return l, nil
 		}
-		placed, err := p.takePlace()
-		switch {
-		case err != nil:
+		ready, err := p.take(verdict, behind < patience)
+		if ready || err != nil {
 			return Limit{}, err
-		case placed && verdict == Scout && p.scout == nil && behind < patience:
-			if p.scout, err = try(p.of.file(p.account.ID + ".scout")); err != nil {
-				return Limit{}, err
-			}
-			if p.scout != nil {
-				continue // another one may have got an answer before we had the lock
-			}
+		}
+		if verdict == Scout {
 			behind += wait
-		case placed && verdict != Wait:
-			return Limit{}, nil
 		}
 		if p.terms.Waits != nil && waited < quiet && waited+wait >= quiet {
 			p.terms.Waits()
@@ -178,6 +170,21 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 			return Limit{}, err
 		}
 	}
+}
+
+// take takes what an agent needs: a place, and after a limit the scout's lock, unless another one
+// has had that for too long.
+func (p *Pass) take(v Verdict, patient bool) (ready bool, err error) {
+	if v == Wait {
+		p.Leave() // another account of the name may have no limit
+		return false, nil
+	}
+	placed, err := p.takePlace()
+	if !placed || v == Free || p.scout != nil || !patient {
+		return placed, err
+	}
+	p.scout, err = try(p.of.file(p.account.ID + ".scout"))
+	return false, err // another one may have got an answer before we had the lock
 }
 
 // takePlace takes one of the places that the agents of an account share; false: none is free.

@@ -26,17 +26,24 @@ type Limit struct {
 	Reason   string `json:"reason"` // in the provider's words
 }
 
-// longest is beyond every reset that providers name; more is a clock that was set back.
-const longest = 32 * 24 * time.Hour
+const (
+	longest = 32 * 24 * time.Hour // beyond every reset that providers name
+	// skew is how far the clocks of machines that share a home may differ. A limit from further
+	// ahead was noted before the clock was set back.
+	skew = time.Minute
+)
+
+// plausible reports whether a limit can have been noted by now.
+func (l Limit) plausible(now time.Time) bool {
+	return l.NotedMs > 0 && l.NotedMs <= now.Add(skew).UnixMilli() && l.Refusals > 0 && l.Refusals < 1<<30 &&
+		l.UntilMs > 0 && l.UntilMs-l.NotedMs <= longest.Milliseconds()
+}
 
 // Until is when the limit is reset.
 func (l Limit) Until() time.Time { return time.UnixMilli(l.UntilMs) }
 
 // Active reports whether the limit is not reset yet.
-func (l Limit) Active(now time.Time) bool {
-	left := l.Until().Sub(now)
-	return left > 0 && left <= longest
-}
+func (l Limit) Active(now time.Time) bool { return l.Until().After(now) }
 
 // Verdict is what an agent may do that is about to start.
 type Verdict int

@@ -4,6 +4,7 @@ package limits
 
 import (
 	"context"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -40,7 +42,6 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 		"reset":                           {limit(-time.Second, -time.Hour, 7), three, Scout},
 		"a person asks":                   {limit(time.Hour, -time.Minute, 1), Terms{Rounds: 3, Since: noon}, Scout},
 		"refused since the person asked":  {limit(time.Hour, time.Second, 2), Terms{Rounds: 3, Since: noon}, Held},
-		"a clock that was set back":       {limit(365*24*time.Hour, 364*24*time.Hour, 1), three, Scout},
 		"a person asks while it is reset": {limit(2*time.Second, -time.Second, 1), Terms{Rounds: 3, Since: noon}, Scout},
 	} {
 		require.Equal(t, c.want, c.limit.Decide(noon, c.terms), name)
@@ -139,6 +140,91 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, p.Refused(Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
 	p.Leave()
+}
+
+// What nobody can have noted is no limit: a count that overflows, or a time that is still to come,
+// which a clock leaves that was set back.
+func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UnixMilli()
+	hour := time.Hour.Milliseconds()
+	for name, l := range map[string]Limit{
+		"no refusal":              {UntilMs: now - 1, NotedMs: now - 9, Refusals: 0},
+		"fewer than none":         {UntilMs: now - 1, NotedMs: now - 9, Refusals: -5},
+		"more than can be":        {UntilMs: now - 1, NotedMs: now - 9, Refusals: math.MaxInt},
+		"a clock that was set":    {UntilMs: now + 240*hour, NotedMs: now + 239*hour, Refusals: 1},
+		"in the year 292 million": {UntilMs: math.MaxInt64, NotedMs: now - 9, Refusals: 1},
+		"before all time":         {UntilMs: 9, NotedMs: math.MinInt64, Refusals: 1},
+	} {
+		a, said := accounts(t)
+		require.NoError(t, os.MkdirAll(a.Dir, 0o700))
+		data, err := runfiles.Checked(l)
+		require.NoError(t, err)
+		path := filepath.Join(a.Dir, "claude.json")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		for range 2 {
+			p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxPark: time.Hour})
+			require.NoError(t, err)
+			require.Zero(t, held, name)
+			require.Contains(t, (*said)[0], "does not count", name)
+			got := p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
+			require.Equal(t, 1, got.Refusals, name)
+			require.InDelta(t, now+60_000, got.UntilMs, 30_000, name)
+			p.Served()
+			p.Leave()
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+		}
+	}
+}
+
+// A link in the place of a limit is replaced: it is not read, and what it leads to is not written.
+func TestALinkIsReplaced(t *testing.T) {
+	t.Parallel()
+	a, _ := accounts(t)
+	require.NoError(t, os.MkdirAll(a.Dir, 0o700))
+	other, path := filepath.Join(t.TempDir(), "other"), filepath.Join(a.Dir, "claude.json")
+	require.NoError(t, os.WriteFile(other, []byte("mine"), 0o600))
+	require.NoError(t, os.Symlink(other, path))
+	terms := Terms{Rounds: 1, MaxPark: time.Hour}
+	p, _, err := a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Leave()
+	_, held, err := a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	require.Equal(t, 1, held.Refusals)
+	data, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(data))
+}
+
+// Who waits for a reset has no place meanwhile: agents of the same name may have other accounts.
+func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
+	t.Parallel()
+	a, _ := accounts(t)
+	terms := Terms{Rounds: 3, MaxPark: time.Hour, Places: 1}
+	p, _, err := a.Enter(t.Context(), claude, terms)
+	require.NoError(t, err)
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
+	p.Leave()
+	waits, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	began := make(chan bool)
+	go func() {
+		t := terms
+		var once sync.Once
+		t.Stopped = func() error { once.Do(func() { close(began) }); return nil }
+		_, _, err := a.Enter(waits, claude, t)
+		ended <- err
+	}()
+	<-began
+	soon, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	p, _, err = a.Enter(soon, NewAccount("claude", []string{"other"}), terms)
+	require.NoError(t, err)
+	p.Leave()
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 // Once a limit is reset, one asks, and the others wait for its answer.
