@@ -39,15 +39,16 @@ type attempt struct {
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 
-	retries   int             // how often the agent may be run again
-	pass      *limits.Pass    // of the last try; nil: the agent was not started
-	reason    string          // why it was not, or why the last try failed
-	untried   error           // the first for the agent whose account is the first to be reset
-	limit     limits.Limit    // after the last try, if its provider refused it
-	refused   bool            // it did
-	retryAt   time.Time       // when the provider grants more; zero: it names no time
-	parkUntil int64           // ms: when the visit can go on
-	gone      map[string]bool // agents that another one has replaced in this visit
+	retries int             // how often the agent may be run again
+	pass    *limits.Pass    // of the last try; nil: the agent was not started
+	waiting *durable.Held   // the run in which the visit waits to start an agent; nil: it does not
+	reason  string          // why it was not, or why the last try failed
+	blocked blocked         // the agent
+	soonest blocked         // of the agents before it, the one that can play first
+	limit   limits.Limit    // after the last try, if its provider refused it
+	refused bool            // it did
+	retryAt time.Time       // when the provider grants more; zero: it names no time
+	gone    map[string]bool // agents that another one has replaced in this visit
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same task

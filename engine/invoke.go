@@ -29,6 +29,7 @@ import (
 // lock that it inherits, and the record of the run. The prompt need not be flushed: nothing
 // durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
+	a.leaveWait()
 	release, err := a.holdStore(ctx)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -154,15 +155,115 @@ func TestAWaitForAPlaceIsStopped(t *testing.T) {
 			_, err := w.Step(ctx, id, StepOptions{})
 			ended <- err
 		}()
-		w.eventually("it works on the thread", func() bool { return w.Locker().Held(ctx, id) })
-		_, err = w.Stop(ctx, id)
+		w.eventually("it is shown", func() bool { return w.show(id).Status == protocol.StatusRunning })
+		running, err := w.Running(ctx)
 		require.NoError(t, err)
+		require.Len(t, running, 1)
+		stopped, err := w.Stop(ctx, id)
+		require.NoError(t, err)
+		require.True(t, stopped)
 		requireCode(t, <-ended, protocol.CodeTerminated, "was stopped while")
 	}
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
 	require.Zero(t, w.agentRuns())
 	require.NoError(t, taken.Unlock())
 	require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
+}
+
+// A visit that waits before its next try is at work: it has not failed, and can be stopped.
+func TestAPauseIsStopped(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, script := range map[string]string{
+		"a failing server": "!limited:server/0/100/ready", "a limit that is reset soon": "!limited:rate-limit/50000/100/ready",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, script)
+			w.retries(func(a *protocol.Agent) { a.Retry.Backoff = "50s" })
+			id := w.start()
+			ended := make(chan error)
+			go func() {
+				_, err := w.Step(ctx, id, StepOptions{})
+				ended <- err
+			}()
+			w.eventually("it waits", func() bool { return w.agentRuns() == 1 && w.RunDir(id).Read().Pid == 0 })
+			w.eventually("it is shown", func() bool { return w.show(id).Status == protocol.StatusRunning })
+			stopped, err := w.Stop(ctx, id)
+			require.NoError(t, err)
+			require.True(t, stopped)
+			requireCode(t, <-ended, protocol.CodeTerminated, "was stopped while")
+			require.Equal(t, 1, w.agentRuns())
+			require.Equal(t, protocol.StatusIdle, w.show(id).Status)
+		})
+	}
+}
+
+// Of all agents that may play a visit, the one whose account is reset first is waited for, and asked.
+func TestTheSoonestResetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		first, second time.Duration // from now
+		held          bool          // the second's account is known to be limited
+		waits         string        // agent
+	}{
+		"both are refused":             {time.Hour, 3 * time.Hour, false, "fake"},
+		"both are refused, the second": {3 * time.Hour, time.Hour, false, "later"},
+		"one is not started":           {time.Hour, 3 * time.Hour, true, "fake"},
+		"the second is not started":    {3 * time.Hour, time.Hour, true, "later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ahead time.Duration
+			w := newWorld(t, fmt.Sprintf("!limited:rate-limit/%d/100/ready", c.first.Milliseconds()))
+			w.clock(&ahead)
+			later := fakeConfig(fmt.Sprintf("!limited:rate-limit/%d/100/ready", c.second.Milliseconds())).Agents["fake"]
+			later.Account, later.OnLimit, later.Retry = "later", protocol.LimitWait, &protocol.Retry{Attempts: 1}
+			w.config.Agents["later"] = later
+			w.retries(func(a *protocol.Agent) {
+				a.OnLimit, a.Fallback, a.Retry.Attempts = protocol.LimitFallback, []string{"later"}, 1
+			})
+			if c.held {
+				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{MaxPark: 9 * time.Hour})
+				require.NoError(t, err)
+				pass.Refused(limits.Refusal{RetryAt: time.Now().Add(c.second)})
+				pass.Leave()
+			}
+			id := w.start()
+			out := w.mustStep(id, StepOptions{})
+			require.Equal(t, protocol.StatusParked, out.Status)
+			require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+			require.Contains(t, w.show(id).Error.Message, "agent "+c.waits+" was ")
+			runs := w.agentRuns()
+			ahead = 2 * time.Hour
+			require.Equal(t, protocol.StatusParked, w.mustStep(id, StepOptions{}).Status)
+			require.Equal(t, runs+1, w.agentRuns(), "it is asked again, and no other")
+		})
+	}
+}
+
+// A person's answer outlives a uwf that is killed while it waits to start the agent.
+func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var ahead time.Duration
+	w := newWorld(t, "unclear")
+	w.clock(&ahead)
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	w.plays("!limited:rate-limit/3600000/1/ready")
+	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusParked, out.Status)
+	ahead = 2 * time.Hour
+	last := w.RunDir(id).Read()
+	last.Pid, last.Status, last.Error = 0, rundir.Starting, nil // as the waiting process has left it
+	require.NoError(t, w.RunDir(id).Write(last))
+	w.plays("ready")
+	out = w.mustStep(id, StepOptions{})
+	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
 }
 
 // Once a limit is reset, a tick sends one thread first. If that is refused, no other is tried.

@@ -139,17 +139,17 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 	}
 }
 
-// stopRun stops the agent of a stepping process; that process then records the
-// end and gives the thread back. Before the agent's id is recorded there is
-// nothing to stop yet, except that the process may wait before it starts one.
+// stopRun stops the agent of a stepping process; that process then records the end and gives
+// the thread back. One that has no agent yet, or waits before it starts another one, finds the
+// request itself.
 func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error) {
 	dir := e.RunDir(id)
 	r := dir.Read()
 	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
-		if !r.Status.InFlight() {
+		if r.Status != rundir.Running && !r.Missing {
 			_ = dir.RequestStop(r, end) // asked again and again until the process gives up the thread
 		}
-		return false, nil
+		return r.Status == rundir.Starting, nil
 	}
 	if err := dir.RequestStop(r, end); err != nil {
 		return false, err

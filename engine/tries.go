@@ -56,6 +56,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err := a.goOnWith(ctx, c, first, o); err != nil {
 		return out, err
 	}
+	defer func() { a.endWait(err) }()
 	var failed error // of the last try; nil: there was none
 	place := a.task.cwd
 	for attempts := 0; ; {
@@ -64,8 +65,9 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			return out, errors.Join(failed, perr)
 		}
 		if err := a.enter(ctx, c, p, o.Wake); err != nil {
-			return out, fault.Ended(ctx, errors.Join(failed, err))
+			return out, fault.Ended(ctx, errors.Join(err, failed))
 		}
+		kind := protocol.FailedRateLimit
 		if a.pass != nil {
 			attempts++
 			a.failedTry, a.task.cwd, a.retries = nil, place, max(0, p.Rounds()-attempts)
@@ -76,19 +78,13 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			}
 			if again, err := a.pauseBefore(ctx, p, attempts); again || err != nil {
 				if err != nil {
-					return out, fault.Ended(ctx, errors.Join(failed, err))
+					return out, fault.Ended(ctx, errors.Join(err, failed))
 				}
 				continue
 			}
-		}
-		kind := protocol.FailedRateLimit
-		if a.pass != nil {
 			kind = a.failedTry.Kind
 		}
-		switch {
-		case kind == protocol.FailedRateLimit && p.OnLimit == protocol.LimitWait:
-			return a.park(ctx, failed)
-		case first.FallsBack(kind) && a.mayGoOn():
+		if first.FallsBack(kind) && a.mayGoOn() {
 			was := a.cmd.Name
 			ok, err := a.fallBack(ctx, c, first, o)
 			if err != nil {
@@ -100,15 +96,29 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				continue
 			}
 		}
-		if failed == nil {
-			return a.park(ctx, nil)
+		if failed == nil || kind == protocol.FailedRateLimit && p.OnLimit == protocol.LimitWait {
+			return a.park(ctx)
 		}
 		return out, failed
 	}
 }
 
+// blocked is why an agent does not play: its account is limited.
+type blocked struct {
+	untilMs int64
+	why     error // nil: it is not
+}
+
+// sooner is the one whose account is reset first.
+func (b blocked) sooner(other blocked) blocked {
+	if b.why == nil || other.why != nil && other.untilMs < b.untilMs {
+		return other
+	}
+	return b
+}
+
 // enter asks for a pass under which the agent runs. Without one its account is limited, and
-// a.limit says until when.
+// a.blocked says until when.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, wake bool) error {
 	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
 	terms := limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxPark: p.MaxPark, Places: c.Concurrency[account.Name]}
@@ -118,32 +128,67 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 	if a.Env.Get(protocol.EnvRunDir) != "" { // an agent has started us, and its place is ours: we could wait for it for ever
 		terms.Places = 0
 	}
-	before := a.dir.Read()
-	if a.record.StartedAt == 0 { // a request to stop is of an earlier run
-		_ = a.dir.Withdraw()
-	}
-	terms.Waits = func() {
-		a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)", a.task.role, a.cmd.Name, account.Name, account.Name))
-		if a.began != nil {
-			a.began()
+	told := false
+	terms.Waits = func(waited time.Duration) error {
+		if waited > quiet && !told {
+			told = true
+			a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)", a.task.role, a.cmd.Name, account.Name, account.Name))
+			if a.began != nil {
+				a.began()
+			}
 		}
+		return a.waits(ctx)
 	}
-	terms.Stopped = func() error {
-		if !a.dir.StopRequested(before) {
-			return nil
-		}
-		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited for its provider", a.locked.id, a.task.role), a.on())
-	}
+	a.blocked = blocked{}
 	pass, held, err := a.Accounts().Enter(ctx, account, terms)
 	if a.pass = pass; pass != nil || err != nil {
 		return err
 	}
 	why := fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
 		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
-	if a.reason = why.Message; a.untried == nil || held.UntilMs < a.parkUntil {
-		a.untried, a.parkUntil = why, held.UntilMs
+	a.reason, a.blocked = why.Message, blocked{held.UntilMs, why}
+	return nil
+}
+
+// quiet is how long an agent waits before a person is told.
+const quiet = 3 * time.Second
+
+// waits shows that the visit waits before it starts an agent, as a run that can be stopped, and
+// returns why it must not go on.
+func (a *attempt) waits(ctx context.Context) (err error) {
+	if a.waiting == nil {
+		a.record = a.newRecord()
+		if a.waiting, err = a.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if a.dir.StopRequested(a.record) {
+		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id, a.task.role), a.on())
 	}
 	return nil
+}
+
+// endWait ends a run in which the visit waited and no agent followed; err is why, nil if the
+// record says so already.
+func (a *attempt) endWait(err error) {
+	if a.waiting == nil {
+		return
+	}
+	status := rundir.Failed
+	if fault.IsSignal(err) || errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
+		status = rundir.Stopped
+	}
+	if err != nil {
+		_ = a.failed(status, err)
+	}
+	a.leaveWait()
+}
+
+func (a *attempt) leaveWait() {
+	if a.waiting != nil {
+		_ = a.waiting.Unlock() // it ends with the process
+		a.waiting = nil
+	}
 }
 
 // leave notes what the provider has said to the agent.
@@ -155,7 +200,7 @@ func (a *attempt) leave(failed error) {
 	switch {
 	case a.refused:
 		a.limit = a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
-		a.parkUntil = a.limit.UntilMs
+		a.blocked = blocked{a.limit.UntilMs, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.reason)}
 	case failed == nil:
 		a.pass.Served()
 	}
@@ -177,7 +222,18 @@ func (a *attempt) pauseBefore(ctx context.Context, p retry.Policy, attempts int)
 	if a.refused {
 		return true, nil
 	}
-	return true, retry.Pause(ctx, wait)
+	for end := a.Env.Now().Add(wait); ; {
+		left := end.Sub(a.Env.Now())
+		if left <= 0 {
+			return true, nil
+		}
+		if err := a.waits(ctx); err != nil {
+			return false, err
+		}
+		if err := retry.Pause(ctx, min(left, retry.MaxWait)); err != nil {
+			return false, err
+		}
+	}
 }
 
 // mayGoOn reports whether the budget has room for another try after what the failed ones cost,
@@ -211,11 +267,12 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Polic
 	return err
 }
 
-// fallBack gives the agent up, and puts the next one in its place; false: there is none. One
-// that was not started is not given up for later visits.
+// fallBack gives the agent up, and puts the next one in its place; false: there is none. What a
+// limited account says is read again in a later step.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
 	a.gone[a.cmd.Name] = true
-	if tries := a.dir.Tries(a.pos.Thread); a.pass != nil && len(tries) > 0 {
+	a.soonest = a.soonest.sooner(a.blocked)
+	if tries := a.dir.Tries(a.pos.Thread); a.blocked.why == nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
 			return false, err
@@ -271,38 +328,26 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	}
 }
 
-// park sets the visit aside until the provider's limit is reset. No process waits meanwhile.
-// failed is how the last try ended; nil: none was made.
-func (a *attempt) park(ctx context.Context, failed error) (protocol.StepOutput, error) {
-	var none protocol.StepOutput
-	if failed != nil {
-		_ = a.failed(rundir.Failed, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.failedTry.Error))
-	} else if err := a.keepUntried(ctx); err != nil {
-		return none, err
+// park sets the visit aside until the first of its agents can play it. No process waits meanwhile.
+func (a *attempt) park(ctx context.Context) (out protocol.StepOutput, err error) {
+	first := a.soonest.sooner(a.blocked)
+	if a.record.StartedAt == 0 { // the record says why, and what a person has said
+		if err := a.waits(ctx); err != nil {
+			return out, err
+		}
 	}
-	if err := a.setParked(ctx, a.locked, a.parkUntil); err != nil {
-		return none, err
+	_ = a.failed(rundir.Failed, first.why)
+	if err := a.setParked(ctx, a.locked, first.untilMs); err != nil {
+		return out, err
 	}
-	if failed != nil {
-		a.warn(fmt.Sprintf("role %q: agent %s waits until %s: %s", a.task.role, a.cmd.Name, time.UnixMilli(a.parkUntil).In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(a.failedTry.Error)))
+	if a.failedTry != nil {
+		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role, time.UnixMilli(first.untilMs).In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
 	}
 	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
-		return none, err
+		return out, err
 	}
 	return pos.Output(), nil
-}
-
-// keepUntried records a visit that is parked without a try: why, and what a person has said.
-func (a *attempt) keepUntried(ctx context.Context) error {
-	a.record = a.newRecord()
-	lock, err := a.prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Unlock() }()
-	_ = a.failed(rundir.Failed, a.untried)
-	return nil
 }
 
 // setParked notes until when a thread is parked.
@@ -317,7 +362,8 @@ func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) er
 // woken is the parked task, if a person has asked for it: only the record has that person's
 // words.
 func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record) (task, bool, error) {
-	if h.facts.ParkedUntil <= status.NotParked || last.Head != h.head || last.Status != rundir.Failed || !last.Resumes && !last.Replaces {
+	unstarted := last.Status == rundir.Failed || last.Status == rundir.Starting && last.Pid == 0 // killed while it waited
+	if h.facts.ParkedUntil <= status.NotParked || last.Head != h.head || !unstarted || !last.Resumes && !last.Replaces {
 		return task{}, false, nil
 	}
 	text, err := cas.Read[protocol.Text](ctx, e.Nodes(), last.PromptHash)

@@ -56,28 +56,24 @@ const (
 	patience = 30 * time.Second
 	// brief is how long a process waits for another one that writes the same limit.
 	brief = 5 * time.Second
-	// quiet is how long an agent waits before others are told.
-	quiet = 3 * time.Second
 )
 
 func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 
-// Limit reads the limit of an account. One that cannot be read counts as one that is over.
-func (a Accounts) Limit(id string) Limit {
+// limit reads the limit of an account. With an error it does not count.
+func (a Accounts) limit(id string) (l Limit, err error) {
 	path := a.file(id + limitSuffix)
 	data, err := careful.ReadFile(path, maxLimit, careful.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Limit{}
-	}
-	var l Limit
-	if err == nil && !(runfiles.ReadChecked(data, &l) && l.plausible(a.Now())) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Limit{}, nil
+	case err != nil:
+	case !runfiles.ReadChecked(data, &l) || !l.plausible(a.Now()):
 		err = errors.New("it is damaged, or the clock was set back")
+	default:
+		return l, nil
 	}
-	if err != nil {
-		a.Warn(fmt.Sprintf("the rate limit in %s does not count: %v", path, err))
-		return Limit{NotedMs: 1}
-	}
-	return l
+	return Limit{}, fmt.Errorf("the rate limit in %s does not count: %w", path, err)
 }
 
 // Active are the limits that are not reset yet, by account.
@@ -85,8 +81,16 @@ func (a Accounts) Active() map[string]Limit {
 	entries, _ := os.ReadDir(a.Dir) // without it there are none
 	active := map[string]Limit{}
 	for _, e := range entries {
-		if id, is := strings.CutSuffix(e.Name(), limitSuffix); is && a.Limit(id).Active(a.Now()) {
-			active[id] = a.Limit(id)
+		id, is := strings.CutSuffix(e.Name(), limitSuffix)
+		if !is {
+			continue
+		}
+		l, err := a.limit(id)
+		if err != nil {
+			a.Warn(err.Error())
+		}
+		if l.Active(a.Now()) {
+			active[id] = l
 		}
 	}
 	return active
@@ -99,10 +103,10 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	defer cancel()
 	lock, err := durable.Lock(ctx, a.file(id+".lock"))
 	defer free(&lock)
-	was := a.Limit(id)
+	was, damaged := a.limit(id)
 	now := to(was)
 	switch {
-	case err != nil, now == was:
+	case err != nil, now == was && damaged == nil:
 	case now == Limit{}:
 		err = a.FS.Remove(a.file(id + limitSuffix))
 	default:
@@ -129,7 +133,7 @@ type Pass struct {
 }
 
 // Enter waits until an agent of an account may start, and returns its pass; or a limit, if it
-// must not. Errors: that of [Terms].Stopped, ctx's cause, or that a lock cannot be made.
+// must not. Errors: that of [Terms].Waits, ctx's cause, or that a lock cannot be made.
 func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, Limit, error) {
 	p := &Pass{of: a, account: account, terms: t}
 	held, err := p.enter(ctx)
@@ -144,7 +148,11 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, L
 func (p *Pass) enter(ctx context.Context) (Limit, error) {
 	var waited, behind time.Duration // in all, and for a scout
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
-		l := p.of.Limit(p.account.ID)
+		l, err := p.of.limit(p.account.ID)
+		if err != nil {
+			p.of.Warn(err.Error())
+			p.of.change(p.account.ID, func(l Limit) Limit { return l }) // removed; warned of once
+		}
 		verdict := l.Decide(p.of.Now(), p.terms)
 		if verdict == Held {
 			return l, nil
@@ -156,13 +164,10 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 		if verdict == Scout {
 			behind += wait
 		}
-		if p.terms.Waits != nil && waited < quiet && waited+wait >= quiet {
-			p.terms.Waits()
+		if p.terms.Waits != nil {
+			err = p.terms.Waits(waited)
 		}
 		waited += wait
-		if p.terms.Stopped != nil {
-			err = p.terms.Stopped()
-		}
 		if err == nil {
 			err = retry.Pause(ctx, wait)
 		}
@@ -216,7 +221,7 @@ func (p *Pass) Inherited() []*os.File {
 // Served notes that the provider has granted what the agent asked for: a limit from before is
 // over.
 func (p *Pass) Served() {
-	if was := p.of.Limit(p.account.ID); was.NotedMs > 0 && was.NotedMs <= p.begun.UnixMilli() {
+	if was, _ := p.of.limit(p.account.ID); was.NotedMs > 0 && was.NotedMs <= p.begun.UnixMilli() {
 		p.of.change(p.account.ID, func(l Limit) Limit {
 			if l == was {
 				return Limit{}

@@ -65,10 +65,9 @@ type Terms struct {
 	// Since is when a person asked to continue now: limits noted before do not count. The zero
 	// time: nobody did.
 	Since time.Time
-	// Waits is called once if the agent has to wait for longer than a moment, and Stopped again
-	// and again: it returns why the wait ends, or nil. Both can be nil.
-	Waits   func()
-	Stopped func() error
+	// Waits is called again and again while the agent has to wait, with how long it has. It
+	// returns why the wait ends, or nil. It can be nil.
+	Waits func(waited time.Duration) error
 }
 
 // Decide returns what an agent may do now.

@@ -304,14 +304,6 @@ func (d Dir) RequestStop(r Record, end bool) error {
 	return d.Replace(runfiles.StopFile, []byte(text))
 }
 
-// Withdraw takes back a request to stop.
-func (d Dir) Withdraw() error {
-	if err := d.Make(); err != nil {
-		return err
-	}
-	return d.FS.Remove(d.File(runfiles.StopFile))
-}
-
 // forGood follows the run in a request to stop after which the thread ends.
 const forGood = "\nend\n"
 
