@@ -227,11 +227,15 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 // result is the commit that holds what the thread has made.
 func (a *application) result(ctx context.Context) (string, error) {
 	tree, err := a.made(ctx)
-	if err == nil {
-		tree, _, err = a.to.WithLinksOf(ctx, a.spec, tree, a.head)
-	}
 	if err != nil {
 		return "", err
+	}
+	tree, apart, err := a.to.WithLinksOf(ctx, a.spec, tree, a.head, a.out.Left...)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(apart, files.Modules) {
+		a.out.Left = append(a.out.Left, files.Modules)
 	}
 	before, err := a.to.TreeOf(ctx, a.spec, a.head)
 	if err != nil {

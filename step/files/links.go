@@ -86,12 +86,16 @@ func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string)
 	if err != nil {
 		return nil, err
 	}
-	return g.in(dir, "", "").run(ctx, stdin, args...)
+	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree that its config names may be gone
 }
 
+// Modules is the file that says where submodules come from.
+const Modules = ".gitmodules"
+
 // WithLinksOf is a state of the files with the submodules that a commit names, in the place of
-// its own. apart are the paths where that differs.
-func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commit string) (with protocol.Tree, apart []string, err error) {
+// its own; what says where they come from, too, if one of those is among the paths that were left
+// out. apart are the paths where that differs.
+func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string) (with protocol.Tree, apart []string, err error) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {
 		return "", nil, err
@@ -102,8 +106,17 @@ func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commi
 	}
 	plan, err := g.differing(ctx, tree, named)
 	for _, d := range plan {
-		if d.isLink() {
+		switch {
+		case d.isLink():
 			apart = append(apart, d.path)
+		case d.path == Modules && len(left) > 0:
+			out, err := g.run(ctx, nil, append([]string{"ls-tree", sumOf(named), "--"}, left...)...)
+			if err != nil {
+				return "", nil, err
+			}
+			if strings.Contains("\n"+string(out), "\n"+Gitlink) {
+				apart = append(apart, d.path)
+			}
 		}
 	}
 	if err != nil || len(apart) == 0 {

@@ -208,10 +208,15 @@ func (in *inspection) look(ctx context.Context, at string, status bool) (w Work,
 	return w, err
 }
 
-// gitlinks notes the submodules of a repository. It returns those that are not checked out and
-// hold files all the same: git overlooks these.
+// gitlinks notes the submodules that a repository's index or newest commit names. It returns those
+// that are not checked out and hold files all the same: git, or a snapshot, overlooks these.
 func (in *inspection) gitlinks(ctx context.Context, r files.Repo, at string) (unseen []string, err error) {
 	out, err := in.Ask(ctx, r.Dir, nil, "ls-files", "-s", "-z")
+	if err == nil && r.Head != "" {
+		var tree []byte
+		tree, err = in.Ask(ctx, r.Dir, nil, "ls-tree", "-r", "-z", r.Head)
+		out = append(out, tree...)
+	}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, name, _ := strings.Cut(entry, "\t")
 		if path.Base(name) == "HEAD" {

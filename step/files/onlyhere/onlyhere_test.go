@@ -59,6 +59,8 @@ func TestOnlyHere(t *testing.T) {
 		"a submodule with a branch":           {`cd tree; git submodule -q update --init; cd vendor; git switch -qc b; git commit -q --allow-empty -m lost; git switch -q main`, "work in submodules: vendor"},
 		"a submodule pushed":                  {`cd tree; git submodule -q update --init; cd vendor; git switch -qc b; git commit -q --allow-empty -m pushed; git push -q origin b`, "work in submodules: vendor"},
 		"a submodule not checked out":         {`echo x > tree/vendor/x`, "files that no snapshot has: vendor"},
+		"a submodule removed":                 {`cd tree; git switch -qc own; git submodule -q update --init; git rm -qf vendor; git commit -qm removed`, ""},
+		"files for a submodule":               {`cd tree; git rm -qf vendor; mkdir vendor; echo x > vendor/x`, "files that are not committed: .gitmodules, vendor, vendor/; files that no snapshot has: vendor"},
 		"a submodule within":                  {`cd tree; git submodule -q update --init --recursive; git -C vendor/inner commit -q --allow-empty -m lost`, "work in submodules: vendor, vendor/inner"},
 		"a file in a submodule within":        {`cd tree; git submodule -q update --init --recursive; echo x > vendor/inner/x`, "work in submodules: vendor/inner"},
 		"a submodule given up":                {`cd tree; git submodule -q update --init; git submodule -q deinit -f vendor`, ""},
