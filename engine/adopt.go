@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
@@ -30,6 +34,7 @@ func (a *attempt) takeOver(ctx context.Context, last rundir.Record) (out protoco
 		return out, false, nil // already judged
 	}
 	result, err := a.dir.Left()
+	a.heardLate(ctx, last, result)
 	var none *agentproc.ResultError
 	switch {
 	case errors.As(err, &none):
@@ -42,6 +47,26 @@ func (a *attempt) takeOver(ctx context.Context, last rundir.Record) (out protoco
 		return out, false, a.answeredOtherwise(ctx, last, result.StepHash)
 	}
 	return a.adopt(ctx, last, result)
+}
+
+// heardLate notes what a provider has said to an agent whose engine was killed, if its reset is
+// still to come.
+func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result protocol.Result) {
+	began, resets := time.UnixMilli(last.StartedAt), time.UnixMilli(result.RetryAtMs)
+	if result.Kind != protocol.FailedRateLimit || !resets.After(a.Env.Now()) {
+		return
+	}
+	c, err := a.Config(ctx)
+	if _, known := c.Agents[last.Agent]; err != nil || !known {
+		return
+	}
+	cmd, err := a.Casting().Fallback(c, last.Agent, casting.Wish{})
+	p, invalid := retry.Of(c, last.Agent)
+	if err != nil || invalid != nil {
+		return // whoever plays next finds out
+	}
+	account := a.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
+	a.Accounts().Refused(account, limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}, termsOf(p))
 }
 
 // inThread reports whether the thread already has a step: after a power cut, an older output

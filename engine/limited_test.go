@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -264,6 +267,70 @@ func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
 	w.plays("ready")
 	out = w.mustStep(id, StepOptions{})
 	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
+}
+
+// What a provider has said to an agent whose engine was killed is known to the next one, be the
+// agent's work suspended or failed. A person can try all the same.
+func TestARefusalOutlivesTheEngine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, script := range []string{"!limited:rate-limit/3600000/100/ready", "!suspended-by-limit"} {
+		w := newWorld(t, script)
+		w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+		id := w.start()
+		before := w.head(id)
+		out, err := w.Step(ctx, id, StepOptions{})
+		require.NoError(t, err)
+		last := w.RunDir(id).Read()
+		last.Status, last.Error = rundir.Running, nil
+		if out.StepHash != nil {
+			require.NoError(t, w.Heads.Move(ctx, id, *out.StepHash, before))
+		}
+		require.NoError(t, w.RunDir(id).Write(last))
+		require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
+		require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
+		_, err = w.Step(ctx, id, StepOptions{})
+		require.NoError(t, err)
+		require.Equal(t, protocol.StatusParked, w.mustStep(w.start(), StepOptions{}).Status)
+		require.Equal(t, 1, w.agentRuns(), script)
+		_, err = w.Do(ctx, w.start(), Work{Steps: 1, StepOptions: StepOptions{Wake: true}})
+		require.NoError(t, err)
+		require.Equal(t, 2, w.agentRuns(), script)
+	}
+}
+
+func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!limited:rate-limit/3600000/100/ready")
+	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	for range 4 {
+		w.start()
+	}
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	last := w.RunDir(id).Read()
+	last.Status, last.Error = rundir.Running, nil
+	require.NoError(t, w.RunDir(id).Write(last))
+	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
+	require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
+	parked := 0
+	require.NoError(t, w.Tick(ctx, 1, StepOptions{}, func(at Ticked) {
+		require.Equal(t, protocol.StatusParked, at.Output.Status)
+		parked++
+	}))
+	require.Equal(t, 5, parked)
+	require.Equal(t, 1, w.agentRuns())
+}
+
+// A thread that another process has ended before its turn came is no failure of a tick.
+func TestATickPassesOverWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	id := w.start()
+	w.untilEnd(id)
+	_, told := w.tickOne(context.Background(), id, StepOptions{})
+	require.False(t, told)
 }
 
 // Once a limit is reset, a tick sends one thread first. If that is refused, no other is tried.

@@ -26,6 +26,16 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 	if len(due) == 0 {
 		return err
 	}
+	// What a killed engine's agent has left may say that an account is limited: before others ask.
+	var left, rest []string
+	for _, id := range due {
+		if e.RunDir(id).Read().Status.InFlight() {
+			left = append(left, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	due = append(left, rest...)
 	var (
 		mu      sync.Mutex
 		workers sync.WaitGroup
@@ -60,7 +70,9 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (Ticked,
 	t := Ticked{Thread: id, Output: out}
 	if err != nil {
 		c := fault.Of(err)
-		if c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
+		_, ended, _ := e.Lookup(ctx, id)
+		others := out.StepHash == nil && ended != nil
+		if others || c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
 			return t, false
 		}
 		t.Error = fault.Step(c)

@@ -121,12 +121,12 @@ func (b blocked) sooner(other blocked) blocked {
 // a.blocked says until when.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, wake bool) error {
 	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
-	terms := limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxPark: p.MaxPark, Places: c.Concurrency[account.Name]}
+	terms := termsOf(p)
+	if terms.Places = c.Concurrency[account.Name]; a.Env.Get(protocol.EnvRunDir) != "" {
+		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
+	}
 	if wake && a.driven != nil {
 		terms.Since = a.driven.begun
-	}
-	if a.Env.Get(protocol.EnvRunDir) != "" { // an agent has started us, and its place is ours: we could wait for it for ever
-		terms.Places = 0
 	}
 	told := false
 	terms.Waits = func(waited time.Duration) error {
@@ -148,6 +148,10 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
 	a.reason, a.blocked = why.Message, blocked{held.UntilMs, why}
 	return nil
+}
+
+func termsOf(p retry.Policy) limits.Terms {
+	return limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxPark: p.MaxPark}
 }
 
 // quiet is how long an agent waits before a person is told.

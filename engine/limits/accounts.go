@@ -234,7 +234,12 @@ func (p *Pass) Served() {
 // Refused notes a refusal, and returns the limit that follows.
 func (p *Pass) Refused(r Refusal) Limit {
 	r.Begun, r.At = p.begun, p.of.Now()
-	return p.of.change(p.account.ID, func(l Limit) Limit { return l.After(r, p.terms) })
+	return p.of.Refused(p.account, r, p.terms)
+}
+
+// Refused notes the refusal of an agent whose pass is gone, and returns the limit that follows.
+func (a Accounts) Refused(account Account, r Refusal, t Terms) Limit {
+	return a.change(account.ID, func(l Limit) Limit { return l.After(r, t) })
 }
 
 // Leave ends the pass. A process that the agent has left behind does not keep the place.
