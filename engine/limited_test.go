@@ -202,6 +202,18 @@ func TestAPauseIsStopped(t *testing.T) {
 	}
 }
 
+// A limit that cannot be noted is waited for all the same.
+func TestALimitThatCannotBeNotedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!limited:rate-limit/400/1/ready")
+	w.retries(func(*protocol.Agent) {})
+	require.NoError(t, os.WriteFile(w.Dirs.Limits(), nil, 0o600))
+	began := time.Now()
+	require.NotNil(t, w.mustStep(w.start(), StepOptions{}).StepHash)
+	require.Equal(t, 2, w.agentRuns())
+	require.Greater(t, time.Since(began), 400*time.Millisecond)
+}
+
 // Of all agents that may play a visit, the one whose account is reset first is waited for, and asked.
 func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 	t.Parallel()

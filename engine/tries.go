@@ -210,34 +210,29 @@ func (a *attempt) leave(failed error) {
 	}
 }
 
-// pauseBefore reports whether the agent should try again, after a pause. The one after a
-// refusal is the account's.
+// pauseBefore reports whether the agent should try again, after a pause.
 func (a *attempt) pauseBefore(ctx context.Context, p retry.Policy, attempts int) (bool, error) {
 	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) || !a.mayGoOn() {
 		return false, nil
 	}
 	wait := min(p.Backoff<<min(attempts-1, 10), retry.LongestBackoff)
 	if a.refused {
-		if wait = a.limit.Until().Sub(a.Env.Now()); a.limit.Decide(a.Env.Now(), limits.Terms{Rounds: p.Rounds()}) == limits.Held {
+		if a.limit.Decide(a.Env.Now(), termsOf(p)) == limits.Held {
 			return false, nil
 		}
+		wait = max(0, a.limit.Until().Sub(a.Env.Now()))
 	}
-	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, max(0, wait).Round(time.Millisecond)))
-	if a.refused {
-		return true, nil
-	}
-	for end := a.Env.Now().Add(wait); ; {
-		left := end.Sub(a.Env.Now())
-		if left <= 0 {
-			return true, nil
+	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
+	for ; wait > 0; wait -= retry.MaxWait {
+		err := a.waits(ctx)
+		if err == nil {
+			err = retry.Pause(ctx, min(wait, retry.MaxWait))
 		}
-		if err := a.waits(ctx); err != nil {
-			return false, err
-		}
-		if err := retry.Pause(ctx, min(left, retry.MaxWait)); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
+	return true, nil
 }
 
 // mayGoOn reports whether the budget has room for another try after what the failed ones cost,

@@ -189,7 +189,8 @@ func (p *Pass) take(v Verdict, patient bool) (ready bool, err error) {
 		return placed, err
 	}
 	p.scout, err = try(p.of.file(p.account.ID + ".scout"))
-	return false, err // another one may have got an answer before we had the lock
+	// Without the lock several ask, and with it another one may have got an answer just before.
+	return err != nil, nil
 }
 
 // takePlace takes one of the places that the agents of an account share; false: none is free.

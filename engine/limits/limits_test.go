@@ -269,6 +269,21 @@ func TestOneScoutAsksFirst(t *testing.T) {
 	}
 }
 
+// Where no scout can be told apart, an agent asks all the same.
+func TestWithoutAScoutsLock(t *testing.T) {
+	t.Parallel()
+	a, _ := accounts(t)
+	p, _, err := a.Enter(t.Context(), claude, Terms{})
+	require.NoError(t, err)
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+	p.Leave()
+	require.NoError(t, os.Mkdir(filepath.Join(a.Dir, "claude.scout"), 0o700))
+	p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 3, MaxPark: time.Hour})
+	require.NoError(t, err)
+	require.Zero(t, held)
+	p.Leave()
+}
+
 // An agent that began before a refusal has not shown that the limit is over.
 func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	t.Parallel()
