@@ -162,7 +162,7 @@ func (a *actor) act(name, arg string) int {
 		line, _ := json.Marshal(protocol.Result{Error: "retries " + os.Getenv(protocol.EnvRetries), Kind: protocol.FailureKind(arg)})
 		fmt.Println(string(line))
 		return 1
-	case "limited": // kind/ms until reset/tries that fail/status: a provider that says no for a while
+	case "limited": // kind/ms until reset/tries that fail/status/repetitions: a provider that says no for a while
 		said := strings.Split(arg, "/")
 		a.log("visit " + os.Getenv(protocol.EnvVisitKey))
 		fails, _ := strconv.Atoi(said[2])
@@ -173,6 +173,9 @@ func (a *actor) act(name, arg string) int {
 		r := protocol.Result{Error: "no more for now", Kind: protocol.FailureKind(said[0]), Usage: &protocol.Usage{Turns: 1, OutputTokens: 3}}
 		cost := 0.1
 		r.Usage.CostUSD = &cost
+		if len(said) > 4 {
+			r.Repeated, _ = strconv.Atoi(said[4])
+		}
 		if in, _ := strconv.ParseInt(said[1], 10, 64); in != 0 {
 			r.RetryAtMs = time.Now().UnixMilli() + in
 		}

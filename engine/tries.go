@@ -73,6 +73,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			a.failedTry, a.task.cwd, a.retries = nil, place, max(0, p.Rounds()-attempts)
 			out, failed = a.run(ctx)
 			a.leave(failed)
+			attempts += a.repeated
 			if failed == nil || a.failedTry == nil || a.failedTry.Kind == "" {
 				return out, failed
 			}

@@ -60,6 +60,20 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	require.Empty(t, w.readStep(*next.StepHash).Tries)
 }
 
+// What the agent's program has repeated itself counts as runs, so that the two never multiply.
+func TestRepetitionsCountAsRuns(t *testing.T) {
+	t.Parallel()
+	for repeated, runs := range map[string]int{"0": 3, "1": 2, "2": 1, "9": 1} {
+		for _, kind := range []string{"server/0", "rate-limit/1"} {
+			w := newWorld(t, "!limited:"+kind+"/100/ready/"+repeated)
+			w.retries(func(*protocol.Agent) {})
+			_, err := w.Step(context.Background(), w.start(), StepOptions{})
+			requireCode(t, err, protocol.CodeAgent, "no more for now")
+			require.Equal(t, runs, w.agentRuns(), "%s %s", kind, repeated)
+		}
+	}
+}
+
 // Whatever comes of a try that failed, its cost counts: a budget ends the tries.
 func TestFailedTriesCount(t *testing.T) {
 	t.Parallel()

@@ -90,6 +90,9 @@ type Result struct {
 	// RetryAtMs is when the provider says that there is more, 0 if it does not.
 	Kind      FailureKind `json:"kind,omitempty"`
 	RetryAtMs int64       `json:"retryAtMs,omitempty"`
+	// Repeated is how often the agent has repeated the request that failed: as if the engine had run it so
+	// often. It counts toward retry.attempts.
+	Repeated int `json:"repeated,omitempty"`
 
 	Hints   []string `json:"hints,omitempty"` // what to do about the error, a line each: the agent's word, shown as that
 	RawHash Hash     `json:"rawHash,omitempty"`

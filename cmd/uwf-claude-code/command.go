@@ -31,6 +31,7 @@ func adapter() cliagent.Adapter {
 		Command:   command,
 		Distrusts: func(v cliagent.Version) bool { return v.AtLeast(sources) },
 		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{} },
+		Repeats:   repeats,
 		Sessions: cliagent.Sessions{
 			Preset: true, Forks: true, Cuts: true,
 			CopiesAnywhere: func(v cliagent.Version) bool { return v.AtLeast(cuts) },
@@ -123,6 +124,20 @@ func permission(p cliagent.Permission) []string {
 	return []string{"--dangerously-skip-permissions"}
 }
 
+const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
+
+// repeats is how often claude repeats a request: for half of the runs that are left, since the
+// engine waits longer between two.
+func repeats(c cliagent.Call) int {
+	const most = 3
+	if c.Env != nil {
+		if n, err := strconv.Atoi(c.Env(maxRetries)); err == nil {
+			return n
+		}
+	}
+	return min((c.Retries+1)/2, most)
+}
+
 // environ keeps claude from updating itself in the middle of a step, from talking
 // home, from repeating requests for minutes, and from reading files that a prompt
 // seems to mention; what the user has set stays.
@@ -130,7 +145,7 @@ func environ(c cliagent.Call) []string {
 	var env []string
 	for _, v := range [][2]string{
 		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
-		{"CLAUDE_CODE_MAX_RETRIES", "3"},
+		{maxRetries, strconv.Itoa(repeats(c))},
 		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // in newer versions; see input
 	} {
 		if c.Env == nil || c.Env(v[0]) == "" {

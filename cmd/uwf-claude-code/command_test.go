@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,4 +25,16 @@ func TestSettingsOfTheDirectoryAreNotObeyed(t *testing.T) {
 	inv, err := command(cliagent.Call{Version: cliagent.V(1, 0, 120)})
 	require.NoError(t, err)
 	require.NotContains(t, inv.Args, "--setting-sources", "it does not know that")
+}
+
+// Claude repeats a request for half of the runs that are left; what the user has set stays.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	for retries, want := range map[int]string{0: "0", 1: "1", 2: "1", 4: "2", 99: "3"} {
+		require.Contains(t, environ(cliagent.Call{Retries: retries}), maxRetries+"="+want)
+		require.Equal(t, want, strconv.Itoa(repeats(cliagent.Call{Retries: retries})))
+	}
+	mine := cliagent.Call{Retries: 2, Env: func(name string) string { return map[string]string{maxRetries: "7"}[name] }}
+	require.Equal(t, 7, repeats(mine))
+	require.NotContains(t, strings.Join(environ(mine), " "), maxRetries)
 }

@@ -33,6 +33,7 @@ func adapter() cliagent.Adapter {
 		Decoder:     func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
 		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 		OwnKey:      ownKey,
+		Repeats:     repeats,
 		Sessions:    cliagent.Sessions{Forks: true, AnyDir: true},
 		CountsTurns: true,
 		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not

@@ -151,6 +151,7 @@ type wire struct {
 	Error      any             `json:"error"`
 	Kind       any             `json:"kind"`
 	RetryAtMs  any             `json:"retryAtMs"`
+	Repeated   any             `json:"repeated"`
 	Hints      any             `json:"hints"`
 	RawHash    any             `json:"rawHash"`
 }
@@ -172,6 +173,9 @@ func (n *named) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// maxRepeated bounds what an agent says of its own retries: more is not believed.
+const maxRepeated = 1000
+
 // maxHints bounds how much an agent advises.
 const maxHints = 8
 
@@ -180,6 +184,9 @@ func (w wire) result() (protocol.Result, error) {
 	r.Kind = protocol.FailureKind(text(w.Kind))
 	if at, ok := w.RetryAtMs.(float64); ok && at > 0 && at < 1<<53 {
 		r.RetryAtMs = int64(at)
+	}
+	if n, ok := w.Repeated.(float64); ok && n > 0 && n < maxRepeated {
+		r.Repeated = int(n)
 	}
 	hints, _ := w.Hints.([]any)
 	for _, h := range hints[:min(len(hints), maxHints)] {

@@ -12,7 +12,9 @@ type Failure struct {
 	Kind protocol.FailureKind
 	// RetryAt is when the provider says that there is more; zero: it does not say.
 	RetryAt time.Time
-	Err     error
+	// Repeated is how often the request that failed was repeated.
+	Repeated int
+	Err      error
 }
 
 // Error implements error.
@@ -38,7 +40,7 @@ func (f *Failure) in(r protocol.Result) protocol.Result {
 	if f == nil {
 		return r
 	}
-	r.Kind = f.Kind
+	r.Kind, r.Repeated = f.Kind, f.Repeated
 	if !f.RetryAt.IsZero() {
 		r.RetryAtMs = f.RetryAt.UnixMilli()
 	}

@@ -43,7 +43,7 @@ func (w *work) failure(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	f := &agentkit.Failure{Err: err}
+	f := &agentkit.Failure{Err: err, Repeated: e.Repeated()}
 	switch e.Kind {
 	case llm.KindRateLimit, llm.KindQuota:
 		f.Kind = protocol.FailedRateLimit

@@ -64,7 +64,11 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 		return nil, err
 	}
 	agent := protocol.AgentName(a.name)
-	w.client = llm.New(endpoint, llm.Options{Notify: func(text string) {
+	var repeats *int // where nobody runs the agent again, it is patient
+	if run.Env.Get(protocol.EnvRetries) != "" {
+		repeats = &req.Retries
+	}
+	w.client = llm.New(endpoint, llm.Options{Repeats: repeats, Notify: func(text string) {
 		fmt.Fprintf(run.Env.Stderr, "%s: %s\n", agent, text)
 		// For who watches: the record of the question says it again.
 		_ = req.Writing(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text})

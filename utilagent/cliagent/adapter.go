@@ -44,6 +44,9 @@ type Adapter struct {
 	// Unset are variables that the program must not inherit, such as those of an
 	// outer session of itself. A name that ends with * is a prefix.
 	Unset []string
+	// Repeats is how often the program itself repeats a request that its model's endpoint refuses or fails,
+	// before it gives up. Nil: never.
+	Repeats func(Call) int
 	// Logins are variables with which the program logs in. It also gets them from .env, but no
 	// other secrets from there. A name that ends with * is a prefix.
 	Logins []string
@@ -141,6 +144,8 @@ const (
 
 // Call is one run of the program.
 type Call struct {
+	// Retries is how often the engine runs the agent again in this visit.
+	Retries int
 	Bin     string  // path of the program
 	Version Version // zero if it is not known
 	Help    string  // what Probe.Help printed

@@ -85,6 +85,9 @@ func (r *runner) heldUp(out tried) bool {
 // failure says what sort of failure an error is.
 func (r *runner) failure(out tried, err error) error {
 	f := &agentkit.Failure{Err: err}
+	if at := r.adapter.Repeats; at != nil && (out.Error == RateLimit || out.Error == Server) {
+		f.Repeated = at(Call{Retries: r.req.Retries, Env: r.env.Get})
+	}
 	switch {
 	case out.Kind == Timeout:
 		f.Kind = protocol.FailedTimeout

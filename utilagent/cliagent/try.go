@@ -110,7 +110,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		Cwd: r.cwd, RunDir: r.runDir, Model: r.model, Permission: r.permission, Confined: r.confinement != nil, Hidden: r.hidden,
 		MaxTurns: r.maxTurns, MaxCostUSD: r.maxCost, Schema: r.req.Schema, Extra: r.extra, Env: r.env.Get,
 		Environ: environment(r.env.Environ, r.adapter, Invocation{}), Now: r.env.Now(),
-		Secrets: r.around.Secrets,
+		Secrets: r.around.Secrets, Retries: r.req.Retries,
 	}
 	var preset string
 	if r.adapter.Sessions.Preset {

@@ -45,6 +45,8 @@ type Options struct {
 	// Once: a failure that would have to be waited for is final. For a person who
 	// wants to know whether a model answers.
 	Once bool
+	// Repeats bounds how often a question is repeated; nil: as the kind of failure allows.
+	Repeats *int
 	// Notify is told of every wait, for a person who watches; nil: silent.
 	Notify func(text string)
 }
@@ -122,7 +124,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 			continue
 		}
 		wait, again := tries.next(e, c.options.Jitter)
-		if !again || c.options.Once {
+		if most := c.options.Repeats; !again || c.options.Once || most != nil && tries.total > *most {
 			return resp, c.describe(e, tries.total)
 		}
 		failed = append(failed, Failure{Reason: e.short(), Wait: wait, Usage: resp.Usage})

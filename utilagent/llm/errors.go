@@ -97,6 +97,9 @@ func (e *Error) waiting(model string, try int, wait time.Duration) string {
 	return text + fmt.Sprintf("%s, try %d in %s", e.label(), try, wait.Round(100*time.Millisecond))
 }
 
+// Repeated is how often the question was repeated.
+func (e *Error) Repeated() int { return max(0, e.tries-1) }
+
 // describe completes an error that is about to be returned.
 func (c *Client) describe(e *Error, tries int) *Error {
 	e.model, e.provider, e.tries = c.endpoint.Model, c.endpoint.Provider, tries
