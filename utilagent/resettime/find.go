@@ -13,6 +13,7 @@ import (
 const (
 	maxText     = 16 << 10 // a message says it in one line; more is a log
 	maxMentions = 32
+	nearby      = 100 // bytes before a mention that can change it: part of a sentence
 
 	// grace is how long ago a time without its date can be: the message is not read in the
 	// second in which it was written.
@@ -25,8 +26,12 @@ const (
 const (
 	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
 		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?([^"'\r\n{}]{1,60})`
-	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|lifted|again|retry|wait|until|available|back)\b`
+	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|lifted|again|retry|wait|until|(?:available|valid|access)[ \t]+until|available|back)\b`
 	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
+	// others are mentions of another time: "was reset at", "available until".
+	others = `(?i)\b(?:(?:last|was|were|been)[ \t]+[a-z]+|(not[ \t]+)?(?:available|valid|access)[ \t]+until)$`
+	// dayBefore is a day that a clock behind a mention can be of: "on Monday it resets at".
+	dayBefore = `(?i)\b(?:tomorrow|(?:sun|mon|tues|wednes|thurs|fri|satur)day|` + months + `[ \t]*\d{1,2}(?:st|nd|rd|th)?)\b[^.;·|\d\r\n]{0,60}$`
 )
 
 // In returns when a limit is reset by a text; the zero time: the text names no time, several, or
@@ -49,7 +54,7 @@ func In(text string, now time.Time) time.Time {
 	for _, m := range regexp.MustCompile(mentions).FindAllStringIndex(text, maxMentions) {
 		c := cursor{rest: text[m[1]:], now: now, span: strings.EqualFold(text[m[0]:m[1]], "wait")}
 		switch at := c.when(); {
-		case at.IsZero():
+		case at.IsZero() || c.elsewhere(text[max(0, m[0]-nearby):m[0]], text[m[0]:m[1]]):
 		case found.IsZero():
 			found = at
 		case at.Sub(found).Abs() > same:
@@ -57,6 +62,15 @@ func In(text string, now time.Time) time.Time {
 		}
 	}
 	return found
+}
+
+// elsewhere reports whether a mention, or what stands before it, makes its time another one.
+func (c *cursor) elsewhere(before, mention string) bool {
+	if m := regexp.MustCompile(others).FindStringSubmatch(before + mention); m != nil && m[1] == "" {
+		return true
+	}
+	dated := c.clock == nil || c.month != 0 || c.relative || c.weekday != 0
+	return !dated && regexp.MustCompile(dayBefore).MatchString(before)
 }
 
 // Header returns when a limit is reset by the headers of an answer, which get looks up; the zero time: they
@@ -80,7 +94,7 @@ func Header(get func(name string) string, now time.Time) (at time.Time) {
 
 // value reads the value of a field: seconds, milliseconds, a point in time as a number, or words.
 func value(name, unit, text string, now time.Time) time.Time {
-	c := cursor{rest: text, now: now, span: true}
+	c := cursor{rest: text, now: now, span: true, only: regexp.MustCompile(`(?i)(in|delay)$`).MatchString(name)}
 	number := c.match(`-?\d+(?:\.\d+)?`)
 	if number == "" || c.match(`[^ \t,;\])]`) != "" {
 		c.rest = text

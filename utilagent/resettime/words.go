@@ -13,6 +13,7 @@ type cursor struct {
 	rest string
 	now  time.Time
 	span bool // a length of time can follow
+	only bool // nothing else can: "in 5:00" is no clock
 
 	year, month, day int // 0: not named
 	weekday          int // 1 is Sunday; 0: not named
@@ -56,11 +57,11 @@ func (c *cursor) word(words string) string {
 func (c *cursor) when() time.Time {
 	for range 6 { // "again: at about"
 		c.match(`[\s:·,="'~]+|[-–—]+\s+`)
-		switch c.word("in after for wait the at on is will be about around approximately until time date again retry") {
+		switch word := c.word("in after for wait the at on is will be about around approximately until time date again retry"); word {
 		case "in", "after", "for", "wait":
-			c.span = true
+			c.span, c.only = true, word == "in"
 		case "at", "on", "until":
-			c.span = false
+			c.span, c.only = false, false
 		}
 	}
 	if d, ok := c.length(); ok {
@@ -72,7 +73,7 @@ func (c *cursor) when() time.Time {
 	if number := c.match(`\d{10,13}\b`); number != "" {
 		return epoch(number, c.now)
 	}
-	if !c.point() {
+	if c.only || !c.point() {
 		return time.Time{}
 	}
 	return c.resolve()
@@ -205,6 +206,9 @@ func (c *cursor) ends() bool {
 	rest := strings.TrimLeft(c.rest, " \t*`")
 	if regexp.MustCompile(`^(?:$|[\r\n;!?)\]}"'·∙•|<\\…]|[.,](?:\s|["')\\]|$)|[-–—]\s+[a-zA-Z])`).MatchString(rest) {
 		return !regexp.MustCompile(`^(?:[,·∙–—-]\s*(?:[A-Z]{2,5}|(?i:pacific|eastern|central|mountain|local|your|next|last|this))\b|[,–—-]\s*\d)`).MatchString(rest)
+	}
+	if regexp.MustCompile(`^(?i:(?:or|and|to|then)\s+(?:(?:at|on|by|until)\s+)?(?:\d|tomorrow|midnight|noon|(?:sun|mon|tues|wednes|thurs|fri|satur)day))`).MatchString(rest) {
+		return false // one of several
 	}
 	return c.word("or and to if when for unless but you please visit upgrade with so then see contact use run while because as before by via we it try until") != ""
 }
