@@ -133,10 +133,12 @@ func TestKilledWorktrees(t *testing.T) {
 
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
 	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
-	w.sh("touch .git/packed-refs.lock .git/packed-refs.new")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's entry was gone
+	w.sh("touch .git/packed-refs.lock .git/packed-refs.new; mkdir .git/worktrees/five; touch .git/worktrees/five/HEAD")
 	require.NoError(t, files.EndRemovals(t.Context(), dir, []string{w.repo.Common}))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+	require.NoDirExists(t, filepath.Join(w.repo.Common, "worktrees", "five"))
 	require.Equal(t, before, w.user())
 }

@@ -254,7 +254,8 @@ func EndRemovals(ctx context.Context, dir string, repos []string) error {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), gonePrefix) })
 	for _, common := range repos {
 		err = errors.Join(err, Mend(ctx, common, dir))
-		if len(entries) > 0 {
+		for _, e := range entries {
+			err = errors.Join(err, dismissBegun(common, strings.TrimPrefix(e.Name(), gonePrefix)))
 			unlocked(ctx, common, []string{packedLock})
 		}
 	}
