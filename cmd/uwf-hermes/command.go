@@ -20,8 +20,8 @@ func adapter() cliagent.Adapter {
 		Login:   "hermes setup",
 		Probe:   cliagent.Probe{Help: []string{"chat", "--help"}},
 		Command: command,
-		Decoder:  func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
-		Logins:   cliagent.ModelKeys(),
+		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
+		Logins:  cliagent.ModelKeys(),
 		Sessions: cliagent.Sessions{
 			AnyDir: true,
 			// A session that Hermes has compressed comes back under another id. One that it does not know is an error.
