@@ -31,7 +31,9 @@ const (
 	// others are mentions of another time: "was reset at", "available until".
 	others = `(?i)\b(?:(?:last|was|were|been)[ \t]+[a-z]+|(not[ \t]+)?(?:available|valid|access)[ \t]+until)$`
 	// dayBefore is a day that a clock behind a mention can be of: "on Monday it resets at".
-	dayBefore = `(?i)\b(?:tomorrow|(?:sun|mon|tues|wednes|thurs|fri|satur)day|` + months + `[ \t]*\d{1,2}(?:st|nd|rd|th)?)\b[^.;·|\d\r\n]{0,60}$`
+	dayBefore = `(?i)\b(?:` + dayWords + `|` + months + `[ \t]*\d{1,2}(?:st|nd|rd|th)?)\b[^.;·|\d\r\n]{0,60}$`
+	dayWords  = `tomorrow|(?:sun|mon|tues|wednes|thurs|fri|satur)day`
+	months    = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b\.?`
 )
 
 // In returns when a limit is reset by a text; the zero time: the text names no time, several, or
@@ -52,9 +54,9 @@ func In(text string, now time.Time) time.Time {
 		return found
 	}
 	for _, m := range regexp.MustCompile(mentions).FindAllStringIndex(text, maxMentions) {
-		c := cursor{rest: text[m[1]:], now: now, span: strings.EqualFold(text[m[0]:m[1]], "wait")}
-		switch at := c.when(); {
-		case at.IsZero() || c.elsewhere(text[max(0, m[0]-nearby):m[0]], text[m[0]:m[1]]):
+		r := reader{rest: text[m[1]:], now: now, span: strings.EqualFold(text[m[0]:m[1]], "wait")}
+		switch at := r.when(); {
+		case at.IsZero() || r.elsewhere(text[max(0, m[0]-nearby):m[0]], text[m[0]:m[1]]):
 		case found.IsZero():
 			found = at
 		case at.Sub(found).Abs() > same:
@@ -65,40 +67,38 @@ func In(text string, now time.Time) time.Time {
 }
 
 // elsewhere reports whether a mention, or what stands before it, makes its time another one.
-func (c *cursor) elsewhere(before, mention string) bool {
+func (r *reader) elsewhere(before, mention string) bool {
 	if m := regexp.MustCompile(others).FindStringSubmatch(before + mention); m != nil && m[1] == "" {
 		return true
 	}
-	dated := c.clock == nil || c.month != 0 || c.relative || c.weekday != 0
-	return !dated && regexp.MustCompile(dayBefore).MatchString(before)
+	return len(r.named) > 0 && len(r.days) == 0 && regexp.MustCompile(dayBefore).MatchString(before)
 }
 
 // Header returns when a limit is reset by the headers of an answer, which get looks up; the zero time: they
 // don't say.
-func Header(get func(name string) string, now time.Time) (at time.Time) {
-	names := []string{"Retry-After-Ms", "Retry-After"}
-	for _, what := range []string{"Requests", "Tokens"} {
-		if get("X-Ratelimit-Remaining-"+what) == "0" {
-			names = append(names, "X-Ratelimit-Reset-"+what)
+func Header(get func(name string) string, now time.Time) time.Time {
+	for _, h := range [][3]string{ // and which other one must say what
+		{"Retry-After-Ms"},
+		{"Retry-After"},
+		{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Remaining-Requests", "0"},
+		{"X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining-Tokens", "0"},
+		{"Anthropic-Ratelimit-Unified-Reset", "Anthropic-Ratelimit-Unified-Status", "rejected"},
+	} {
+		at := value("", strings.TrimPrefix(h[0], "Retry-After-"), get(h[0]), now)
+		if !at.IsZero() && (h[1] == "" || get(h[1]) == h[2]) {
+			return at
 		}
 	}
-	if get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
-		names = append(names, "Anthropic-Ratelimit-Unified-Reset")
-	}
-	for i := 0; i < len(names) && at.IsZero(); i++ {
-		unit := strings.TrimPrefix(names[i], "Retry-After-")
-		at = value("", unit, get(names[i]), now)
-	}
-	return at
+	return time.Time{}
 }
 
 // value reads the value of a field: seconds, milliseconds, a point in time as a number, or words.
 func value(name, unit, text string, now time.Time) time.Time {
-	c := cursor{rest: text, now: now, span: true, only: regexp.MustCompile(`(?i)(in|delay)$`).MatchString(name)}
-	number := c.match(`-?\d+(?:\.\d+)?`)
-	if number == "" || c.match(`[^ \t,;\])]`) != "" {
-		c.rest = text
-		return c.when()
+	r := reader{rest: text, now: now, span: true, only: regexp.MustCompile(`(?i)(in|delay)$`).MatchString(name)}
+	number := r.match(`-?\d+(?:\.\d+)?`)
+	if number == "" || r.match(`[^ \t,;\])]`) != "" {
+		r.rest = text
+		return r.when()
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if at := epoch(number, now); err != nil || !at.IsZero() {
@@ -111,7 +111,7 @@ func value(name, unit, text string, now time.Time) time.Time {
 	case strings.EqualFold(unit, "ms"):
 		n /= 1000
 	}
-	return after(n, time.Second, now)
+	return after(n, now)
 }
 
 // epoch reads seconds or milliseconds since 1970, if they name a time within a year.
@@ -131,11 +131,10 @@ func epoch(s string, now time.Time) time.Time {
 // longest is how far away a reset can be: limits are of a month at most, and a longer time is another number.
 const longest = 366 * 24 * time.Hour
 
-// after returns the time n units from now.
-func after(n float64, unit time.Duration, now time.Time) time.Time {
-	d := n * float64(unit)
-	if !(d >= 0 && d <= float64(longest)) {
+// after returns the time some seconds from now.
+func after(seconds float64, now time.Time) time.Time {
+	if !(seconds >= 0 && seconds <= longest.Seconds()) {
 		return time.Time{}
 	}
-	return now.Add(time.Duration(d))
+	return now.Add(time.Duration(seconds * float64(time.Second)))
 }

@@ -2,41 +2,43 @@ package resettime
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
 // zoneName reads a zone behind a point in time: "(Europe/Zurich)", "UTC", "+02:00". A name is read as it is
-// written; a word that is no zone is judged by [cursor.ends].
-func (c *cursor) zoneName() {
-	const names = `\(([^()]{1,60})\)|([a-z][a-z0-9_+-]*(?:/[a-z0-9_+-]+)+|(?:utc|gmt)(?:[+-]\d{1,2}(?::?\d{2})?)?\b|` +
-		`[+-]\d{2}:?\d{2}\b|(?-i:Z\b)|(?:your )?local(?: time)?\b)`
-	if c.clock == nil || c.match(`\(in \d[^()]{1,40}\)`) != "" { // the same once more, as a length
+// written; a word that is no zone is judged by [reader.ends].
+func (r *reader) zoneName() {
+	if !slices.Contains(r.named, "clock") || r.match(`\(in \d[^()]{1,40}\)`) != "" { // the same once more, as a length
 		return
 	}
-	if m := c.groups(names); m != nil {
-		zone, ok := zoneOf(strings.TrimSpace(m[1]+m[2]), c.now)
-		c.wrong, c.zone = c.wrong || !ok || c.zone != nil, zone
-		c.match(`time\b`)
+	before := r.rest
+	if r.match(`\([^()]{1,60}\)|[a-z][a-z0-9_+-]*(?:/[a-z0-9_+-]+)+|(?:utc|gmt)(?:[+-]\d{1,2}(?::?\d{2})?)?\b|`+
+		`[+-]\d{2}:?\d{2}\b|(?-i:Z\b)|(?:your )?local(?: time)?\b`) != "" {
+		zone, ok := zoneOf(strings.Trim(before[:len(before)-len(r.rest)], " \t*`()"), r.now)
+		r.wrong, r.zone = r.wrong || !ok || r.zone != nil, zone
+		r.match(`time\b`)
 	}
 }
 
 // zoneOf returns a zone: a name of the zone database, UTC, an offset, or the local one. An abbreviation
 // such as CST stands for several zones, so it is none.
 func zoneOf(name string, now time.Time) (*time.Location, bool) {
-	switch lower := strings.ToLower(name); lower {
+	lower := strings.ToLower(name)
+	switch lower {
 	case "utc", "gmt", "z", "utc time", "gmt time":
 		return time.UTC, true
 	case "local", "local time", "your local time":
 		return now.Location(), true
 	}
-	if m := regexp.MustCompile(`^(?i:utc|gmt)?([+-])(\d{1,2}):?(\d{2})?$`).FindStringSubmatch(name); m != nil {
-		hours, minutes := number(m[2]), number(m[3])
-		offset := hours*3600 + minutes*60
-		if m[1] == "-" {
-			offset = -offset
+	offset := strings.TrimPrefix(strings.TrimPrefix(lower, "utc"), "gmt")
+	offset = regexp.MustCompile(`^([+-])(\d)(:|$)`).ReplaceAllString(offset, "${1}0$2$3")
+	for _, layout := range []string{"-07:00", "-0700", "-07"} {
+		if at, err := time.Parse(layout, offset); err == nil {
+			_, seconds := at.Zone()
+			return time.FixedZone(name, seconds), max(seconds, -seconds) < 15*3600
 		}
-		return time.FixedZone(name, offset), hours <= 14 && minutes < 60
 	}
 	if !strings.Contains(name, "/") {
 		return nil, false
@@ -46,20 +48,19 @@ func zoneOf(name string, now time.Time) (*time.Location, bool) {
 }
 
 // resolve returns the point in time that was read: the next one that fits.
-func (c *cursor) resolve() time.Time {
-	zone := c.zone
+func (r *reader) resolve() time.Time {
+	zone := r.zone
 	if zone == nil {
-		zone = c.now.Location()
+		zone = r.now.Location()
 	}
-	year, month, today := c.now.In(zone).Date()
+	year, month, today := r.now.In(zone).Date()
 	for n := -1; n <= 366; n++ {
-		d := time.Date(year, month, today+n, 0, 0, 0, 0, time.UTC)
-		if c.relative && n != c.days || c.weekday != 0 && int(d.Weekday()) != c.weekday-1 || c.year != 0 && d.Year() != c.year ||
-			c.month != 0 && (d.Month() != time.Month(c.month) || d.Day() != c.day) {
+		d := day{time.Date(year, month, today+n, r.clock.Hour(), r.clock.Minute(), r.clock.Second(), 0, time.UTC), n}
+		if slices.ContainsFunc(r.days, func(fits func(day) bool) bool { return !fits(d) }) {
 			continue
 		}
-		at, ok := onClock(d, c.clock, zone)
-		if left := at.Sub(c.now); left > -grace {
+		at, ok := shown(d.Time, zone)
+		if left := at.Sub(r.now); left > -grace {
 			if !ok || left > longest {
 				return time.Time{}
 			}
@@ -69,24 +70,16 @@ func (c *cursor) resolve() time.Time {
 	return time.Time{}
 }
 
-// onClock returns when a clock in a zone shows a time on a day; not ok: never, or twice, as the
-// summer time changes.
-func onClock(day time.Time, clock []int, zone *time.Location) (time.Time, bool) {
-	year, month, d := day.Date()
-	at := time.Date(year, month, d, clock[0], clock[1], clock[2], 0, zone)
-	shows := func(t time.Time) bool {
-		t = t.In(zone)
-		return t.Day() == d && t.Hour() == clock[0] && t.Minute() == clock[1]
-	}
-	if !shows(at) {
-		return at, false
-	}
-	_, own := at.Zone()
-	for _, other := range []time.Time{at.Add(-24 * time.Hour), at.Add(24 * time.Hour)} {
-		_, offset := other.Zone()
-		if offset != own && shows(at.Add(time.Duration(own-offset)*time.Second)) {
-			return at, false
+// shown returns when a clock in a zone shows a time, which is given as one in UTC; not ok: never, or twice,
+// as the summer time changes.
+func shown(clock time.Time, zone *time.Location) (at time.Time, ok bool) {
+	year, month, day := clock.Date()
+	at = time.Date(year, month, day, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
+	times := 0
+	for shift := -2 * time.Hour; shift <= 2*time.Hour; shift += 30 * time.Minute { // no clock is changed by more, or by other steps
+		if at.Add(shift).Format(time.DateTime) == clock.Format(time.DateTime) {
+			times++
 		}
 	}
-	return at, true
+	return at, times == 1
 }
