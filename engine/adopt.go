@@ -61,12 +61,12 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 		return
 	}
 	cmd, err := a.Casting().Fallback(c, last.Agent, casting.Wish{})
-	p, invalid := retry.Of(c, last.Agent)
-	if err != nil || invalid != nil {
+	if err != nil {
 		return // whoever plays next finds out
 	}
 	account := a.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
-	a.Accounts().Refused(account, limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}, termsOf(p))
+	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
+	a.Accounts().Refused(account, refusal, termsOf(retry.Of(c, last.Agent)))
 }
 
 // inThread reports whether the thread already has a step: after a power cut, an older output

@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/retry"
@@ -49,10 +48,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err != nil {
 		return out, err
 	}
-	first, err := retry.Of(c, a.cmd.Alias)
-	if err != nil {
-		return out, err
-	}
+	first := retry.Of(c, a.cmd.Alias)
 	if err := a.goOnWith(ctx, c, first, o); err != nil {
 		return out, err
 	}
@@ -60,10 +56,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	var failed error // of the last try; nil: there was none
 	place := a.task.cwd
 	for attempts := 0; ; {
-		p, perr := retry.Of(c, a.cmd.Alias)
-		if perr != nil {
-			return out, errors.Join(failed, perr)
-		}
+		p := retry.Of(c, a.cmd.Alias)
 		if err := a.enter(ctx, c, p, o.Wake); err != nil {
 			return out, fault.Ended(ctx, errors.Join(err, failed))
 		}
@@ -86,13 +79,11 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 			kind = a.failedTry.Kind
 		}
 		if first.FallsBack(kind) && a.mayGoOn() {
-			was := a.cmd.Name
 			ok, err := a.fallBack(ctx, c, first, o)
 			if err != nil {
 				return out, errors.Join(failed, err)
 			}
 			if ok {
-				a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
 				attempts = 0
 				continue
 			}
@@ -216,7 +207,7 @@ func (a *attempt) pauseBefore(ctx context.Context, p retry.Policy, attempts int)
 	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) || !a.mayGoOn() {
 		return false, nil
 	}
-	wait := min(p.Backoff<<min(attempts-1, 10), retry.LongestBackoff)
+	wait := retry.Backoff(p.Backoff, attempts)
 	if a.refused {
 		if a.limit.Decide(a.Env.Now(), termsOf(p)) == limits.Held {
 			return false, nil
@@ -243,34 +234,27 @@ func (a *attempt) mayGoOn() bool {
 	return !over && !a.dir.StopRequested(a.record)
 }
 
-// gaveUp are the agents that were given up for this visit.
-func (a *attempt) gaveUp() map[string]bool {
-	out := map[string]bool{}
-	for _, t := range a.dir.Tries(a.pos.Thread) {
-		if t.Visit == a.visitKey() && t.GaveUp {
-			out[t.Alias] = true
-		}
-	}
-	return out
-}
-
 // goOnWith picks the agent that an interrupted visit had reached. Once all were given up, the
 // first one starts again.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
-	if a.gone = a.gaveUp(); !a.gone[a.cmd.Name] {
+	a.gone = map[string]bool{}
+	for _, t := range a.dir.Tries(a.pos.Thread) {
+		if t.Visit == a.visitKey() && t.GaveUp {
+			a.gone[t.Alias] = true
+		}
+	}
+	if !a.gone[a.cmd.Name] {
 		return nil
 	}
-	next, ok, err := a.fallback(ctx, c, p, o)
-	if ok {
-		a.cmd = next
-	}
+	_, err := a.replace(ctx, c, p, o)
 	return err
 }
 
 // fallBack gives the agent up, and puts the next one in its place; false: there is none. What a
 // limited account says is read again in a later step.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
-	a.gone[a.cmd.Name] = true
+	was := a.cmd.Name
+	a.gone[was] = true
 	a.soonest = a.soonest.sooner(a.blocked)
 	if tries := a.dir.Tries(a.pos.Thread); a.blocked.why == nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
@@ -278,26 +262,27 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Polic
 			return false, err
 		}
 	}
-	next, ok, err := a.fallback(ctx, c, p, o)
+	ok, err := a.replace(ctx, c, p, o)
 	if ok {
-		a.cmd = next
+		a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
 	}
 	return ok, err
 }
 
-func (a *attempt) fallback(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (casting.Command, bool, error) {
-	for _, alias := range p.Fallback {
-		if a.gone[alias] {
-			continue
-		}
-		cmd, err := a.Casting().Fallback(c, alias, o.Wish())
-		if err != nil {
-			return cmd, false, err
-		}
-		_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
-		return cmd, err == nil, err
+// replace puts the next fallback in the agent's place; false: there is none.
+func (a *attempt) replace(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
+	next := slices.IndexFunc(p.Fallback, func(alias string) bool { return !a.gone[alias] })
+	if next < 0 {
+		return false, nil
 	}
-	return casting.Command{}, false, nil
+	cmd, err := a.Casting().Fallback(c, p.Fallback[next], o.Wish())
+	if err == nil {
+		_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
+	}
+	if err == nil {
+		a.cmd = cmd
+	}
+	return err == nil, err
 }
 
 // tried keeps a failed try and its cost, as far as that is known.

@@ -98,7 +98,7 @@ func (l Limit) After(r Refusal, t Terms) Limit {
 	if together {
 		next.Refusals = l.Refusals
 	}
-	wait := min(t.Backoff<<min(next.Refusals-1, 10), retry.LongestBackoff)
+	wait := retry.Backoff(t.Backoff, next.Refusals)
 	switch left := r.RetryAt.Sub(r.At); {
 	case left > 0:
 		wait = max(wait, left)

@@ -49,47 +49,45 @@ const (
 	LongestBackoff  = time.Minute      // that a process waits for
 )
 
-// Of is the policy of an agent in the config.
-func Of(c protocol.Config, alias string) (Policy, error) {
+// Of is the policy of an agent in the config, which was checked when it was read.
+func Of(c protocol.Config, alias string) Policy {
 	a := c.Agents[alias]
 	p := Policy{
-		Attempts: defaultAttempts, Backoff: defaultBackoff, OnLimit: a.OnLimit, Fallback: a.Fallback, MaxPark: defaultMaxPark,
+		Attempts: defaultAttempts, Backoff: defaultBackoff, OnLimit: a.OnLimit, Fallback: a.Fallback, MaxPark: span(a.MaxPark, defaultMaxPark),
 		On:         []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
-		FallbackOn: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash},
+		FallbackOn: kinds(a.FallbackOn, protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash),
 	}
-	if a.FallbackOn != nil {
-		p.FallbackOn = kinds(a.FallbackOn)
-	}
-	var err error
 	if r := a.Retry; r != nil {
 		if r.Attempts > 0 {
 			p.Attempts = r.Attempts
 		}
-		if r.On != nil {
-			p.On = kinds(r.On)
-		}
-		if p.Backoff, err = spanOr(r.Backoff, p.Backoff); err != nil {
-			return p, fault.New(protocol.CodeInvalid, "agents.%s.retry.backoff: %v", alias, err)
-		}
+		p.On, p.Backoff = kinds(r.On, p.On...), span(r.Backoff, p.Backoff)
 	}
-	if p.MaxPark, err = spanOr(a.MaxPark, p.MaxPark); err != nil {
-		return p, fault.New(protocol.CodeInvalid, "agents.%s.maxPark: %v", alias, err)
-	}
-	return p, nil
+	return p
 }
 
-func kinds(words []string) (all []protocol.FailureKind) {
-	for _, kind := range words {
-		all = append(all, protocol.FailureKind(kind))
+// kinds are those that words name; nil: they were left out.
+func kinds(words []string, otherwise ...protocol.FailureKind) []protocol.FailureKind {
+	if words == nil {
+		return otherwise
+	}
+	all := make([]protocol.FailureKind, len(words))
+	for i, kind := range words {
+		all[i] = protocol.FailureKind(kind)
 	}
 	return all
 }
 
-func spanOr(text string, otherwise time.Duration) (time.Duration, error) {
-	if text == "" {
-		return otherwise, nil
+func span(text string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d
 	}
-	return time.ParseDuration(text)
+	return otherwise
+}
+
+// Backoff is the pause before a round: doubled each time, and never so long that no process waits.
+func Backoff(first time.Duration, round int) time.Duration {
+	return min(first<<min(round-1, 10), LongestBackoff)
 }
 
 // Brief is why a try failed, on one line.
