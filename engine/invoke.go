@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -188,7 +190,10 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if !fault.IsAgentFailure(err) {
 		return err
 	}
-	e := &protocol.Error{Code: protocol.CodeAgent, Message: err.Error(), Err: err}
+	_, gone := os.Stat(a.Env.Exe) // agents need it to hand in their answer
+	e := &protocol.Error{
+		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.Env.Exe != "" && errors.Is(gone, fs.ErrNotExist),
+	}
 	var noResult *agentproc.ResultError
 	var failed *agentproc.ExitError
 	var hints []string
