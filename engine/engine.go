@@ -56,6 +56,9 @@ type Engine struct {
 	// Rested is called when this engine's work has brought a thread to rest, with the event
 	// (protocol.NoticeWaiting and the like) and where the thread stands; nil: not called.
 	Rested func(event string, at protocol.StepOutput)
+	// Shared: other machines step these threads, too. A step that fails by fault of this machine
+	// brings them to no rest.
+	Shared bool
 	// PutBack undoes the changes of commands whose agent ended without undoing them, and says
 	// which; nil: the next agent does it.
 	PutBack func() (said string, err error)

@@ -64,3 +64,25 @@ func TestRestedInVain(t *testing.T) {
 	w.untilEnd(id)
 	require.Empty(t, told())
 }
+
+// Where other machines step a thread, too, the fault of one of them is not the thread's end; what is
+// wrong with the thread is, as before.
+func TestRestedWhereOthersStep(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		agent           string
+		machine, shared bool
+		want            []string
+	}{
+		{"!limited:machine/0/9/done", true, true, nil},
+		{"!limited:machine/0/9/done", true, false, []string{"failed failed"}},
+		{"!exit:3", false, true, []string{"failed failed"}},
+	} {
+		w := newWorld(t, c.agent)
+		w.Shared = c.shared
+		told := w.rests()
+		_, err := w.Step(t.Context(), w.start(), StepOptions{})
+		require.Equal(t, c.machine, protocol.OfMachine(err), "%v", err)
+		require.Equal(t, c.want, told())
+	}
+}

@@ -63,7 +63,9 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 // ended.
 func (e *Engine) TellForsaken(ctx context.Context) { e.resting().Forsaken(ctx) }
 
-func (e *Engine) resting() rest.Teller { return rest.Teller{Reader: &e.Reader, Told: e.Rested} }
+func (e *Engine) resting() rest.Teller {
+	return rest.Teller{Reader: &e.Reader, Told: e.Rested, Shared: e.Shared}
+}
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
 	if err := Expected(h.id, w.Expect, h.head); err != nil {

@@ -222,6 +222,11 @@ func TestUnpublished(t *testing.T) {
 			require.Equal(t, start, ann.facts(id).Remote.Head)
 
 			require.NoError(t, ann.shared(id, 2), "the next step takes it along")
+			require.NoError(t, ann.With(t.Context(), id, "", remotes.Options{}, func(_ context.Context, e *engine.Engine) error {
+				require.True(t, e.Shared)
+				return nil
+			}))
+			require.False(t, ann.Engine.Shared)
 			_, err = bob.pull(id)
 			require.NoError(t, err)
 			require.Equal(t, ann.head(id), bob.head(id))

@@ -68,6 +68,7 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 		return err
 	}
 	with := *l.Engine
+	with.Shared = true
 	with.Heads = &published{index: l.Heads, link: l, lease: held, at: at}
 	return do(ctx, &with)
 }

@@ -23,7 +23,8 @@ type Teller struct {
 	*status.Reader
 	// Told is called with the kind of notice (protocol.NoticeWaiting and its like) and where the
 	// thread stands; nil: nobody is told.
-	Told func(event string, at protocol.StepOutput)
+	Told   func(event string, at protocol.StepOutput)
+	Shared bool // other machines step these threads, too
 }
 
 // standing is how a thread stands before or after somebody has worked on it.
@@ -57,7 +58,7 @@ func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.St
 	outs, err := work()
 	ctx = context.WithoutCancel(ctx)
 	after, there := t.standingOf(ctx, id)
-	if !known || !there || err != nil && isAsked(fault.Of(err).Code) {
+	if !known || !there || err != nil && (isAsked(fault.Of(err).Code) || t.Shared && protocol.OfMachine(err)) {
 		return outs, err
 	}
 	event := Of(after.out)
