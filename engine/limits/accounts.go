@@ -222,14 +222,15 @@ func (p *Pass) Inherited() []*os.File {
 // Served notes that the provider has granted what the agent asked for: a limit from before is
 // over.
 func (p *Pass) Served() {
-	if was, _ := p.of.limit(p.account.ID); was.NotedMs > 0 && was.NotedMs <= p.begun.UnixMilli() {
-		p.of.change(p.account.ID, func(l Limit) Limit {
-			if l == was {
-				return Limit{}
-			}
-			return l
-		})
+	if was, _ := p.of.limit(p.account.ID); was == (Limit{}) {
+		return // nearly always
 	}
+	p.of.change(p.account.ID, func(l Limit) Limit {
+		if l.NotedMs > p.begun.UnixMilli() {
+			return l
+		}
+		return Limit{}
+	})
 }
 
 // Refused notes a refusal, and returns the limit that follows.
