@@ -1,6 +1,7 @@
 package protocol
 
-// Config is <home>/config.yaml. Unknown keys are errors.
+// Config is <home>/config.yaml. Unknown keys are errors. A tag "is" has the words that a text can
+// be, or "span" for a length of time; empty is the default.
 type Config struct {
 	Providers      map[string]Provider          `json:"providers,omitempty"`
 	Models         map[string]Model             `json:"models,omitempty"`
@@ -11,8 +12,8 @@ type Config struct {
 	// ModelOverrides maps a scenario to a model: "extract", "agent" or
 	// "<workflow>.<role>".
 	ModelOverrides map[string]string `json:"modelOverrides,omitempty"`
-	Limits         *LimitsConfig     `json:"limits,omitempty"`  // defaults for workflows without their own
-	Timeout        string            `json:"timeout,omitempty"` // of a step, such as "30m"; default none
+	Limits         *LimitsConfig     `json:"limits,omitempty"`            // defaults for workflows without their own
+	Timeout        string            `json:"timeout,omitempty" is:"span"` // of a step, such as "30m"; default none
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
 	Commands       *CommandsConfig   `json:"commands,omitempty"` // roles that are commands
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
@@ -25,8 +26,8 @@ type Config struct {
 
 // NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
 type NotifyConfig struct {
-	On      []string       `json:"on,omitempty"`      // what is told: waiting, failed, ended, budget; default: all
-	Command []string       `json:"command,omitempty"` // a program with its arguments; it gets a [Notice] as JSON on stdin
+	On      []string       `json:"on,omitempty" is:"waiting|failed|ended|budget"` // what is told: waiting, failed, ended, budget; default: all
+	Command []string       `json:"command,omitempty"`                             // a program with its arguments; it gets a [Notice] as JSON on stdin
 	Webhook *WebhookConfig `json:"webhook,omitempty"`
 	Links   *LinksConfig   `json:"links,omitempty"`
 }
@@ -39,8 +40,8 @@ type WebhookConfig struct {
 
 // LinksConfig makes notices carry a link by which the question is answered once.
 type LinksConfig struct {
-	Address string `json:"address"`        // where a "uwf web --actions" can be reached, such as https://uwf.example.org
-	Ends    string `json:"ends,omitempty"` // how long a link counts; default 24h
+	Address string `json:"address"`                  // where a "uwf web --actions" can be reached, such as https://uwf.example.org
+	Ends    string `json:"ends,omitempty" is:"span"` // how long a link counts; default 24h
 }
 
 // What a [NotifyConfig] tells.
@@ -53,11 +54,11 @@ const (
 
 // WorkspaceConfig says how the files of new threads are kept.
 type WorkspaceConfig struct {
-	Default     string            `json:"default,omitempty"`     // here, worktree or none; "": here in a git work tree
-	PerWorkflow map[string]string `json:"perWorkflow,omitempty"` // workflow → mode
-	MaxFile     int               `json:"maxFile,omitempty"`     // MB of a file that git does not track; 0: 20
-	Link        []string          `json:"link,omitempty"`        // directories that a new worktree shares, such as node_modules
-	Setup       []string          `json:"setup,omitempty"`       // a command that runs once in a new worktree
+	Default     string            `json:"default,omitempty" is:"here|worktree|none"`     // here, worktree or none; "": here in a git work tree
+	PerWorkflow map[string]string `json:"perWorkflow,omitempty" is:"here|worktree|none"` // workflow → mode
+	MaxFile     int               `json:"maxFile,omitempty"`                             // MB of a file that git does not track; 0: 20
+	Link        []string          `json:"link,omitempty"`                                // directories that a new worktree shares, such as node_modules
+	Setup       []string          `json:"setup,omitempty"`                               // a command that runs once in a new worktree
 }
 
 // Provider is a model endpoint that speaks OpenAI's chat completions.
@@ -71,13 +72,13 @@ type Provider struct {
 type Model struct {
 	Provider      string `json:"provider"`
 	Name          string `json:"name"`
-	Stream        *bool  `json:"stream,omitempty"`        // default true
-	ContextWindow int    `json:"contextWindow,omitempty"` // tokens; 0: unknown
-	Price         *Price `json:"price,omitempty"`         // for endpoints that report no cost
-	CacheControl  string `json:"cacheControl,omitempty"`  // "auto" (the default), "on" or "off"
+	Stream        *bool  `json:"stream,omitempty"`                        // default true
+	ContextWindow int    `json:"contextWindow,omitempty"`                 // tokens; 0: unknown
+	Price         *Price `json:"price,omitempty"`                         // for endpoints that report no cost
+	CacheControl  string `json:"cacheControl,omitempty" is:"auto|on|off"` // "auto" (the default), "on" or "off"
 	// IdleTimeout is how long the endpoint may be silent, such as "30m" for a slow
 	// one; "": 5m before a reply, 2m within it.
-	IdleTimeout string `json:"idleTimeout,omitempty"`
+	IdleTimeout string `json:"idleTimeout,omitempty" is:"span"`
 }
 
 // Price is what a model costs, in US dollars per million tokens. A cache price
@@ -93,38 +94,38 @@ type Price struct {
 type Agent struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args,omitempty"`
-	Timeout string            `json:"timeout,omitempty"` // of a step
+	Timeout string            `json:"timeout,omitempty" is:"span"` // of a step
 	Env     map[string]string `json:"env,omitempty"`
 	PassEnv []string          `json:"passEnv,omitempty"` // secrets of .env that the agent gets, by name
 	// Protocol is the form of the command line: "positional" is the thread and the
 	// role and nothing else, "named" is --thread, --role and --prompt, as agents of the
 	// original want it; empty is the first with --prompt-ref behind it.
-	Protocol   string `json:"protocol,omitempty"`
-	Model      string `json:"model,omitempty"`      // an alias in models, or an external program's own name of a model
-	Permission string `json:"permission,omitempty"` // bypass, edits or readonly
-	Resume     *bool  `json:"resume,omitempty"`     // continue sessions; default true
+	Protocol   string `json:"protocol,omitempty" is:"positional|named"`
+	Model      string `json:"model,omitempty"`                                 // an alias in models, or an external program's own name of a model
+	Permission string `json:"permission,omitempty" is:"bypass|edits|readonly"` // bypass, edits or readonly
+	Resume     *bool  `json:"resume,omitempty"`                                // continue sessions; default true
 
 	// For agents that run an external program; the limits are of one run of it.
-	MaxTurns     int     `json:"maxTurns,omitempty"`     // 0: the adapter's default
-	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`   // 0: any; only some programs can be told
-	StartTimeout string  `json:"startTimeout,omitempty"` // to its first word
-	IdleTimeout  string  `json:"idleTimeout,omitempty"`  // without a word
+	MaxTurns     int     `json:"maxTurns,omitempty"`               // 0: the adapter's default
+	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`             // 0: any; only some programs can be told
+	StartTimeout string  `json:"startTimeout,omitempty" is:"span"` // to its first word
+	IdleTimeout  string  `json:"idleTimeout,omitempty" is:"span"`  // without a word
 	// What to do when a try fails, and when the provider grants no more.
 	Retry    *Retry   `json:"retry,omitempty"`
-	OnLimit  string   `json:"onLimit,omitempty"`  // stop, wait or fallback; default stop
-	Fallback []string `json:"fallback,omitempty"` // aliases, the first that can goes on
+	OnLimit  string   `json:"onLimit,omitempty" is:"stop|wait|fallback"` // stop, wait or fallback; default stop
+	Fallback []string `json:"fallback,omitempty"`                        // aliases, the first that can goes on
 	// FallbackOn are the kinds of failures after which a fallback goes on; default rate-limit,
 	// server and crash. For rate-limit onLimit must be fallback, too.
-	FallbackOn []string `json:"fallbackOn,omitempty"`
+	FallbackOn []string `json:"fallbackOn,omitempty" is:"rate-limit|server|crash"`
 	// Account is the name of the agent's account at its provider; agents with the same one share
 	// its limits. Default: the name of the program, or of the model's provider.
 	Account string `json:"account,omitempty"`
-	MaxPark string `json:"maxPark,omitempty"` // that a thread waits at most, such as "8h"; default 24h
+	MaxPark string `json:"maxPark,omitempty" is:"span"` // that a thread waits at most, such as "8h"; default 24h
 
 	// Confine says whether the program is kept from writing elsewhere: "auto",
 	// "required" or "off". By default it is "auto" for a known program whose permission
 	// is bypass.
-	Confine    string   `json:"confine,omitempty"`
+	Confine    string   `json:"confine,omitempty" is:"auto|required|off"`
 	AllowRead  []string `json:"allowRead,omitempty"`  // what is hidden from a confined program else, such as ~/.ssh
 	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
 	IPC        bool     `json:"ipc,omitempty"`        // a confined program may share memory with your others, and take what these share
@@ -132,9 +133,9 @@ type Agent struct {
 
 // Retry says how often a step is tried that fails.
 type Retry struct {
-	Attempts int      `json:"attempts,omitempty"` // in all; default 3
-	Backoff  string   `json:"backoff,omitempty"`  // before the second one, doubled each time; default 5s
-	On       []string `json:"on,omitempty"`       // kinds of failures; default rate-limit and server
+	Attempts int      `json:"attempts,omitempty"`                                // in all; default 3
+	Backoff  string   `json:"backoff,omitempty" is:"span"`                       // before the second one, doubled each time; default 5s
+	On       []string `json:"on,omitempty" is:"rate-limit|server|crash|timeout"` // kinds of failures; default rate-limit and server
 }
 
 // The values of onLimit in the config.
@@ -154,29 +155,29 @@ const (
 // CommandsConfig sets the roles that are commands. Where they may write and what they may
 // read besides, is what [BuiltinConfig] says for commands of models.
 type CommandsConfig struct {
-	Confine string `json:"confine,omitempty"` // "auto" (the default), "required" or "off"
+	Confine string `json:"confine,omitempty" is:"auto|required|off"` // "auto" (the default), "required" or "off"
 }
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
 // The budgets are of one step; used up, they suspend the thread, and resuming it
 // grants as much again.
 type BuiltinConfig struct {
-	AllowCommands []string `json:"allowCommands,omitempty"`    // programs that run_command may start; * is any
-	AllowWrite    []string `json:"allowWrite,omitempty"`       // more directories that a confined command may write to; also what is off limits, by name
-	AllowRead     []string `json:"allowRead,omitempty"`        // what may be read although keys are kept there, such as ~/.ssh/config
-	Hide          []string `json:"hide,omitempty"`             // more that may be neither read nor written
-	Capabilities  []string `json:"capabilities,omitempty"`     // that root's commands keep, such as chown
-	Caches        string   `json:"caches,omitempty"`           // of commands: "own" (the default), or "user" for yours
-	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`    // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
-	IPC           bool     `json:"ipc,omitempty"`              // commands may share memory with your other programs, and take what these share
-	PassEnv       []string `json:"passEnv,omitempty"`          // variables that commands get although they hold secrets
-	Confine       string   `json:"confine,omitempty"`          // "auto" (the default), "required" or "off"
-	Instructions  string   `json:"instructions,omitempty"`     // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"
-	AllowFetch    bool     `json:"allowFetch,omitempty"`       // fetch_url may fetch public pages
-	AllowPrivate  bool     `json:"allowPrivate,omitempty"`     // and pages of this machine and its network
-	MaxTurns      int      `json:"maxTurns,omitempty"`         // default 30
-	MaxContinue   int      `json:"maxContinueTurns,omitempty"` // to correct an answer; default 5
-	MaxTokens     int      `json:"maxTokens,omitempty"`        // read and written; 0: any number
-	MaxCostUSD    float64  `json:"maxCostUsd,omitempty"`       // 0: any
-	MaxTime       string   `json:"maxTime,omitempty"`          // such as "20m"; "": any
+	AllowCommands []string `json:"allowCommands,omitempty"`              // programs that run_command may start; * is any
+	AllowWrite    []string `json:"allowWrite,omitempty"`                 // more directories that a confined command may write to; also what is off limits, by name
+	AllowRead     []string `json:"allowRead,omitempty"`                  // what may be read although keys are kept there, such as ~/.ssh/config
+	Hide          []string `json:"hide,omitempty"`                       // more that may be neither read nor written
+	Capabilities  []string `json:"capabilities,omitempty"`               // that root's commands keep, such as chown
+	Caches        string   `json:"caches,omitempty" is:"own|user"`       // of commands: "own" (the default), or "user" for yours
+	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`              // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
+	IPC           bool     `json:"ipc,omitempty"`                        // commands may share memory with your other programs, and take what these share
+	PassEnv       []string `json:"passEnv,omitempty"`                    // variables that commands get although they hold secrets
+	Confine       string   `json:"confine,omitempty"`                    // "auto" (the default), "required" or "off"
+	Instructions  string   `json:"instructions,omitempty" is:"auto|off"` // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"
+	AllowFetch    bool     `json:"allowFetch,omitempty"`                 // fetch_url may fetch public pages
+	AllowPrivate  bool     `json:"allowPrivate,omitempty"`               // and pages of this machine and its network
+	MaxTurns      int      `json:"maxTurns,omitempty"`                   // default 30
+	MaxContinue   int      `json:"maxContinueTurns,omitempty"`           // to correct an answer; default 5
+	MaxTokens     int      `json:"maxTokens,omitempty"`                  // read and written; 0: any number
+	MaxCostUSD    float64  `json:"maxCostUsd,omitempty"`                 // 0: any
+	MaxTime       string   `json:"maxTime,omitempty" is:"span"`          // such as "20m"; "": any
 }

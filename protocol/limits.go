@@ -21,9 +21,9 @@ type Limits struct {
 type LimitsConfig struct {
 	MaxSteps         int     `json:"maxSteps,omitempty"`
 	MaxVisitsPerRole int     `json:"maxVisitsPerRole,omitempty"`
-	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"` // of a whole run; 0: any
-	MaxTokens        int64   `json:"maxTokens,omitempty"`  // read and written by a whole run; 0: any number
-	MaxTime          string  `json:"maxTime,omitempty"`    // of all steps of a run, such as "2h"; "": any
+	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"`        // of a whole run; 0: any
+	MaxTokens        int64   `json:"maxTokens,omitempty"`         // read and written by a whole run; 0: any number
+	MaxTime          string  `json:"maxTime,omitempty" is:"span"` // of all steps of a run, such as "2h"; "": any
 }
 
 // DefaultMaxSteps bounds a run when neither workflow nor config does.

@@ -6,15 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
 // checker reports what is well-formed but cannot work: names that nothing
-// defines, missing values, words that mean nothing.
+// defines, and missing values.
 type checker struct {
 	*report
 	root *yamldoc.Node
@@ -32,29 +30,15 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 		if m.Provider != "" {
 			k.providerOf(m.Provider, alias)
 		}
-		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
-		k.word(m.CacheControl, []string{"auto", "on", "off"}, "models", alias, "cacheControl")
 	}
 	for alias, a := range c.Agents {
 		k.agent(a, alias)
 	}
 	k.choices()
-	k.duration(c.Timeout, "timeout")
 	k.locations()
 	k.concurrency()
 	k.workspace()
 	k.notify()
-	if c.Limits != nil {
-		k.duration(c.Limits.MaxTime, "limits", "maxTime")
-	}
-	if c.Commands != nil {
-		k.word(c.Commands.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "commands", "confine")
-	}
-	if c.Builtin != nil {
-		k.duration(c.Builtin.MaxTime, "builtin", "maxTime")
-		k.word(c.Builtin.Instructions, []string{"auto", "off"}, "builtin", "instructions")
-		k.word(c.Builtin.Caches, []string{"own", "user"}, "builtin", "caches")
-	}
 }
 
 // at is the place of a value, or of the innermost thing around it that exists.
@@ -93,28 +77,14 @@ func isEndpoint(s string) bool {
 
 func (k checker) agent(a protocol.Agent, alias string) {
 	k.required(a.Command, "", "agents", alias, "command")
-	k.duration(a.Timeout, "agents", alias, "timeout")
-	k.duration(a.StartTimeout, "agents", alias, "startTimeout")
-	k.duration(a.IdleTimeout, "agents", alias, "idleTimeout")
-	k.duration(a.MaxPark, "agents", alias, "maxPark")
-	k.word(a.OnLimit, []string{protocol.LimitStop, protocol.LimitWait, protocol.LimitFallback}, "agents", alias, "onLimit")
 	for _, other := range a.Fallback {
 		k.reference(other, "agent", keys(k.c.Agents), "agents", alias, "fallback")
 	}
 	if a.OnLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
 		k.add(k.at([]string{"agents", alias, "onLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onLimit: fallback, and no fallback", alias)
 	}
-	for _, kind := range a.FallbackOn {
-		k.word(kind, []string{string(protocol.FailedRateLimit), string(protocol.FailedServer), string(protocol.FailedCrash)}, "agents", alias, "fallbackOn")
-	}
 	if a.FallbackOn != nil && a.OnLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn, string(protocol.FailedRateLimit)) {
 		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onLimit: stop", "agents.%s has onLimit: fallback, and no rate-limit in fallbackOn", alias)
-	}
-	if r := a.Retry; r != nil {
-		k.duration(r.Backoff, "agents", alias, "retry", "backoff")
-		for _, kind := range r.On {
-			k.word(kind, []string{string(protocol.FailedRateLimit), string(protocol.FailedServer), string(protocol.FailedCrash), string(protocol.FailedTimeout)}, "agents", alias, "retry", "on")
-		}
 	}
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
 		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
@@ -122,9 +92,6 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	if OwnsModels(a.Command) {
 		k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
 	}
-	k.word(a.Protocol, []string{"positional", "named"}, "agents", alias, "protocol")
-	k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
-	k.word(a.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "agents", alias, "confine")
 	for name := range a.Env {
 		if !isVariable(name) {
 			k.add(k.at([]string{"agents", alias, "env", name}), "", "agents.%s.env has a key that cannot be the name of an environment variable", alias)
@@ -217,11 +184,6 @@ func (k checker) workspace() {
 	if w == nil {
 		return
 	}
-	modes := []string{"here", "worktree", "none"}
-	k.word(w.Default, modes, "workspace", "default")
-	for name, mode := range w.PerWorkflow {
-		k.word(mode, modes, "workspace", "perWorkflow", name)
-	}
 	for i, dir := range w.Link {
 		if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
 			k.add(k.at([]string{"workspace", "link"}), "write a directory of the repository, such as node_modules", "workspace.link[%d] must be a path within the repository", i)
@@ -258,27 +220,6 @@ func (k checker) providerOf(name, alias string) {
 	if known := keys(k.c.Providers); !slices.Contains(known, name) {
 		at := []string{"models", alias, "provider"}
 		k.warn(k.at(at), nearest(name, known), "%s names provider %q, which is not in providers", strings.Join(at, "."), name)
-	}
-}
-
-// word checks a value that must be one of a few words; empty is the default.
-func (k checker) word(value string, words []string, path ...string) {
-	if value == "" || slices.Contains(words, value) {
-		return
-	}
-	remedy := ""
-	if len(suggest.Nearest(value, words, 1)) > 0 {
-		remedy = nearest(value, words)
-	}
-	k.add(k.at(path), remedy, "%s must be %s", strings.Join(path, "."), quoted(words, " or "))
-}
-
-func (k checker) duration(value string, path ...string) {
-	if value == "" {
-		return
-	}
-	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
-		k.add(k.at(path), "such as 90s, 30m or 2h", "%s must be a length of time with a unit", strings.Join(path, "."))
 	}
 }
 

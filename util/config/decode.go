@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -79,6 +82,37 @@ func (d *decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
 		d.lazy = outer || isLazy(e.Key)
 		d.value(e.Value, v.Field(i), join(path, e.Key))
 		d.lazy = outer
+		d.allowed(e.Value, v.Field(i), v.Type().Field(i).Tag.Get("is"), join(path, e.Key))
+	}
+}
+
+// allowed checks a text, or each of several, against the tag "is" of its field: the words that it can
+// be, or "span", a length of time. Empty is the default.
+func (d *decoder) allowed(n *yamldoc.Node, v reflect.Value, is, path string) {
+	switch {
+	case is == "":
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			d.allowed(n, v.Index(i), is, path)
+		}
+	case v.Kind() == reflect.Map:
+		for _, e := range n.Entries {
+			d.allowed(e.Value, v.MapIndex(reflect.ValueOf(e.Text)), is, join(path, e.Text))
+		}
+	case v.String() == "":
+	case is == "span":
+		if span, err := time.ParseDuration(v.String()); err != nil || span <= 0 {
+			d.add(n.Pos, "such as 90s, 30m or 2h", "%s must be a length of time with a unit", path)
+		}
+	default:
+		words, remedy := strings.Split(is, "|"), ""
+		if slices.Contains(words, v.String()) {
+			return
+		}
+		if len(suggest.Nearest(v.String(), words, 1)) > 0 {
+			remedy = nearest(v.String(), words)
+		}
+		d.add(n.Pos, remedy, "%s must be %s", path, quoted(words, " or "))
 	}
 }
 

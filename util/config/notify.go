@@ -88,7 +88,6 @@ func (k checker) notify() {
 		return
 	}
 	for _, event := range n.On {
-		k.word(event, notices(), "notify", "on")
 		if event == "" {
 			k.add(k.at([]string{"notify", "on"}), "one of "+strings.Join(notices(), ", "), "notify.on has an empty text")
 		}
@@ -110,7 +109,6 @@ func (k checker) notify() {
 	if u, err := url.Parse(l.Address); l.Address != "" && (!isPrivate(l.Address) || err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil) {
 		k.add(k.at([]string{"notify", "links", "address"}), "such as https://uwf.example.org", "notify.links.address must be https:// and a host, without a path; http:// is for this machine only")
 	}
-	k.duration(l.Ends, "notify", "links", "ends")
 	if d, err := time.ParseDuration(l.Ends); err == nil && d > mostLinkEnds {
 		k.add(k.at([]string{"notify", "links", "ends"}), "at most 720h", "notify.links.ends is too long")
 	}

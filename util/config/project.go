@@ -31,17 +31,17 @@ type project struct {
 	AgentOverrides map[string]map[string]string `json:"agentOverrides"`
 	ModelOverrides map[string]string            `json:"modelOverrides"`
 	Limits         *protocol.LimitsConfig       `json:"limits"`
-	Timeout        string                       `json:"timeout"`
+	Timeout        string                       `json:"timeout" is:"span"`
 }
 
 // projectAgent is what it may say of an agent of the user's.
 type projectAgent struct {
 	Model        string  `json:"model"`
-	Permission   string  `json:"permission"`
-	Confine      string  `json:"confine"`
-	Timeout      string  `json:"timeout"`
-	StartTimeout string  `json:"startTimeout"`
-	IdleTimeout  string  `json:"idleTimeout"`
+	Permission   string  `json:"permission" is:"bypass|edits|readonly"`
+	Confine      string  `json:"confine" is:"auto|required|off"`
+	Timeout      string  `json:"timeout" is:"span"`
+	StartTimeout string  `json:"startTimeout" is:"span"`
+	IdleTimeout  string  `json:"idleTimeout" is:"span"`
 	MaxTurns     int     `json:"maxTurns"`
 	MaxCostUSD   float64 `json:"maxCostUsd"`
 	Resume       *bool   `json:"resume"`
@@ -156,11 +156,6 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	agents := keys(user.Agents)
 	for alias, a := range p.Agents {
 		known(alias, "agent", agents, "agents", alias)
-		k.word(a.Permission, []string{"bypass", "edits", "readonly"}, "agents", alias, "permission")
-		k.word(a.Confine, []string{protocol.ConfineAuto, protocol.ConfineRequired, protocol.ConfineOff}, "agents", alias, "confine")
-		for key, d := range map[string]string{"timeout": a.Timeout, "startTimeout": a.StartTimeout, "idleTimeout": a.IdleTimeout} {
-			k.duration(d, "agents", alias, key)
-		}
 		plain(a.Model, "agents", alias, "model")
 		if OwnsModels(user.Agents[alias].Command) {
 			k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
@@ -171,7 +166,6 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 		k.required(m.Provider, "", "models", alias, "provider")
 		known(m.Provider, "provider", keys(user.Providers), "models", alias, "provider")
 		plain(m.Name, "models", alias, "name")
-		k.duration(m.IdleTimeout, "models", alias, "idleTimeout")
 	}
 	for workflow, roles := range p.AgentOverrides {
 		for role, alias := range roles {
@@ -187,10 +181,6 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 		if k.ownsModels(scenario) && (scenario != scenarioExtract || alias != extractOff) {
 			k.reference(alias, "model", keys(k.c.Models), "modelOverrides", scenario)
 		}
-	}
-	k.duration(p.Timeout, "timeout")
-	if p.Limits != nil {
-		k.duration(p.Limits.MaxTime, "limits", "maxTime")
 	}
 }
 
