@@ -235,9 +235,15 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 			return nil, err
 		}
 	}
-	for part := range slices.Chunk(ask, remote.MaxHashes) {
-		n := 0
+	for len(ask) > 0 {
+		part, n := ask[:min(len(ask), remote.MaxHashes)], 0
+		gone := protocol.Tree("")
 		for o, err := range w.Remote.GetObjects(ctx, part) {
+			if missing := (*remote.MissingError)(nil); errors.As(err, &missing) && n < len(part) && !dirs[part[n]] {
+				if gone = part[n]; w.wasRedacted(ctx, gone) {
+					break
+				}
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -253,11 +259,25 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 			n++
 			w.came++
 		}
-		if n < len(part) {
+		if n < len(part) && part[n] == gone {
+			n++
+		} else if n < len(part) {
 			return nil, &remote.MissingError{Hash: string(part[n])}
 		}
+		ask = ask[n:]
 	}
 	return next, ctx.Err()
+}
+
+// wasRedacted reports whether the remote has redacted a file that it does not send: it does not ask
+// for it, either. It may have been redacted with another thread.
+func (w *fetching) wasRedacted(ctx context.Context, id protocol.Tree) bool {
+	lacking, err := w.lackedThere(ctx, []protocol.Tree{id})
+	if err != nil || lacking[id] {
+		return false
+	}
+	w.never[id] = true
+	return true
 }
 
 // unkept are those objects that threads from elsewhere have not brought yet, with all below.

@@ -81,7 +81,9 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 		}
 	}
 	for content := range gone {
-		if others.found[content] {
+		if o, err := r.readObject(content); err == nil && len(o.Content) == 0 {
+			delete(gone, content) // the empty file is no secret
+		} else if others.found[content] {
 			delete(gone, content)
 			out.Remains = append(out.Remains, "a file at another path: "+string(content))
 		}
