@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,16 +52,23 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 		return out, err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	states, err := r.states(ctx)
+	facts, err := r.index.AllFacts(ctx)
+	if err != nil {
+		return out, err
+	}
+	states, err := r.states(ctx, facts)
 	if err != nil {
 		return out, err
 	}
 	gone, others := contents{}, filesIn{Remote: r, found: contents{}, seen: contents{}}
 	for thread, trees := range states {
 		at := filesIn{Remote: r, found: gone, seen: contents{}}
+		if before := facts[thread].Redacted; before != nil {
+			at.before = before.Paths
+		}
 		held := 0
 		for _, tree := range trees {
-			if at.split(tree, strings.Split(name, "/"), others) {
+			if at.split(tree, "", name, others) {
 				held++
 			}
 		}
@@ -98,6 +106,7 @@ type contents = map[protocol.Tree]bool
 type filesIn struct {
 	*Remote
 	found, seen contents // of files, and directories that were looked into
+	before      []string // paths that were redacted before
 }
 
 // entries are those of a directory; none if it is not here.
@@ -123,19 +132,20 @@ func (f filesIn) add(e bundle.Entry) {
 	}
 }
 
-// split collects what is at a path in a directory, and reports whether there is anything. All else
-// is for others.
-func (f filesIn) split(dir protocol.Tree, path []string, others filesIn) (found bool) {
+// split collects what is at a path in a directory, which is at another, and reports whether there is
+// anything. All else is for others, unless it was redacted before.
+func (f filesIn) split(dir protocol.Tree, at, name string, others filesIn) (found bool) {
 	for _, e := range f.entries(dir) {
+		here := path.Join(at, e.Name)
+		isAbove := func(p string) bool { return strings.HasPrefix(p, here+"/") }
+		isOf := func(p string) bool { return here == p || strings.HasPrefix(here, p+"/") }
 		switch {
-		case e.Name != path[0]:
-			others.add(e)
-		case len(path) == 1:
+		case here == name:
 			f.add(e)
 			found = true
-		case e.Dir:
-			found = f.split(e.ID, path[1:], others) || found
-		default:
+		case e.Dir && (isAbove(name) || slices.ContainsFunc(f.before, isAbove)):
+			found = f.split(e.ID, here, name, others) || found
+		case !slices.ContainsFunc(f.before, isOf):
 			others.add(e)
 		}
 	}
@@ -143,12 +153,8 @@ func (f filesIn) split(dir protocol.Tree, path []string, others filesIn) (found 
 }
 
 // states are the states of the files of all threads here.
-func (r *Remote) states(ctx context.Context) (map[string][]protocol.Tree, error) {
+func (r *Remote) states(ctx context.Context, facts map[string]heads.Facts) (map[string][]protocol.Tree, error) {
 	standings, err := heads.Standings(ctx, r.index)
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.index.AllFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +176,7 @@ func (r *Remote) states(ctx context.Context) (map[string][]protocol.Tree, error)
 		if w := t.Start.Workspace; w != nil {
 			list = append(list, w.Tree)
 		}
-		if repo := all[id].Repository; repo != nil {
+		if repo := facts[id].Repository; repo != nil {
 			list = append(list, repo.Tree)
 		}
 		slices.Sort(list)
