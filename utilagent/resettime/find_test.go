@@ -160,6 +160,9 @@ func TestWhenALimitIsReset(t *testing.T) {
 		// names of days
 		"resets Monday 9am":            utc(30, 9, 0),
 		"resets on Mon. at 9:00 (UTC)": utc(30, 9, 0),
+		"resets Tues 9am":              utc(1, 9, 0).AddDate(0, 1, 0),
+		"resets Thurs. at 9am":         utc(3, 9, 0).AddDate(0, 1, 0),
+		"resets Sept 3, 9am":           time.Date(2027, 9, 3, 9, 0, 0, 0, time.UTC),
 		"resets Saturday at 3am":       time.Date(2026, 12, 5, 3, 0, 0, 0, time.UTC),
 		"resets Saturday at 4am":       utc(28, 4, 0),
 		"resets tomorrow at 9am":       utc(29, 9, 0),

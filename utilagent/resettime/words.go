@@ -131,7 +131,7 @@ func forms() [][]string { // name, pattern, layouts
 
 // tidy returns a part as it is in a layout.
 func tidy(text string) string {
-	text = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b|(sep)t\b|\b(?:the|of)\b|,|([a-z])\.`).ReplaceAllString(text, "$1$2$3")
+	text = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b|\b(sep|tue|wed|thu)(?:t|s|rs?)\b\.?|\b(?:the|of)\b|,|([a-z])\.`).ReplaceAllString(text, "$1$2$3")
 	text = regexp.MustCompile(`\s*([ap])\s?m$`).ReplaceAllString(text, " ${1}m")
 	return strings.Join(strings.Fields(text), " ")
 }
