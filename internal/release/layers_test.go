@@ -45,7 +45,7 @@ var layers = []struct {
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, nil},
 	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
 	// It knows uwf as a program only.
-	{"ext/temporal", []string{"protocol", "util"}, nil},
+	{"ext/temporal", []string{"protocol", "util", "cas", "remote"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},

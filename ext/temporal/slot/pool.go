@@ -41,6 +41,7 @@ type Config struct {
 	Lease string
 	// Grace is how long a step that is stopped may take to end.
 	Grace time.Duration
+	Now   func() time.Time // required
 	// Log is told what goes wrong, with what Temporal is not told; nil: nobody.
 	Log func(string)
 	// Made is told of each step that was made or has failed; nil: nobody.
@@ -114,7 +115,7 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{
-		c: c, health: newHealth(time.Now), dir: dir, lock: lock, free: make(chan int, c.Slots), closing: make(chan struct{}),
+		c: c, health: newHealth(c.Now), dir: dir, lock: lock, free: make(chan int, c.Slots), closing: make(chan struct{}),
 	}
 	for i := range c.Slots {
 		p.free <- i
@@ -298,9 +299,11 @@ func (a *place) sent() {
 	const longest = 15 * time.Minute
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(longest); a.sending() && time.Now().Before(end); {
+	for end := time.After(longest); a.sending(); {
 		select {
 		case <-tick.C:
+		case <-end:
+			return
 		case <-a.pool.closing:
 			return
 		}

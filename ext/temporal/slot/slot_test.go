@@ -77,7 +77,7 @@ func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked fun
 	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("mine"), 0o600))
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	c := Config{Uwf: exe, Dir: t.TempDir(), Home: home, Slots: 1, Environ: append(os.Environ(), "SCRIPT="+dir), Grace: 10 * time.Second, Queue: "uwf"}
+	c := Config{Uwf: exe, Dir: t.TempDir(), Home: home, Slots: 1, Environ: append(os.Environ(), "SCRIPT="+dir), Grace: 10 * time.Second, Queue: "uwf", Now: time.Now}
 	if change != nil {
 		change(&c)
 	}
@@ -340,7 +340,7 @@ func TestWorkersThatHaveGoneAreRemoved(t *testing.T) {
 	held, err := durable.TryLock(filepath.Join(alive, "lock"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, held.Unlock()) }()
-	p, err := Open(t.Context(), Config{Dir: dir, Slots: 1})
+	p, err := Open(t.Context(), Config{Dir: dir, Slots: 1, Now: time.Now})
 	require.NoError(t, err)
 	require.NoDirExists(t, gone)
 	require.DirExists(t, alive, "its uwf has outlived its worker, perhaps")
@@ -350,7 +350,7 @@ func TestWorkersThatHaveGoneAreRemoved(t *testing.T) {
 
 func TestStoresDoNotGrowForEver(t *testing.T) {
 	t.Parallel()
-	p, err := Open(t.Context(), Config{Dir: t.TempDir(), Slots: 1})
+	p, err := Open(t.Context(), Config{Dir: t.TempDir(), Slots: 1, Now: time.Now})
 	require.NoError(t, err)
 	first := p.borrow()
 	require.NoError(t, os.Mkdir(first.dir, 0o700))

@@ -13,7 +13,7 @@ import (
 
 // Step implements [flow.Stepper].
 func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Outcome, error) {
-	begun := time.Now()
+	begun := p.c.Now()
 	at, err := p.take(ctx)
 	if err != nil {
 		return flow.Outcome{}, p.local(ctx, r, err)
@@ -84,7 +84,7 @@ func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	}
 	p.c.Made(Made{
 		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: role, Agent: plaintext.Line(out.Agent),
-		Status: out.Status, Code: ran.code(), Machine: ran.problem.Machine, TookMs: time.Since(begun).Milliseconds(),
+		Status: out.Status, Code: ran.code(), Machine: ran.problem.Machine, TookMs: p.c.Now().Sub(begun).Milliseconds(),
 		Usage: out.Usage, Workflow: plaintext.Line(out.WorkflowName),
 	})
 }

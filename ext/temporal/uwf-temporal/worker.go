@@ -57,7 +57,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Log: cmd.say, Made: cmd.log,
+		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say, Made: cmd.log,
 	})
 	if err != nil {
 		return err
