@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/helper"
@@ -37,7 +38,7 @@ func run(e env.Env) error {
 		_, err := fmt.Fprintln(e.Stdout, name, helper.Version())
 		return err
 	}
-	if len(e.Args) != 1 {
+	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
 		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)

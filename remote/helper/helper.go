@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/wire"
@@ -27,7 +28,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 		_, err := fmt.Fprintln(e.Stdout, name, Version())
 		return err
 	}
-	if len(e.Args) != 1 {
+	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
 		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)

@@ -86,12 +86,15 @@ func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, confi
 	flags = append(flags,
 		&ucli.StringFlag{Name: "config", Usage: "`FILE` with address, remote and more (default: temporal.yaml in the home, if it is there)"},
 		&ucli.StringFlag{Name: "remote", Usage: "`NAME` of the remote (default: that of the config)"},
+		&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"})
 	cmdline.PlainDefaults(flags)
 	return &ucli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Flags: flags, OnUsageError: cmdline.OnUsageError,
 		Action: func(c *ucli.Context) error {
-			cmd.format = c.String("format")
+			if cmd.format = c.String("format"); c.Bool("json") {
+				cmd.format = string(render.JSON)
+			}
 			if err := cmdline.CheckFormat(cmd.format); err != nil {
 				return err
 			}
