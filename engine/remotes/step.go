@@ -69,6 +69,13 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 	}
 	with := *l.Engine
 	with.Shared = true
+	if told := with.Rested; told != nil && expect != "" {
+		with.Rested = func(event string, at protocol.StepOutput) {
+			if event != protocol.NoticeWaiting || at.Head != expect { // whoever expects it has seen that question
+				told(event, at)
+			}
+		}
+	}
 	with.Heads = &published{index: l.Heads, link: l, lease: held, at: at}
 	return do(ctx, &with)
 }

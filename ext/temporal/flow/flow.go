@@ -109,7 +109,7 @@ const (
 
 // Run is the workflow.
 func Run(ctx workflow.Context, t Thread) (Ended, error) {
-	r := &run{Thread: t, changed: workflow.GetSignalChannel(ctx, Changed), look: firstLook}
+	r := &run{Thread: t, changed: workflow.GetSignalChannel(ctx, Changed), look: firstLook, asking: map[string]protocol.Hash{}}
 	for range perRun {
 		out, err := r.step(ctx)
 		if err != nil {
@@ -149,6 +149,7 @@ type run struct {
 	routed  bool
 	changed workflow.ReceiveChannel
 	look    time.Duration
+	asking  map[string]protocol.Hash // heads of children at which they ask a person
 }
 
 func (r *run) ended(out Outcome) Ended { return Ended{out.Head, out.Status, r.Steps} }
@@ -225,7 +226,7 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 				var ended Ended
 				switch err := f.Get(ctx, &ended); {
 				case temporal.IsWorkflowExecutionAlreadyStartedError(err), err == nil && ended.Status == protocol.StatusSuspended:
-					aside = append(aside, child)
+					aside, r.asking[child.Thread] = append(aside, child), ended.Head
 				case err != nil:
 					failed++
 				default:
@@ -261,6 +262,6 @@ func (r *run) start(ctx workflow.Context, c Child) workflow.Future {
 		WaitForCancellation:   true,
 	})
 	return workflow.ExecuteChildWorkflow(ctx, Name, Thread{
-		Remote: r.Remote, Thread: c.Thread, Above: append([]string{r.Thread.Thread}, r.Above...), Silence: r.Silence,
+		Remote: r.Remote, Thread: c.Thread, Head: r.asking[c.Thread], Above: append([]string{r.Thread.Thread}, r.Above...), Silence: r.Silence,
 	})
 }

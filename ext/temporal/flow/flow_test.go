@@ -212,13 +212,17 @@ func TestAChildThatAsks(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	answered, asked, over := false, 0, map[string]bool{}
+	var expected []protocol.Hash // of the child that asks: a question that was seen is no news
 	_, e := play(t, Thread{Remote: "team", Thread: "P"}, func(_ int, r Request) (Outcome, error) {
 		mu.Lock()
 		defer mu.Unlock()
+		if r.Thread == "a" {
+			expected = append(expected, r.Expect)
+		}
 		switch {
 		case r.Thread == "a" && !answered:
 			asked++
-			return Outcome{Status: protocol.StatusSuspended}, nil
+			return Outcome{Head: hash(7), Status: protocol.StatusSuspended}, nil
 		case r.Thread != "P":
 			over[r.Thread] = true
 			return Outcome{Status: protocol.StatusCompleted}, nil
@@ -238,6 +242,7 @@ func TestAChildThatAsks(t *testing.T) {
 	})
 	require.Equal(t, protocol.StatusCompleted, result(t, e).Status)
 	require.Equal(t, 1, asked)
+	require.Equal(t, []protocol.Hash{"", hash(7)}, expected)
 }
 
 func TestFailedChildrenFailTheirParentAfterTheOthers(t *testing.T) {
