@@ -25,12 +25,17 @@ func guard(dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	owner, known := careful.Owner(info)
 	const system = 0
-	mine := !known || slices.Contains(append(o.Users, system, os.Geteuid()), owner)
-	if (!mine || careful.OthersWrite(info) && careful.Reachable(dir)) && !o.Shared {
-		return invalid("can be written by another user of this machine: use ssh to an account that owns it, " +
-			"or uwf remote add --trust, which lets whoever writes there run commands as you")
+	mine := append([]int{system, os.Geteuid()}, o.Users...)
+	reachable := careful.Reachable(dir)
+	others := func(info fs.FileInfo) bool {
+		owner, known := careful.Owner(info)
+		return !o.Shared && (known && !slices.Contains(mine, owner) || careful.OthersWrite(info) && reachable)
+	}
+	const advice = " can be written by another user of this machine: use ssh to an account that owns it, " +
+		"or uwf remote add --trust, which lets whoever writes there run commands as you"
+	if others(info) {
+		return invalid(advice[1:])
 	}
 	for _, name := range []string{".", "cas", "locks"} {
 		entries, err := os.ReadDir(filepath.Join(dir, name))
@@ -43,6 +48,9 @@ func guard(dir string, o Options) error {
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
 				return invalid(fmt.Sprintf("has a link at %s: a remote's files are not links", filepath.Join(name, e.Name())))
+			}
+			if info, err := e.Info(); err == nil && others(info) { // or it is gone
+				return invalid("has " + filepath.Join(name, e.Name()) + ", which" + advice)
 			}
 		}
 	}

@@ -21,7 +21,9 @@ import (
 // them. A link in it is refused from everybody.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "team")
+	above := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(above), 0o755)) // that of the test is closed
+	dir := filepath.Join(above, "team")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	if !careful.Reachable(dir) {
 		t.Skip("nobody else gets to " + dir)
@@ -49,6 +51,15 @@ func TestGuard(t *testing.T) {
 		require.NoError(t, open(storeremote.Options{Users: []int{nobody}}))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "cas"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cas", "lock"), nil, 0o600))
+	for name, mode := range map[string]os.FileMode{"cas": 0o777, "cas/lock": 0o666} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(filepath.Join(dir, name), mode))
+		refused(open(storeremote.Options{Users: []int{65534}}))
+		require.NoError(t, os.Chmod(filepath.Join(dir, name), info.Mode()))
+	}
+	require.NoError(t, open(storeremote.Options{Users: []int{65534}}))
 	require.NoError(t, os.Symlink("elsewhere", filepath.Join(dir, "cas", "nodes")))
 	refused(open(storeremote.Options{Shared: true}))
 }
