@@ -21,6 +21,7 @@ import (
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
@@ -125,10 +126,20 @@ func parse(text []byte, c *config) error {
 	if c.Slots < 0 || c.Slots > maxSlots {
 		return fmt.Errorf("slots: between 1 and %d", maxSlots)
 	}
+	// uwf would refuse each step, which fails its thread.
+	if lease := time.Duration(c.Lease); lease != 0 && (lease < remote.MinLease || lease > remote.MaxLease) {
+		return fmt.Errorf("lease: between %s and %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease))
+	}
+	if c.Watch != 0 && time.Duration(c.Watch) < minWatch {
+		return fmt.Errorf("watch: at least %s", minWatch)
+	}
 	return nil
 }
 
-const maxSlots = 1000
+const (
+	maxSlots = 1000
+	minWatch = 50 * time.Millisecond // less is all that a helper of the remote would do
+)
 
 // prefixOfSecrets begins the variables that are Temporal's; agents do not get them.
 const prefixOfSecrets = "TEMPORAL_"

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/united-workforce/uwf/ext/temporal/flow"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -40,6 +41,9 @@ const waiting = "waiting"
 
 // list shows what Temporal knows. What a thread has said and made is at the remote.
 func (cmd *command) list(c *ucli.Context, conf config) error {
+	if c.Int("limit") < 1 {
+		return cmdline.UsageError("--limit must be 1 or more", "--limit 100")
+	}
 	dialled, err := cmd.connect(c.Context, conf, identity(), quiet())
 	if err != nil {
 		return err

@@ -77,14 +77,18 @@ func (cmd *command) looker(ctx context.Context, conf config, environ []string) (
 }
 
 // wake tells the workflow of a thread that it has moved. Of a child that waits for a person
-// there is none: then the nearest one above it is told.
-func wake(ctx context.Context, temporal client.Client, r flow.Request) {
+// there is none: then the nearest one above it is told. It reports whether Temporal was there.
+func wake(ctx context.Context, temporal client.Client, r flow.Request) bool {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, thread := range append([]string{r.Thread}, r.Above...) {
 		err := temporal.SignalWorkflow(ctx, flow.ID(r.Remote, thread), "", flow.Changed, nil)
 		if !errors.As(err, new(*serviceerror.NotFound)) {
-			return // it was told, or finds out later
+			return err == nil
 		}
 	}
+	return true
 }
 
 // maxAdopted bounds how many questions a worker takes over at its start.

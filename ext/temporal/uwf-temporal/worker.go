@@ -30,8 +30,10 @@ const grace = 30 * time.Second
 // worker makes steps until a signal comes. The steps that are in flight then may end.
 func (cmd *command) worker(c *ucli.Context, conf config) error {
 	main, queue := conf.Queue, cmp.Or(c.String("queue"), conf.Queue)
-	if n := c.Int("slots"); n > 0 {
-		conf.Slots = min(n, maxSlots)
+	if n := c.Int("slots"); n < 0 || n > maxSlots {
+		return cmdline.UsageError(fmt.Sprintf("--slots must be 1 to %d", maxSlots), "--slots 8")
+	} else if n > 0 {
+		conf.Slots = n
 	}
 	uwf, environ, err := cmd.uwf()
 	if err != nil {
@@ -96,7 +98,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		pool.Watch(watching, time.Duration(conf.Watch), look.look, func(r flow.Request) { wake(watching, temporal, r) })
+		pool.Watch(watching, time.Duration(conf.Watch), look.look, func(r flow.Request) bool { return wake(watching, temporal, r) })
 	})
 	watchers.Go(func() {
 		if err := cmd.adopt(watching, temporal, conf); err != nil && watching.Err() == nil {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What would fail each step, or keep a worker busy with nothing, is refused when it starts.
+func TestConfigBounds(t *testing.T) {
+	t.Parallel()
+	for text, wrong := range map[string]string{
+		"slots: -1": "slots", "slots: 1001": "slots", "slots: 8": "",
+		"lease: 1ms": "lease", "lease: 25h": "lease", "lease: 1s": "", "lease: 24h": "", "lease: 0s": "above zero", "lease: -5s": "above zero",
+		"watch: 1ns": "watch", "watch: 50ms": "", "remote: team": "", "": "", "leese: 1s": "leese",
+	} {
+		err := parse([]byte(text), &config{})
+		if wrong == "" {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, wrong, text)
+	}
+}
