@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -127,13 +128,25 @@ func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do fu
 	if s.link == nil {
 		return do(e, w)
 	}
-	return s.link.With(ctx, s.id, w.Expect, remotes.Options{Lease: s.lease}, func(_ context.Context, e *engine.Engine) error {
-		if w.Expect = ""; w.Steps == engine.UntilEnd {
-			w.Steps = remotes.Many
+	patient, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	for {
+		err := s.link.With(ctx, s.id, w.Expect, remotes.Options{Lease: s.lease}, func(_ context.Context, e *engine.Engine) error {
+			w := w
+			if w.Expect = ""; w.Steps == engine.UntilEnd {
+				w.Steps = remotes.Many
+			}
+			return do(e, w)
+		})
+		if err == nil || w.Do != engine.DoAnswer || fault.Of(err).Code != protocol.CodeLocked || s.link.Wait(patient, s.id) != nil {
+			return err
 		}
-		return do(e, w)
-	})
+	}
 }
+
+// answerPatience is how long an answer waits for the lease: a worker has it for a moment when it looks
+// whether somebody has answered.
+const answerPatience = 10 * time.Second
 
 // ListAt lists the threads at a remote; waiting: only those that wait for a person.
 func (a Commands) ListAt(ctx context.Context, name string, ended, waiting bool) error {
