@@ -124,7 +124,11 @@ func Inspect(ctx context.Context, e env.Env, r files.Repo, base string, status b
 		all = append(all, w)
 	}
 	for _, store := range in.stores { // not checked out any more
-		path := strings.ReplaceAll(below(modules, store), "/modules/", "/")
+		from := modules
+		if !strings.HasPrefix(store, modules) { // of a repository within
+			from = in.Root
+		}
+		path := strings.NewReplacer("/.git/modules/", "/", "/modules/", "/").Replace(below(from, store))
 		all = append(all, in.lookInto(ctx, store, Work{Path: path, Submodule: true}))
 	}
 	for _, store := range in.bare {
@@ -168,6 +172,12 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case d.Name() == ".git":
 			if git, _, ok := worktree.Dirs(dir); ok && !missing(filepath.Join(git, "HEAD")) { // not only called so
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
+			}
+			if !d.IsDir() {
+				return nil
+			}
+			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
+				return err
 			}
 		case d.Name() != "HEAD" || d.IsDir() || missing(filepath.Join(dir, "objects")) || missing(filepath.Join(dir, "refs")):
 		case root == in.Root:
@@ -227,7 +237,7 @@ func (in *inspection) gitlinks(ctx context.Context, r files.Repo, at string) (un
 		}
 		in.links = append(in.links, path.Join(at, name))
 		dir := filepath.Join(r.Root, filepath.FromSlash(name))
-		if within, err := os.ReadDir(dir); err == nil && len(within) > 0 && missing(filepath.Join(dir, ".git")) {
+		if within, err := os.ReadDir(dir); err == nil && len(within) > 0 && !slices.Contains(in.trees, path.Join(at, name)) {
 			unseen = append(unseen, path.Join(at, name))
 		}
 	}
