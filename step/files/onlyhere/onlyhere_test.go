@@ -62,7 +62,7 @@ func TestOnlyHere(t *testing.T) {
 		"a submodule removed":                 {`cd tree; git switch -qc own; git submodule -q update --init; git rm -qf vendor; git commit -qm removed`, ""},
 		"files for a submodule":               {`cd tree; git rm -qf vendor; mkdir vendor; echo x > vendor/x`, "files that are not committed: .gitmodules, vendor, vendor/; files that no snapshot has: vendor"},
 		"given up within a clone":             {`git clone -q --recurse-submodules sub tree/ignored; cd tree/ignored; git -C inner commit -q --allow-empty -m lost; git submodule -q deinit -f inner`, "work in submodules: ignored/inner"},
-		"a submodule with a broken .git":      {`cd tree; git submodule -q update --init; echo x > vendor/x; rm vendor/.git; echo x > vendor/.git`, "files that no snapshot has: vendor"},
+		"a submodule with a broken .git":      {`cd tree; git submodule -q update --init; echo x > vendor/x; rm vendor/.git; echo x > vendor/.git`, "work in submodules: vendor"},
 		"a submodule within":                  {`cd tree; git submodule -q update --init --recursive; git -C vendor/inner commit -q --allow-empty -m lost`, "work in submodules: vendor, vendor/inner"},
 		"a file in a submodule within":        {`cd tree; git submodule -q update --init --recursive; echo x > vendor/inner/x`, "work in submodules: vendor/inner"},
 		"a submodule given up":                {`cd tree; git submodule -q update --init; git submodule -q deinit -f vendor`, ""},
