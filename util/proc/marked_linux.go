@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 )
 
 // KillMarked kills every process, other than this one, that was started with the
@@ -13,12 +14,12 @@ import (
 // there were, and does nothing on systems that do not show environments.
 func KillMarked(entry string) (int, error) {
 	killed := map[int]bool{} // who is dying is found again
-	for range scans {
+	for scan := range scans {
 		pids, err := processes()
 		if err != nil {
 			return len(killed), err
 		}
-		found := false
+		found, before := false, len(killed)
 		for _, pid := range pids {
 			switch err := killMarked(pid, entry); {
 			case err == nil:
@@ -29,6 +30,9 @@ func KillMarked(entry string) (int, error) {
 		}
 		if !found {
 			break
+		}
+		if len(killed) == before { // they are dying; on a busy machine that takes a while
+			time.Sleep(time.Millisecond << scan)
 		}
 	}
 	return len(killed), nil
