@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,9 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])
+	}
+	if _, set := r.key(lfsStorage); !set { // or else git-lfs would keep the content of large files beside our objects only
+		r.Keys = append(r.Keys, [2]string{lfsStorage, filepath.Join(r.Common, "lfs")})
 	}
 	return r, r.check(dir)
 }
@@ -151,23 +155,30 @@ func same(a, b string) bool {
 // written. None starts a program or leads elsewhere.
 const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
 
+// lfsStorage is where git-lfs keeps the content of files. A repository could lead it anywhere: only the user's own
+// setting counts.
+const lfsStorage = "lfs.storage"
+
 // partialKeys say that git fetches objects when it needs them. They are only looked at.
 const partialKeys = `^extensions\.partialclone$|^remote\..*\.promisor$`
 
 // harmless reads them as git understands them, the last of each, and whether one of the
 // others is set.
 func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err error) {
-	out, err := g.run(ctx, nil, "config", "-z", "--get-regexp", harmlessKeys+"|"+partialKeys)
+	out, err := g.run(ctx, nil, "config", "-z", "--show-scope", "--get-regexp", harmlessKeys+"|"+partialKeys+`|^lfs\.storage$`)
 	if err != nil {
 		if ended(err, saysNo) {
 			err = nil
 		}
 		return nil, false, err
 	}
-	for _, entry := range fields(out) {
-		key, value, set := strings.Cut(entry, "\n")
+	for pair := range slices.Chunk(fields(out), 2) {
+		key, value, set := strings.Cut(pair[len(pair)-1], "\n")
 		if !set {
 			value = "true"
+		}
+		if key == lfsStorage && pair[0] != "global" && pair[0] != "system" {
+			continue
 		}
 		if key == "core.excludesfile" && !isFile(g, value) {
 			continue // git would wait for a pipe
