@@ -134,7 +134,10 @@ func (e Keeper) Leave(ctx context.Context, l Leaving) {
 	chain, err := thread.Open(ctx, e.Read, l.Head)
 	kept := err == nil && chain.Start.Child != nil && chain.Last != nil && chain.Last.Files != nil && !l.Killed
 	if !kept {
-		if untouched, err := repo.Untouched(ctx); err != nil || !untouched {
+		if made, err := e.OnlyHere(ctx, l.ID, w, l.Held); err != nil || !made.None() {
+			return
+		}
+		if ignores, err := repo.Ignores(ctx); err != nil || ignores {
 			return
 		}
 	}

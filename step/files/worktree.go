@@ -268,14 +268,14 @@ func EndRemovals(ctx context.Context, dir string, repos []string) error {
 	return err
 }
 
-// Untouched reports whether all files of a worktree are as in its commit, and none is ignored.
-func (r Repo) Untouched(ctx context.Context) (bool, error) {
+// Ignores reports whether a worktree has files that git ignores.
+func (r Repo) Ignores(ctx context.Context) (bool, error) {
 	g, err := r.user(ctx)
 	if err != nil {
 		return false, err
 	}
 	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--ignored=traditional")
-	return len(out) == 0, err
+	return strings.Contains("\x00"+string(out), "\x00!! "), err
 }
 
 // making is the plan of a worktree. As long as the plan exists, nobody has worked in the
