@@ -95,7 +95,9 @@ const Modules = ".gitmodules"
 // WithLinksOf is a state of the files with the submodules that a commit names, in the place of
 // its own; what says where they come from, too, if one of those is among the paths that were left
 // out. apart are the paths where that differs.
-func (r Repo) WithLinksOf(ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string) (with protocol.Tree, apart []string, err error) {
+func (r Repo) WithLinksOf(
+	ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string,
+) (with protocol.Tree, apart []string, err error) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {
 		return "", nil, err

@@ -179,7 +179,8 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
 				return err
 			}
-		case d.Name() != "HEAD" || d.IsDir() || missing(filepath.Join(dir, "objects")) || missing(filepath.Join(dir, "refs")):
+		case d.Name() != "HEAD" || d.IsDir() || missing(filepath.Join(dir, "objects")),
+			missing(filepath.Join(dir, "refs")):
 		case root == in.Root:
 			in.bare = append(in.bare, dir)
 		default:
@@ -317,7 +318,8 @@ func leftBehind(r files.Repo) (commits, replaced []string, err error) {
 		if len(words) < 2 || strings.Trim(words[0]+words[1], "0123456789abcdef") != "" {
 			continue
 		}
-		if action, _, _ := strings.Cut(why, ":"); action == "commit (amend)" || strings.Contains(action, "rebase") { // or a pull that rebases
+		action, _, _ := strings.Cut(why, ":")
+		if action == "commit (amend)" || strings.Contains(action, "rebase") { // or a pull that rebases
 			isReplaced[words[0]] = true
 		}
 		isReplaced[words[1]] = false
