@@ -44,9 +44,14 @@ var signs = []struct {
 	{SessionNotFound, `(?i)no (conversation|session|rollout|thread|chat) (was )?found|(session|conversation|chat|thread)( id)?( \S+)? (was )?not found|invalid session id|unknown session`},
 	{SessionInUse, `(?i)session.*already (in use|exists)`},
 	{UntrustedDir, `(?i)(not|isn't|un).{0,20}trusted|trust this (directory|folder|workspace)`},
-	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exhausted your( \w+)? (quota|capacity)|exceeded your (current )?quota|usage limit|(hit|reached) your[\w .-]{0,30} limit|billing|\b402\b`},
-	{RateLimit, `(?i)rate.?limit|too many requests|\b429\b|overloaded|at capacity|\b529\b`},
-	{Auth, `(?i)not logged in|log ?in\b.*(required|first|again)|please (run )?.?/?log ?in|unauthori[sz]ed|authentication|invalid.{0,12}(api.?key|token|credential)|(missing|no|set).{0,24}api.?key|invalid auth|\b401\b|\b403\b`},
+	{Quota, `(?i)insufficient.?(quota|balance|credit|funds)|credit balance|quota (exceeded|exhausted)|exhausted your( \w+)? (quota|capacity)|` +
+		`exceeded (your|the)[\w -]{0,24}(quota|allowance)|usage (limit|exceeded)|out of[\w -]{0,12} (usage|credits)|spending (cap|limit)|` +
+		`(hit|reached) your[\w .-]{0,30} limit|\b(hour|daily|weekly|monthly|session) limit reached|billing|\b402\b`},
+	{RateLimit, `(?i)rate.?limit|too many requests|\b429\b|overloaded|at capacity|no capacity|throttl|resource (has been )?exhausted|` +
+		`RESOURCE_EXHAUSTED|\b529\b`},
+	{Auth, `(?i)not logged in|log ?in\b.*(required|first|again)|please (run )?.?/?log ?in|sign in again|unauthori[sz]ed|authenticat(e\b|ion)|` +
+		`(oauth|access|refresh) (token|session)[\w ]{0,16} (expired|refreshed|revoked)|organization has been disabled|` +
+		`invalid.{0,12}(api.?key|token|credential)|(missing|no|set).{0,24}api.?key|invalid auth|\b401\b|\b403\b`},
 	{Context, `(?i)context (window|length|limit)|prompt is too long|maximum context|too many tokens`},
 	{BadUsage, `(?i)unknown (option|argument|flag|command)|unexpected argument|unrecognized (option|argument)|requires --`},
 	{Denied, `(?i)permission denied|not permitted|rejected by (the )?user|auto-?reject`},

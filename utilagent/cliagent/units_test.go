@@ -78,6 +78,28 @@ func TestClassify(t *testing.T) {
 		"503 Service Unavailable":            Server,
 		"API Error: 400 invalid":             BadRequest,
 		"what a nice day":                    Unknown,
+
+		// of public reports
+		"5-hour limit reached ∙ resets 1am":                                                               Quota,
+		"Opus weekly limit reached ∙ resets Oct 10, 3pm":                                                  Quota,
+		"You're out of extra usage · resets 3pm (UTC)":                                                    Quota,
+		"Spending cap reached resets 8pm":                                                                 Quota,
+		"You have exceeded the 5-hour usage quota. It will reset at 2026-07-30 16:11:46 +0800 CST.":       Quota,
+		"Free usage exceeded, subscribe to Go":                                                            Quota,
+		"You have exceeded your premium request allowance.":                                               Quota,
+		"Resource has been exhausted (e.g. check quota).":                                                 RateLimit,
+		"Resource exhausted. Please try again later. RESOURCE_EXHAUSTED":                                  RateLimit,
+		"No capacity available for model gemini-2.5-pro on the server":                                    RateLimit,
+		"ThrottlingException: Too many tokens, please wait before trying again.":                          RateLimit,
+		"maximum context: too many tokens":                                                                Context,
+		"Failed to authenticate: OAuth session expired and could not be refreshed":                        Auth,
+		"OAuth token has expired. Please obtain a new token or refresh your existing token.":              Auth,
+		"Your access token could not be refreshed because it was used. Please log out and sign in again.": Auth,
+		"This organization has been disabled.":                                                            Auth,
+		"bash: the time limit was reached":                                                                Unknown,
+		"the session expired":                                                                             Unknown,
+		"ENOSPC: no space left, memory exhausted":                                                         Unknown,
+		"the limit of open files is out of range":                                                         Unknown,
 	} {
 		require.Equal(t, want, Classify(text), text)
 	}

@@ -26,7 +26,7 @@ const (
 const (
 	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
 		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?([^"'\r\n{}]{1,60})`
-	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|lifted|again|retry|wait|until|(?:available|valid|access)[ \t]+until|available|back)\b`
+	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|regain[ \t]+access|lifted|again|retry|wait|until|(?:available|valid|access)[ \t]+until|available|back)\b`
 	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
 	// others are mentions of another time: "was reset at", "available until".
 	others = `(?i)\b(?:(?:last|was|were|been)[ \t]+[a-z]+|(not[ \t]+)?(?:available|valid|access)[ \t]+until)$`

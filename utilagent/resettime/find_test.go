@@ -47,6 +47,11 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"Rate limit reached for gpt-5 in organization org-x on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 1.898s. Visit": in(1898 * time.Millisecond),
 		"Please try again in 6m0s.": in(6 * time.Minute),
 		"Please try again in 20ms":  in(20 * time.Millisecond),
+		// opencode's providers, and the API of Anthropic
+		"You have exceeded the 5-hour usage quota. It will reset at 2026-12-01 11:40:00 +0800 CST.":            december,
+		"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 03:40 UTC.": december,
+		"It will reset at 2026-12-01 11:40:00 CST.":                                                            {},
+		"It will reset at 2026-12-01 03:40 UTC CST":                                                            {},
 		// Gemini CLI, and Google's endpoints
 		"You have exhausted your capacity on this model. Your quota will reset after 3h2m1s.":    in(3*time.Hour + 2*time.Minute + time.Second),
 		`"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.07s"}]`: in(34070 * time.Millisecond),

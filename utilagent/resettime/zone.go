@@ -19,6 +19,9 @@ func (r *reader) zoneName() {
 		zone, ok := zoneOf(strings.Trim(before[:len(before)-len(r.rest)], " \t*`()"), r.now)
 		r.wrong, r.zone = r.wrong || !ok || r.zone != nil, zone
 		r.match(`time\b`)
+		if regexp.MustCompile(`[+-]\d{4}$`).MatchString(strings.TrimSuffix(before, r.rest)) {
+			r.match(`(?-i:[A-Z]{3,5})\b`) // as Go prints times: the offset counts
+		}
 	}
 }
 
