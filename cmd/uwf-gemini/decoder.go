@@ -57,8 +57,9 @@ func failureOf(raw json.RawMessage) (f failure) {
 }
 
 // stats are of this run alone. InputTokens has the cached ones in it, Input has
-// not; older versions have no Input.
+// not; older versions have no Input. Only TotalTokens has the thoughts in it.
 type stats struct {
+	TotalTokens  figures.Tokens  `json:"total_tokens"`
 	InputTokens  figures.Tokens  `json:"input_tokens"`
 	OutputTokens figures.Tokens  `json:"output_tokens"`
 	Cached       figures.Tokens  `json:"cached"`
@@ -190,7 +191,11 @@ func (s *stats) usage() cliagent.Usage {
 	if s == nil {
 		return cliagent.Usage{}
 	}
-	u := &protocol.Usage{InputTokens: int64(max(s.InputTokens-s.Cached, 0)), CacheReadTokens: int64(s.Cached), OutputTokens: int64(s.OutputTokens)}
+	thoughts := max(s.TotalTokens-s.InputTokens-s.OutputTokens, 0)
+	u := &protocol.Usage{
+		InputTokens: int64(max(s.InputTokens-s.Cached, 0)), CacheReadTokens: int64(s.Cached),
+		OutputTokens: int64(s.OutputTokens + thoughts), ReasoningTokens: int64(thoughts),
+	}
 	if s.Input != nil {
 		u.InputTokens = int64(*s.Input)
 	}

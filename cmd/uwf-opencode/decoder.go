@@ -68,8 +68,10 @@ func (s state) result() string {
 	return text
 }
 
-// tokens are of one step. Input does not have the cached ones in it.
+// tokens are of one step. Input does not have the cached ones in it. Output has those of the reasoning in it in
+// older versions: the total tells.
 type tokens struct {
+	Total     figures.Tokens `json:"total"`
 	Input     figures.Tokens `json:"input"`
 	Output    figures.Tokens `json:"output"`
 	Reasoning figures.Tokens `json:"reasoning"`
@@ -186,6 +188,9 @@ func (d *decoder) finish(p part) []cliagent.Event {
 		OutputTokens:     int64(p.Tokens.Output),
 		ReasoningTokens:  int64(p.Tokens.Reasoning),
 		CostUSD:          p.Cost.USD(),
+	}
+	if int64(p.Tokens.Total) >= step.Tokens()+step.ReasoningTokens {
+		step.OutputTokens += step.ReasoningTokens
 	}
 	if d.usage != nil {
 		step = d.usage.Add(step)

@@ -211,8 +211,14 @@ func (n tokenCount) add(u *protocol.Usage) bool {
 	u.CacheReadTokens, u.CacheWriteTokens = value(n.CacheRead, n.Cached), value(n.CacheWrite)
 	u.ReasoningTokens = value(n.Thought)
 	cached := u.CacheReadTokens + u.CacheWriteTokens
-	// Some count cached tokens as input, others apart: the total tells which.
-	if total := value(n.Total); cached > 0 && u.InputTokens >= cached && total > 0 && total < u.InputTokens+u.OutputTokens+cached {
+	// Some count cached tokens as input, and thoughts as output, others apart: the total tells which.
+	total, least := value(n.Total), u.InputTokens+u.OutputTokens
+	apart := u.ReasoningTokens > 0 && (total == least+u.ReasoningTokens || total == least+cached+u.ReasoningTokens)
+	if apart {
+		u.OutputTokens += u.ReasoningTokens
+		total -= u.ReasoningTokens
+	}
+	if cached > 0 && u.InputTokens >= cached && total > 0 && total < least+cached {
 		u.InputTokens -= cached
 	}
 	return u.InputTokens+u.OutputTokens+cached > 0

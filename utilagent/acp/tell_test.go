@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -145,6 +146,29 @@ func TestUsageOfQuestions(t *testing.T) {
 	require.EqualValues(t, 120, u.InputTokens)
 	require.EqualValues(t, 80, u.CacheReadTokens)
 	require.EqualValues(t, 10, u.OutputTokens)
+}
+
+// Cached tokens and thoughts are counted once, whether an agent has them in its other figures or apart.
+func TestUsageByTheTotal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		total, input int64
+		wantInput    int64
+		wantOutput   int64
+	}{
+		"all apart":       {total: 222, input: 10, wantInput: 10, wantOutput: 52},
+		"cached in input": {total: 222, input: 170, wantInput: 10, wantOutput: 52},
+		"thoughts in it":  {total: 190, input: 10, wantInput: 10, wantOutput: 20},
+		"both in it":      {total: 190, input: 170, wantInput: 10, wantOutput: 20},
+		"no total":        {input: 10, wantInput: 10, wantOutput: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, cached, thought := int64(20), int64(160), int64(32)
+			var u protocol.Usage
+			require.True(t, tokenCount{Total: &c.total, Input: &c.input, Output: &output, CacheRead: &cached, Thought: &thought}.add(&u))
+			require.Equal(t, protocol.Usage{InputTokens: c.wantInput, OutputTokens: c.wantOutput, CacheReadTokens: 160, ReasoningTokens: 32}, u)
+		})
+	}
 }
 
 // By the protocol what an answer says is used is the session's; some count each

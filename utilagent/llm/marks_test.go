@@ -116,3 +116,20 @@ func TestCacheWritesAreCounted(t *testing.T) {
 		require.Equal(t, []int64{10, 30, 60}, []int64{u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens})
 	}
 }
+
+// Reasoning is counted once, whether an endpoint has it in the completion or only in the total.
+func TestReasoningIsCounted(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[string][]int64{
+		`{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140,"completion_tokens_details":{"reasoning_tokens":30}}`: {40, 30},
+		`{"prompt_tokens":100,"completion_tokens":10,"total_tokens":140,"completion_tokens_details":{"reasoning_tokens":30}}`: {40, 30}, // xAI
+		`{"prompt_tokens":100,"completion_tokens":10,"total_tokens":140}`:                                                     {40, 30}, // Google
+		`{"prompt_tokens":100,"completion_tokens":10,"total_tokens":140,"prompt_tokens_details":{"cached_tokens":30}}`:        {10, 0},
+		`{"prompt_tokens":100,"completion_tokens":10}`:                                                                        {10, 0},
+	} {
+		var w wireUsage
+		require.NoError(t, json.NewDecoder(strings.NewReader(usage)).Decode(&w))
+		u := w.usage()
+		require.Equal(t, want, []int64{u.OutputTokens, u.ReasoningTokens}, usage)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 // wireUsage is what endpoints say about tokens, under all the names in use.
 type wireUsage struct {
+	Total      figures.Tokens `json:"total_tokens"`
 	Prompt     figures.Tokens `json:"prompt_tokens"`
 	Completion figures.Tokens `json:"completion_tokens"`
 	Cached     figures.Tokens `json:"cached_tokens"`           // Moonshot
@@ -37,6 +38,10 @@ func (w *wireUsage) usage() protocol.Usage {
 	u.InputTokens = int64(max(w.Prompt-read-write, 0))
 	u.OutputTokens = int64(w.Completion)
 	u.ReasoningTokens = int64(w.CompletionMore.Reasoning)
+	// Google and xAI count reasoning apart, and only the total tells.
+	if rest := int64(w.Total - w.Prompt - w.Completion); rest > 0 && (rest == u.ReasoningTokens || u.ReasoningTokens+int64(read+write) == 0) {
+		u.OutputTokens, u.ReasoningTokens = u.OutputTokens+rest, rest
+	}
 	u.CostUSD = w.Cost.USD()
 	return u
 }
