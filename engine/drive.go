@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/children"
@@ -179,7 +180,7 @@ func (e *Engine) takePlace(ctx context.Context) error {
 func (e *Engine) leavePlace() { <-e.driven.places }
 
 // driveKids works on all children of a thread that have not ended, each until it ends, needs a
-// person, or fails. A child that fails does not stop the others.
+// person, or fails. A child that fails does not stop the others, unless by fault of the machine.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	dir := e.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
@@ -197,13 +198,17 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	}
 	var workers sync.WaitGroup
 	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
+	var broken atomic.Bool
 	for range min(most, len(pos.Kids)) {
 		workers.Go(func() {
 			for k := range next {
-				if dir.HeldBack() { // since it was handed over
+				if dir.HeldBack() || broken.Load() { // since it was handed over
 					continue
 				}
 				err := e.driveKid(ctx, k, w)
+				if protocol.OfMachine(err) {
+					broken.Store(true)
+				}
 				e.tellRest(ctx, of, k, err)
 				if err != nil {
 					mu.Lock()
@@ -218,7 +223,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 		if k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == "" {
 			continue
 		}
-		if stopped = dir.HeldBack(); stopped || ctx.Err() != nil {
+		if stopped = dir.HeldBack(); stopped || broken.Load() || ctx.Err() != nil {
 			break
 		}
 		select {

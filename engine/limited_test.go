@@ -341,7 +341,7 @@ func TestATickPassesOverWhatHasEnded(t *testing.T) {
 	w := newWorld(t, "ready,done")
 	id := w.start()
 	w.untilEnd(id)
-	_, told := w.tickOne(context.Background(), id, StepOptions{})
+	_, told, _ := w.tickOne(context.Background(), id, StepOptions{})
 	require.False(t, told)
 }
 

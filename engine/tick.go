@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -19,7 +21,8 @@ type Ticked struct {
 
 // Tick makes one step of every thread that can go on, up to parallel at once, and tells of
 // each as it ends, on one goroutine at a time. A thread that another process has taken
-// meanwhile is left to it. The error is about listing the threads; a thread's own failure is
+// meanwhile is left to it. After a step that failed by fault of the machine no other one begins: it
+// would fail, too, and its thread would wait for a person. The error is about listing the threads; a thread's own failure is
 // passed to told.
 func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
 	due, err := e.Due(ctx)
@@ -40,11 +43,20 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		mu      sync.Mutex
 		workers sync.WaitGroup
 		next    = make(chan string)
+		begun   atomic.Int32
+		broken  atomic.Bool
 	)
 	for range min(max(parallel, 1), len(due)) {
 		workers.Go(func() {
 			for id := range next {
-				t, ok := e.tickOne(ctx, id, o)
+				if broken.Load() {
+					continue
+				}
+				begun.Add(1)
+				t, ok, err := e.tickOne(ctx, id, o)
+				if protocol.OfMachine(err) {
+					broken.Store(true)
+				}
 				if !ok {
 					continue
 				}
@@ -62,20 +74,23 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 	}
 	close(next)
 	workers.Wait()
+	if left := len(due) - int(begun.Load()); broken.Load() && left > 0 {
+		e.Warn(fmt.Sprintf("something is missing on this machine, so this tick leaves %d more threads alone", left))
+	}
 	return errors.Join(err, context.Cause(ctx))
 }
 
-func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (Ticked, bool) {
+func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticked, ok bool, err error) {
 	out, err := e.Step(ctx, id, o)
-	t := Ticked{Thread: id, Output: out}
+	t = Ticked{Thread: id, Output: out}
 	if err != nil {
 		c := fault.Of(err)
 		_, ended, _ := e.Lookup(ctx, id)
 		others := out.StepHash == nil && ended != nil
 		if others || c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
-			return t, false
+			return t, false, err
 		}
 		t.Error = fault.Step(c)
 	}
-	return t, true
+	return t, true, err
 }
