@@ -143,7 +143,11 @@ func (a *application) find(ctx context.Context) error {
 			"git -C "+plaintext.Word(a.w.Root)+" switch -c "+plaintext.Word(a.o.Branch))
 	}
 	var err error
-	if a.to, err = files.Find(ctx, a.Env, a.o.Dir); err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
+	a.to, err = files.Find(ctx, a.Env, a.o.Dir)
+	if refused := (*files.RefusedError)(nil); errors.As(err, &refused) {
+		return err
+	}
+	if err != nil || !workspace.SameFile(a.to.Common, a.w.Repo) {
 		hint := "--cwd DIR names one"
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
 			hint = workspace.ForkIn(string(a.Head), a.o.Dir)

@@ -50,7 +50,8 @@ func OS() (Env, error) {
 	}, nil
 }
 
-// outsideGit is an environment without what `git rev-parse --local-env-vars` lists. A git hook that
+// outsideGit is an environment without what `git rev-parse --local-env-vars` lists, and without the
+// quarantine of what is being pushed, in which git moves no branch anywhere. A git hook that
 // starts uwf has it, and in an agent's own worktree it would lead git to the hook's repository.
 func outsideGit(environ []string) []string {
 	return slices.DeleteFunc(environ, func(kv string) bool {
@@ -58,7 +59,8 @@ func outsideGit(environ []string) []string {
 		case "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
 			"GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
 			"GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS",
-			"GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR":
+			"GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
+			"GIT_QUARANTINE_PATH":
 			return true
 		}
 		return false

@@ -68,11 +68,13 @@ func TestOS(t *testing.T) {
 func TestOSForgetsTheRepositoryOfAHook(t *testing.T) {
 	t.Setenv("GIT_DIR", "/somewhere/.git")
 	t.Setenv("GIT_INDEX_FILE", "/somewhere/index")
+	t.Setenv("GIT_QUARANTINE_PATH", "/somewhere/incoming")
 	t.Setenv("GIT_AUTHOR_NAME", "Ann")
 	e, err := env.OS()
 	require.NoError(t, err)
 	require.Empty(t, e.Get("GIT_DIR"))
 	require.Empty(t, e.Get("GIT_INDEX_FILE"))
+	require.Empty(t, e.Get("GIT_QUARANTINE_PATH"))
 	require.Equal(t, "Ann", e.Get("GIT_AUTHOR_NAME"))
 }
 
