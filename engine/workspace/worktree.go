@@ -116,9 +116,13 @@ func notMade(n NewTree, err error) error {
 	if errors.As(err, new(*protocol.Error)) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	root := place.Shown(n.Repo.Root)
+	root, look := place.Shown(n.Repo.Root), "git -C "+plaintext.Word(n.Repo.Root)
+	why := look + " worktree add --detach DIR " + n.Base + " shows what git needs"
+	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
+		why = look + " lfs fetch gets the content that is missing"
+	}
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
-		"git -C "+plaintext.Word(n.Repo.Root)+" worktree add --detach DIR "+n.Base+" shows what git needs", "--workspace here works in "+root+" itself")
+		why, "--workspace here works in "+root+" itself")
 }
 
 // plan records in the run directory of the thread which files its worktree is to have, and
