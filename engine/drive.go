@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/queue"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
@@ -191,52 +193,33 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 		return err
 	}
 	of := e.tellKids(pos)
-	next := make(chan children.Kid)
 	most := cap(e.driven.places)
 	if p := pos.Workflow.Roles[pos.Next.Role].Parallel; p > 0 {
 		most = p
 	}
-	var workers sync.WaitGroup
 	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
-	var broken atomic.Bool
-	for range min(most, len(pos.Kids)) {
-		workers.Go(func() {
-			for k := range next {
-				if dir.HeldBack() || broken.Load() { // since it was handed over
-					continue
-				}
-				err := e.driveKid(ctx, k, w)
-				if protocol.OfMachine(err) {
-					broken.Store(true)
-				}
-				e.tellRest(ctx, of, k, err)
-				if err != nil {
-					mu.Lock()
-					failures.Add(k, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	stopped := false
-	for _, k := range pos.Kids {
-		if k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == "" {
-			continue
+	due := slices.DeleteFunc(slices.Clone(pos.Kids), func(k children.Kid) bool {
+		return k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == ""
+	})
+	var stopped atomic.Bool
+	queue.Work(ctx, most, due, func(k children.Kid) bool {
+		if dir.HeldBack() {
+			stopped.Store(true)
+			return false
 		}
-		if stopped = dir.HeldBack(); stopped || broken.Load() || ctx.Err() != nil {
-			break
+		err := e.driveKid(ctx, k, w)
+		e.tellRest(ctx, of, k, err)
+		if err != nil {
+			mu.Lock()
+			failures.Add(k, err)
+			mu.Unlock()
 		}
-		select {
-		case next <- k:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	workers.Wait()
+		return !protocol.OfMachine(err)
+	})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case stopped || dir.HeldBack():
+	case stopped.Load() || dir.HeldBack():
 		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
 	}
 	return failures.Err()

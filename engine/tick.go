@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/queue"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -39,43 +39,20 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		}
 	}
 	due = append(left, rest...)
-	var (
-		mu      sync.Mutex
-		workers sync.WaitGroup
-		next    = make(chan string)
-		begun   atomic.Int32
-		broken  atomic.Bool
-	)
-	for range min(max(parallel, 1), len(due)) {
-		workers.Go(func() {
-			for id := range next {
-				if broken.Load() {
-					continue
-				}
-				begun.Add(1)
-				t, ok, err := e.tickOne(ctx, id, o)
-				if protocol.OfMachine(err) {
-					broken.Store(true)
-				}
-				if !ok {
-					continue
-				}
-				mu.Lock()
-				told(t)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, id := range due {
-		select {
-		case next <- id:
-		case <-ctx.Done():
+	var mu sync.Mutex
+	broken := false
+	waiting := queue.Work(ctx, parallel, due, func(id string) bool {
+		t, ok, err := e.tickOne(ctx, id, o)
+		mu.Lock()
+		defer mu.Unlock()
+		broken = broken || protocol.OfMachine(err)
+		if ok {
+			told(t)
 		}
-	}
-	close(next)
-	workers.Wait()
-	if left := len(due) - int(begun.Load()); broken.Load() && left > 0 {
-		e.Warn(fmt.Sprintf("something is missing on this machine, so this tick leaves %d more threads alone", left))
+		return !broken
+	})
+	if broken && waiting > 0 {
+		e.Warn(fmt.Sprintf("something is missing on this machine, so this tick leaves %d more threads alone", waiting))
 	}
 	return errors.Join(err, context.Cause(ctx))
 }

@@ -1,0 +1,33 @@
+// Package queue works on a list with several workers, until one of them says that the rest must wait.
+package queue
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Work calls do for each item in turn, up to n at once. After a call that returns false, and once ctx has ended,
+// no other one begins. It waits for those that have, and returns how many items are left.
+func Work[T any](ctx context.Context, n int, items []T, do func(T) bool) (left int) {
+	var (
+		workers sync.WaitGroup
+		stopped atomic.Bool
+		begun   atomic.Int64
+	)
+	for range min(max(n, 1), len(items)) {
+		workers.Go(func() {
+			for ctx.Err() == nil && !stopped.Load() {
+				i := int(begun.Add(1)) - 1
+				if i >= len(items) {
+					return
+				}
+				if !do(items[i]) {
+					stopped.Store(true)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return max(len(items)-int(begun.Load()), 0)
+}
