@@ -38,7 +38,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	inv := cliagent.Invocation{Stdin: c.Prompt}
 	if c.Help != "" && !strings.Contains(c.Help, "stream-json") { // before August 2026
 		return inv, &cliagent.Error{
-			Program: "hermes", Kind: cliagent.TooOld, Text: "hermes is too old: it has no --format stream-json", Hint: "hermes update",
+			Program: "hermes", Kind: cliagent.TooOld, Hint: "hermes update",
+			Text: "hermes is too old: it has no --format stream-json",
 		}
 	}
 	args := []string{"chat", "--query-file", "-", "--format", "stream-json"}

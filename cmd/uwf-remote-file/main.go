@@ -17,7 +17,10 @@ import (
 func main() { helper.Main("uwf-remote-file", open) }
 
 func open(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
-	o := storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file " + helper.Version(), Now: e.Now, Shared: e.Get(remote.TrustVariable) != ""}
+	o := storeremote.Options{
+		Hash: h.Hash, Program: "uwf-remote-file " + helper.Version(), Now: e.Now,
+		Shared: e.Get(remote.TrustVariable) != "",
+	}
 	if id, err := strconv.Atoi(e.Get("SUDO_UID")); err == nil && os.Geteuid() == 0 {
 		o.Users = append(o.Users, id)
 	}

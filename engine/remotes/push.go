@@ -196,7 +196,9 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 
 // redacted is all that was redacted of a thread's files, here and at the remote; nil: the remote
 // knows it.
-func (l *Link) redacted(ctx context.Context, head cas.Hash, facts heads.Facts, there remote.State) (*heads.Redacted, error) {
+func (l *Link) redacted(
+	ctx context.Context, head cas.Hash, facts heads.Facts, there remote.State,
+) (*heads.Redacted, error) {
 	roots := func() (map[protocol.Tree]string, error) {
 		states, err := statesOf(ctx, l.Store, head, "")
 		roots := map[protocol.Tree]string{}

@@ -38,7 +38,8 @@ func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State
 				}
 			}
 			if err == nil && s.Fault != "" {
-				l.warn("thread %s is damaged at %s and left out of the list: %s", place.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
+				l.warn("thread %s is damaged at %s and left out of the list: %s",
+					place.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
 				continue
 			}
 			if !yield(s, err) || err != nil {

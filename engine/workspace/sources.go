@@ -47,7 +47,9 @@ func (s *Sources) Find(ctx context.Context, root string, tree protocol.Tree) (by
 
 // Redaction is what was redacted of some states of files, which are given with their work trees,
 // as far as they are kept on this machine; nil: nothing.
-func (s *Sources) Redaction(ctx context.Context, states func() (map[protocol.Tree]string, error)) (*heads.Redacted, error) {
+func (s *Sources) Redaction(
+	ctx context.Context, states func() (map[protocol.Tree]string, error),
+) (*heads.Redacted, error) {
 	all, err := s.stores.All(ctx)
 	if err != nil || !slices.ContainsFunc(all, files.HasRedactions) {
 		return nil, err

@@ -127,7 +127,9 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 }
 
 // redactObjects does the same for the files that other homes have pushed to this one.
-func (a Commands) redactObjects(ctx context.Context, what protocol.FilesRedacted, shared bool) (protocol.FilesRedacted, error) {
+func (a Commands) redactObjects(
+	ctx context.Context, what protocol.FilesRedacted, shared bool,
+) (protocol.FilesRedacted, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
 		return protocol.FilesRedacted{}, err
