@@ -219,11 +219,9 @@ func (it item) mcpResult() string {
 	return cliagent.TextOf(it.Result)
 }
 
-var statusPattern = regexp.MustCompile(`status:? (\d{3})\b`)
-
 // statusIn is the HTTP status that a message tells of, or 0.
 func statusIn(message string) int {
-	if m := statusPattern.FindStringSubmatch(message); m != nil {
+	if m := regexp.MustCompile(`status:? (\d{3})\b`).FindStringSubmatch(message); m != nil {
 		status, _ := strconv.Atoi(m[1]) // three digits
 		return status
 	}

@@ -66,9 +66,6 @@ type stats struct {
 	Input        *figures.Tokens `json:"input"`
 }
 
-// turnLimit is how the limit of turns is told in a line of type error.
-var turnLimit = regexp.MustCompile(`(?i)max(imum)? session turns`)
-
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
 	if !cliagent.Object(data, &l) || l.Type == "" {
@@ -95,7 +92,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 		}}, true
 	case "error":
 		text := cliagent.TextOf(data)
-		d.limited = d.limited || turnLimit.MatchString(text)
+		d.limited = d.limited || regexp.MustCompile(`(?i)max(imum)? session turns`).MatchString(text)
 		return []cliagent.Event{{Kind: cliagent.Notice, Text: text}}, true
 	case "result":
 		d.result = &l
