@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // Address is where a remote is. Its scheme names the program that speaks to it,
@@ -37,7 +38,7 @@ func ParseAddress(text, dir string) (Address, error) {
 	}
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
-	case !found && credentials.MatchString(text) && !drive.MatchString(text):
+	case !found && credentials().MatchString(text) && !drive().MatchString(text):
 		return Address{}, secret
 	case !found && isSSH(text):
 		return Address{Scheme: "ssh", Text: text}, nil
@@ -75,10 +76,10 @@ func ParseAddress(text, dir string) (Address, error) {
 
 // credentials are name:password@…, also where only host:path can be meant otherwise: a path
 // behind a host may have an @ in ssh://host/….
-var credentials = regexp.MustCompile(`^[^/\\@]+?(:|%3[aA]).*@`)
+var credentials = lazyregexp.New(`^[^/\\@]+?(:|%3[aA]).*@`)
 
 // drive begins a path of Windows.
-var drive = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
+var drive = lazyregexp.New(`^[A-Za-z]:[/\\]`)
 
 // holdsSecret reports whether a parameter of an address is a password.
 func holdsSecret(u *url.URL) bool {

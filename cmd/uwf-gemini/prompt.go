@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -34,22 +34,22 @@ func hand(c cliagent.Call, inv *cliagent.Invocation) {
 
 // isSpecial reports whether a prompt has something that the CLI would not take as it is.
 func isSpecial(prompt string) bool {
-	return mention.MatchString(prompt) || strings.HasPrefix(strings.TrimSpace(prompt), "/")
+	return mention().MatchString(prompt) || strings.HasPrefix(strings.TrimSpace(prompt), "/")
 }
 
 // mention is what may be taken for one: a little more than the CLI's own expression.
-var mention = regexp.MustCompile(`@[^ \t\r\n,;!?()\[\]{}]`)
+var mention = lazyregexp.New(`@[^ \t\r\n,;!?()\[\]{}]`)
 
 // escape is what is left where there can be no command: the model sees the backslash.
 func escape(prompt string) string {
-	return mention.ReplaceAllStringFunc(prompt, func(m string) string { return `\` + m })
+	return mention().ReplaceAllStringFunc(prompt, func(m string) string { return `\` + m })
 }
 
 // escaped tells a person that the text was changed on its way to the model.
 const escaped = `the Gemini CLI takes "@" before a word for a file to read: the model was given "\@" instead`
 
 func isEscaped(c cliagent.Call) bool {
-	if !mention.MatchString(c.Prompt) {
+	if !mention().MatchString(c.Prompt) {
 		return false
 	}
 	_, ok := templateOf(c)

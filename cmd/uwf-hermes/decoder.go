@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
@@ -89,21 +89,21 @@ func (d *decoder) events(l line) []cliagent.Event {
 }
 
 var (
-	idLine  = regexp.MustCompile(`^session_id:\s*(\S+)\s*$`)
-	unknown = regexp.MustCompile(`(?i)^\W*(error: )?session not found`)
+	idLine  = lazyregexp.New(`^session_id:\s*(\S+)\s*$`)
+	unknown = lazyregexp.New(`(?i)^\W*(error: )?session not found`)
 	// failure is how it gives an error as its answer.
-	failure = regexp.MustCompile(`^\s*(Error: |HTTP [45]\d\d\b|API Error)`)
+	failure = lazyregexp.New(`^\s*(Error: |HTTP [45]\d\d\b|API Error)`)
 	// limited is how Hermes says that its turns are used up.
-	limited = regexp.MustCompile(`(?i)(iteration|turn) limit|max(imum)?(_| )?(number of )?(tool.calling )?(turns|iterations)`)
+	limited = lazyregexp.New(`(?i)(iteration|turn) limit|max(imum)?(_| )?(number of )?(tool.calling )?(turns|iterations)`)
 )
 
 // ErrLine reads a line of stderr.
 func (d *decoder) ErrLine(data []byte) []cliagent.Event {
 	text := bytes.TrimSpace(data)
-	if unknown.Match(text) {
+	if unknown().Match(text) {
 		d.missing = true
 	}
-	m := idLine.FindSubmatch(text)
+	m := idLine().FindSubmatch(text)
 	if m == nil {
 		return nil
 	}
@@ -140,11 +140,11 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 		o.Kind, o.Message = cliagent.Interrupted, said
 	case failed && why == "" && strings.HasPrefix(r.Text, "---"):
 		o.Kind, o.Message, o.Final = cliagent.Incomplete, "Hermes says that it failed, but it answered", r.Text
-	case failed && limited.MatchString(said):
+	case failed && limited().MatchString(said):
 		o.Kind, o.Message = cliagent.MaxTurns, said
 	case failed:
 		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(r.ExitCode, said), said
-	case failure.MatchString(r.Text):
+	case failure().MatchString(r.Text):
 		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(r.Text), r.Text
 	case r.Text == "" && !d.worked:
 		o.Kind, o.Message = cliagent.Incomplete, "Hermes ended without an answer"

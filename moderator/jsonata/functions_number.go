@@ -2,11 +2,11 @@ package jsonata
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 func (c *call) toNumber() (any, error) {
@@ -29,7 +29,7 @@ func (c *call) toNumber() (any, error) {
 
 // parseNumber reads what JSON reads, leading zeros too, and 0x, 0o, 0b.
 func parseNumber(text string) (float64, bool) {
-	if decimal.MatchString(text) {
+	if decimal().MatchString(text) {
 		f, err := strconv.ParseFloat(text, 64)
 		return f, err == nil && isFinite(f)
 	}
@@ -45,7 +45,7 @@ func parseNumber(text string) (float64, bool) {
 }
 
 // decimal is what looks like a number; ParseFloat reads more.
-var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var decimal = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // numeric wraps a function of one number.
 func (c *call) numeric(f func(float64) float64) (any, error) {

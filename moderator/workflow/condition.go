@@ -2,14 +2,13 @@ package workflow
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -61,7 +60,7 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 
 // wordPattern is compiled when it is first needed: the tables of Unicode's
 // letters are large, and every command would pay for them when it starts.
-var wordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`) })
+var wordPattern = lazyregexp.New(`^[\pL_][\pL\pN_-]*$`)
 
 // isConditionName reports whether a condition must be meant as a name: a word
 // that, as an expression, could only be a field that the context does not have.

@@ -2,12 +2,11 @@ package workflow
 
 import (
 	"context"
-	"regexp"
-	"sync"
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -24,7 +23,7 @@ type inputDraft struct {
 const exampleInput = "{schema: {type: string}, description: …}"
 
 // inputPattern is what a name in a template, in JSONata and on a command line may be.
-var inputPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`) })
+var inputPattern = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 func (d *draft) readInputs(n *yamldoc.Node) {
 	if n == nil {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // Version is that of git.
@@ -25,7 +25,7 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-var versionText = regexp.MustCompile(`(\d+)\.(\d+)\S*`)
+var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
 
 // GitVersion asks git for its version. dir is where git itself is not looked for.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
@@ -37,7 +37,7 @@ func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	found := versionText.FindStringSubmatch(out)
+	found := versionText().FindStringSubmatch(out)
 	if found == nil {
 		return Version{}, fmt.Errorf("git says that its version is %q", out)
 	}

@@ -4,18 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-var plainString = regexp.MustCompile(`^[A-Za-z_$][\w$.-]*( [\w$.-]+)*$`)
+var plainString = lazyregexp.New(`^[A-Za-z_$][\w$.-]*( [\w$.-]+)*$`)
 
 // literal writes a JSON value as YAML on one line. A string that YAML would read
 // as something else is quoted.
 func literal(v any) string {
 	s, ok := v.(string)
-	if !ok || !plainString.MatchString(s) {
+	if !ok || !plainString().MatchString(s) {
 		return compactJSON(v)
 	}
 	switch strings.ToLower(s) {

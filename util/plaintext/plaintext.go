@@ -16,12 +16,12 @@ package plaintext
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // Harmful reports whether a terminal obeys a character, or hides with it.
@@ -186,9 +186,7 @@ func invisible(r rune) bool {
 
 // sequence matches a terminal's control sequence, such as a colour. It is compiled
 // when one turns up, which is rare, and not at every start of a program.
-var sequence = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`)
-})
+var sequence = lazyregexp.New(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`)
 
 // Strip takes out what a program wrote for a terminal: whole control sequences, and
 // what else is harmful.

@@ -6,14 +6,15 @@ import (
 	"regexp"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // plant is a file or directory of a clone by which a program would start others, or send
 // what it is logged in with elsewhere, without asking anybody.
 type plant struct {
 	name   string
-	harm   *regexp.Regexp // of a file: what it must hold for that; nil: that it is there is enough
-	around bool           // also in the directories around, as far as the repository goes
+	harm   func() *regexp.Regexp // of a file: what it must hold for that; nil: that it is there is enough
+	around bool                  // also in the directories around, as far as the repository goes
 }
 
 // Planted names what a command would obey of a directory, or of one around it in the same
@@ -41,15 +42,15 @@ func (p plant) harms(path string) bool {
 		return true
 	}
 	text, err := careful.ReadFile(path, 1<<20, careful.NoFollow)
-	return err != nil || p.harm.Match(text)
+	return err != nil || p.harm().Match(text)
 }
 
 var (
 	// settings are parts of the names of settings that start programs, and what can hide them.
-	settings = regexp.MustCompile(`(?i)command|mcp|hook|sandbox|extension|\\u|"env`)
+	settings = lazyregexp.New(`(?i)command|mcp|hook|sandbox|extension|\\u|"env`)
 	// variables say where a login goes, or what runs: all of the program's makers, but for
 	// the keys and the project by which it logs in.
-	variables = regexp.MustCompile(`(?mi)^[ \t]*(export[ \t]+)?(GEMINI_(CLI|SANDBOX|SYSTEM|FOLDER|TELEMETRY|DIR|HOME)\w*|GOOGLE_(GEMINI|VERTEX|GENAI|APPLICATION|CLOUD_ACCESS)\w*|CODE_ASSIST\w*|QWEN\w*|\w*_(BASE_?URL|ENDPOINT|PROXY|HOST)|\w*(SANDBOX|SEATBELT)\w*|NODE_\w*|LD_\w*|GIT_\w*|BASH_ENV|ENV|SHELL|EDITOR|VISUAL|PAGER|PATH|HOME)[ \t]*[=:]`)
+	variables = lazyregexp.New(`(?mi)^[ \t]*(export[ \t]+)?(GEMINI_(CLI|SANDBOX|SYSTEM|FOLDER|TELEMETRY|DIR|HOME)\w*|GOOGLE_(GEMINI|VERTEX|GENAI|APPLICATION|CLOUD_ACCESS)\w*|CODE_ASSIST\w*|QWEN\w*|\w*_(BASE_?URL|ENDPOINT|PROXY|HOST)|\w*(SANDBOX|SEATBELT)\w*|NODE_\w*|LD_\w*|GIT_\w*|BASH_ENV|ENV|SHELL|EDITOR|VISUAL|PAGER|PATH|HOME)[ \t]*[=:]`)
 )
 
 // geminis are those of Gemini CLI, and of what was made of it.

@@ -12,9 +12,10 @@ package secret
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // Shortest is the length, in bytes, from which a text can be a secret. What is
@@ -70,7 +71,7 @@ func OfDotEnv(name, value string) []string {
 // and parameters, as webhooks have them.
 func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	scheme, rest, ok := strings.Cut(value, "://")
-	if !ok || !urlScheme.MatchString(scheme) {
+	if !ok || !urlScheme().MatchString(scheme) {
 		return nil, false
 	}
 	authority := rest
@@ -95,7 +96,7 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 		}
 	}
 	path, query, _ := strings.Cut(rest[len(authority):], "?")
-	if m := webhook.FindString(value); m != "" {
+	if m := webhook().FindString(value); m != "" {
 		found = append(found, m)
 	}
 	for element := range strings.SplitSeq(path, "/") {
@@ -112,7 +113,7 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	return found, true
 }
 
-var urlScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
+var urlScheme = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
 
 func unescaped(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
@@ -130,19 +131,19 @@ func isSetting(value string) bool {
 	case "disabled", "required", "optional", "undefined", "changeme", "password", "postgres", "example":
 		return true
 	}
-	return shortNumber.MatchString(value) || filePath.MatchString(value)
+	return shortNumber().MatchString(value) || filePath().MatchString(value)
 }
 
 var (
-	shortNumber = regexp.MustCompile(`^[-+]?[0-9]{0,7}(\.[0-9]+)?$`)
+	shortNumber = lazyregexp.New(`^[-+]?[0-9]{0,7}(\.[0-9]+)?$`)
 	// A secret in base64 may begin with a slash, but it has no dot.
-	filePath = regexp.MustCompile(`^(~|[A-Za-z]:|\.{1,2})?[/\\][\w. /\\-]*\.[A-Za-z0-9]{1,8}$|^(~|[A-Za-z]:|\.{1,2})?[/\\]([a-z][a-z0-9_-]{0,15}[/\\]?)+$`)
+	filePath = lazyregexp.New(`^(~|[A-Za-z]:|\.{1,2})?[/\\][\w. /\\-]*\.[A-Za-z0-9]{1,8}$|^(~|[A-Za-z]:|\.{1,2})?[/\\]([a-z][a-z0-9_-]{0,15}[/\\]?)+$`)
 )
 
 // isPlain reports whether a text consists of plain words and short numbers.
 func isPlain(value string) bool {
 	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("-._/\\:@,; ~", r) }) {
-		if !plainPiece.MatchString(piece) {
+		if !plainPiece().MatchString(piece) {
 			return false
 		}
 	}
@@ -150,4 +151,4 @@ func isPlain(value string) bool {
 }
 
 // Words in one case, numbers, and the likes of v2, 4o and x86.
-var plainPiece = regexp.MustCompile(`^([A-Z]?[a-z]{1,15}[0-9]{0,2}|[A-Z]{1,15}[0-9]{0,2}|[0-9]{1,8}[a-z]{0,2}|[A-Z][a-z]+[A-Z][a-z]+)$`)
+var plainPiece = lazyregexp.New(`^([A-Z]?[a-z]{1,15}[0-9]{0,2}|[A-Z]{1,15}[0-9]{0,2}|[0-9]{1,8}[a-z]{0,2}|[A-Z][a-z]+[A-Z][a-z]+)$`)

@@ -1,9 +1,10 @@
 package secret
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // OfVariable returns the secrets in an environment variable: its value if the
@@ -25,8 +26,8 @@ func Guarded(name, value string) bool { return len(inVariable(name, value)) > 0 
 // inVariable is OfVariable with short secrets.
 func inVariable(name, value string) []string {
 	found, isURL := ofURL(value, Named(name))
-	shaped := slices.Concat(tokenShape.FindAllString(value, -1), ofPairs(value))
-	if m := dataSource.FindStringSubmatch(value); m != nil {
+	shaped := slices.Concat(tokenShape().FindAllString(value, -1), ofPairs(value))
+	if m := dataSource().FindStringSubmatch(value); m != nil {
 		shaped = append(shaped, m[1])
 	}
 	for _, s := range shaped {
@@ -34,7 +35,7 @@ func inVariable(name, value string) []string {
 			found = append(found, s)
 		}
 	}
-	if whole := !isURL && Named(name) || privateKey.MatchString(value) || isSeed(name, value); whole && value != "" && !isSetting(value) {
+	if whole := !isURL && Named(name) || privateKey().MatchString(value) || isSeed(name, value); whole && value != "" && !isSetting(value) {
 		return []string{value}
 	}
 	return found
@@ -42,15 +43,15 @@ func inVariable(name, value string) []string {
 
 var (
 	// tokenShape is how services make their keys, so that one knows them anywhere.
-	tokenShape = regexp.MustCompile(`\b(?:[sr]k_(?:live|test|prod)_?\w{8,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|gl(?:pat|ptt|cbt|dt|rt)-[\w-]{16,}` +
+	tokenShape = lazyregexp.New(`\b(?:[sr]k_(?:live|test|prod)_?\w{8,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|gl(?:pat|ptt|cbt|dt|rt)-[\w-]{16,}` +
 		`|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|AGE-SECRET-KEY-[0-9A-Z-]{8,}|npm_\w{30,}|pypi-[\w-]{30,}|hf_\w{20,}` +
 		`|SG\.[\w-]{16,}\.[\w-]{16,}|hv[sbr]\.[\w-]{20,}|dop_v1_\w{20,}|shp(?:at|ca|pa|ss)_\w{20,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)`)
-	privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
+	privateKey = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 	// dataSource is user:password@tcp(host)/name.
-	dataSource = regexp.MustCompile(`^[^\s:/@]+:([^\s@]+)@[a-z]*\(`)
-	webhook    = regexp.MustCompile(`(?i)://(?:hooks\.slack\.com|(?:\w+\.)?discord(?:app)?\.com/api/webhooks|[\w.-]+\.webhook\.office\.com|chat\.googleapis\.com/v1/spaces|api\.telegram\.org)/[^?#]+`)
-	pairName   = regexp.MustCompile(`^[\w. -]+$`)
-	seedPhrase = regexp.MustCompile(`^[a-z]{3,10}(?: [a-z]{3,10}){11,23}$`)
+	dataSource = lazyregexp.New(`^[^\s:/@]+:([^\s@]+)@[a-z]*\(`)
+	webhook    = lazyregexp.New(`(?i)://(?:hooks\.slack\.com|(?:\w+\.)?discord(?:app)?\.com/api/webhooks|[\w.-]+\.webhook\.office\.com|chat\.googleapis\.com/v1/spaces|api\.telegram\.org)/[^?#]+`)
+	pairName   = lazyregexp.New(`^[\w. -]+$`)
+	seedPhrase = lazyregexp.New(`^[a-z]{3,10}(?: [a-z]{3,10}){11,23}$`)
 )
 
 // ofPairs returns what names in a list of settings say is a secret, as connection
@@ -63,7 +64,7 @@ func ofPairs(value string) (found []string) {
 	for _, part := range parts {
 		name, v, ok := strings.Cut(part, "=")
 		name, v = strings.TrimSpace(name), strings.Trim(strings.TrimSpace(v), `"'`)
-		if !ok || v == "" || !pairName.MatchString(name) || isSetting(v) {
+		if !ok || v == "" || !pairName().MatchString(name) || isSetting(v) {
 			continue
 		}
 		if Named(strings.ReplaceAll(name, " ", "_")) || strings.EqualFold(name, "pwd") || strings.EqualFold(name, "sig") || strings.EqualFold(name, "SharedAccessSignature") {
@@ -81,7 +82,7 @@ func isSeed(name, value string) bool {
 	if !slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"SEED", "PHRASE", "WALLET", "RECOVERY"}, w) }) {
 		return false
 	}
-	return seedPhrase.MatchString(value) || len(value) >= 16 && !isPlain(value) && !strings.Contains(value, "://")
+	return seedPhrase().MatchString(value) || len(value) >= 16 && !isPlain(value) && !strings.Contains(value, "://")
 }
 
 func words(name string) []string {

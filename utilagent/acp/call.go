@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -72,14 +72,14 @@ func (c *call) prints(text string) {
 }
 
 // word is a title that is a tool's name.
-var word = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
+var word = lazyregexp.New(`^[A-Za-z_][\w.-]*$`)
 
 // called is the tool's name, as well as it is known.
 func (c *call) called() string {
 	if c.name != "" {
 		return c.name
 	}
-	if word.MatchString(c.title) {
+	if word().MatchString(c.title) {
 		return c.title
 	}
 	// Ids of Gemini CLI begin with the name, twice.

@@ -3,10 +3,10 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -249,7 +249,7 @@ func (t *teller) tellCalls() {
 }
 
 // errorText is how agents write an error that they send as a message.
-var errorText = regexp.MustCompile(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
+var errorText = lazyregexp.New(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
 
 // failure is the message of an agent that has sent an error as its answer; else "".
 func (t *teller) failure() string {
@@ -257,7 +257,7 @@ func (t *teller) failure() string {
 	switch {
 	case t.broken:
 		return cmp.Or(text, "the agent reports an error and does not say which")
-	case t.tools == 0 && errorText.MatchString(text):
+	case t.tools == 0 && errorText().MatchString(text):
 		return text
 	}
 	return ""

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // refusalWords are how programs say that the system has refused them a file.
-var refusalWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file system|\b(os error|errno):? (1|13|30)\b`)
-})
+var refusalWords = lazyregexp.New(`(?i)\b(EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file system|\b(os error|errno):? (1|13|30)\b`)
 
 // refusals is the first line of a program's stderr that says so; it is an
 // [io.Writer], safe for concurrent use.

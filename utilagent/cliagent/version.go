@@ -2,8 +2,9 @@ package cliagent
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // Version is a program's version. The zero value is an unknown one.
@@ -12,11 +13,11 @@ type Version struct {
 	Text                string // as the program says it, for people
 }
 
-var versionPattern = regexp.MustCompile(`(\d+)\.(\d+)(?:\.(\d+))?[0-9A-Za-z.+-]*`)
+var versionPattern = lazyregexp.New(`(\d+)\.(\d+)(?:\.(\d+))?[0-9A-Za-z.+-]*`)
 
 // ParseVersion finds the first version in a text, such as "codex-cli 0.169.0".
 func ParseVersion(text string) Version {
-	m := versionPattern.FindStringSubmatch(text)
+	m := versionPattern().FindStringSubmatch(text)
 	if m == nil {
 		return Version{}
 	}

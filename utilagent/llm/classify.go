@@ -5,20 +5,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
 // Endpoints name failures in codes and in prose; these are the words by which
 // the prose is known.
 var (
-	tooLong      = lazily(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
-	filtered     = lazily(`(?i)content_filter|content management policy|responsibleaipolicy`)
-	cannotTool   = lazily(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
-	messageOrder = lazily(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
-	noMoney      = lazily(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
-	badKey       = lazily(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
-	overloaded   = lazily(`(?i)overloaded`)
-	unavailable  = lazily(`(?i)server_error|unavailable`)
+	tooLong      = lazyregexp.New(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
+	filtered     = lazyregexp.New(`(?i)content_filter|content management policy|responsibleaipolicy`)
+	cannotTool   = lazyregexp.New(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
+	messageOrder = lazyregexp.New(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
+	noMoney      = lazyregexp.New(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
+	badKey       = lazyregexp.New(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
+	overloaded   = lazyregexp.New(`(?i)overloaded`)
+	unavailable  = lazyregexp.New(`(?i)server_error|unavailable`)
 )
 
 // statusOverloaded is Anthropic's status of an endpoint that takes no more requests for now.

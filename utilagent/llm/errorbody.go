@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // refusal is an error as an endpoint words it, whatever the shape of the body.
@@ -136,9 +138,9 @@ func jsonText(v any) string {
 }
 
 var (
-	htmlTitle  = lazily(`(?is)<title[^>]*>(.*?)</title>`)
-	htmlHidden = lazily(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
-	htmlTag    = lazily(`(?s)<[^>]*>`)
+	htmlTitle  = lazyregexp.New(`(?is)<title[^>]*>(.*?)</title>`)
+	htmlHidden = lazyregexp.New(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
+	htmlTag    = lazyregexp.New(`(?s)<[^>]*>`)
 )
 
 // textOfHTML is what a proxy's error page says, in a line.

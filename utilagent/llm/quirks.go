@@ -1,6 +1,10 @@
 package llm
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
+)
 
 // quirks are the ways in which an endpoint differs from the most tolerant one.
 // All are learnt from its errors, once each.
@@ -22,17 +26,17 @@ var quirkRules = []struct {
 	text func() *regexp.Regexp
 	flag func(*quirks) *bool
 }{
-	{lazily("(?i)missing.{0,20}reasoning_content|reasoning_content.{0,60}(required|must be)"),
+	{lazyregexp.New("(?i)missing.{0,20}reasoning_content|reasoning_content.{0,60}(required|must be)"),
 		func(q *quirks) *bool { return &q.emptyReasoning }},
-	{lazily("(?i)(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|extra|additional|unexpected).{0,80}(reasoning|extra_content)"),
+	{lazyregexp.New("(?i)(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|extra|additional|unexpected).{0,80}(reasoning|extra_content)"),
 		func(q *quirks) *bool { return &q.noExtra }},
-	{lazily("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
+	{lazyregexp.New("(?i)(reasoning|extra_content).{0,80}(unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|not allowed|unexpected)"),
 		func(q *quirks) *bool { return &q.noExtra }},
-	{lazily("(?i)thought_?signature"), func(q *quirks) *bool { return &q.flatten }},
-	{lazily("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
-	{lazily("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
-	{lazily("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
-	{lazily("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
+	{lazyregexp.New("(?i)thought_?signature"), func(q *quirks) *bool { return &q.flatten }},
+	{lazyregexp.New("(?i)stream_options"), func(q *quirks) *bool { return &q.noStreamOptions }},
+	{lazyregexp.New("(?i)response_format"), func(q *quirks) *bool { return &q.noJSONMode }},
+	{lazyregexp.New("(?i)tool_choice"), func(q *quirks) *bool { return &q.noToolChoice }},
+	{lazyregexp.New("(?i)stream(ing)? (is |are )?(not |un)(supported|available)|(not|n't) support stream"),
 		func(q *quirks) *bool { return &q.noStream }},
 	{messageOrder, func(q *quirks) *bool { return &q.bridge }},
 	{marksRefused, func(q *quirks) *bool { return &q.noToolMarks }},
@@ -40,7 +44,7 @@ var quirkRules = []struct {
 }
 
 // marksRefused names cache_control, or the list that a content is for its sake.
-var marksRefused = lazily("(?i)cache[_ -]?control|content.{0,80}(must be|should be|expected|valid).{0,20}string")
+var marksRefused = lazyregexp.New("(?i)cache[_ -]?control|content.{0,80}(must be|should be|expected|valid).{0,20}string")
 
 // learn adapts to what an endpoint refused, and reports whether the question is
 // worth asking again. Each quirk is learnt once, so this ends.

@@ -3,14 +3,15 @@ package offlimits
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 var (
-	sectionLine = regexp.MustCompile(`^[ \t]*\[([A-Za-z0-9-]+)(?: +"([^"\\]*)")?\][ \t]*$`)
-	valueLine   = regexp.MustCompile(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
+	sectionLine = lazyregexp.New(`^[ \t]*\[([A-Za-z0-9-]+)(?: +"([^"\\]*)")?\][ \t]*$`)
+	valueLine   = lazyregexp.New(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
 )
 
 // ground says what values of a config mean. Paths are absolute.
@@ -103,12 +104,12 @@ func parseConfig(text []byte) ([]line, bool) {
 		case strings.Contains(short, "\r") || strings.HasSuffix(short, `\`):
 			return nil, false
 		}
-		if m := sectionLine.FindStringSubmatch(short); m != nil {
+		if m := sectionLine().FindStringSubmatch(short); m != nil {
 			at = setting{section: strings.ToLower(m[1]), sub: m[2]}
 			found = append(found, line{at, whole})
 			continue
 		}
-		m := valueLine.FindStringSubmatch(short)
+		m := valueLine().FindStringSubmatch(short)
 		if m == nil || at.section == "" {
 			return nil, false
 		}
@@ -119,7 +120,7 @@ func parseConfig(text []byte) ([]line, bool) {
 	return found, true
 }
 
-var headerLine = regexp.MustCompile(`^[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t]*)?\](.*)$`)
+var headerLine = lazyregexp.New(`^[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t]*)?\](.*)$`)
 
 // readSettings reads a config as git does, and passes over what it does not
 // understand: it tells what git is pointed at, not what is harmless.
@@ -128,12 +129,12 @@ func readSettings(text []byte) []setting {
 	var at setting
 	joined := strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\\\n", "")
 	for line := range strings.SplitSeq(strings.TrimPrefix(joined, "\ufeff"), "\n") {
-		if m := headerLine.FindStringSubmatch(line); m != nil {
+		if m := headerLine().FindStringSubmatch(line); m != nil {
 			section, sub, _ := strings.Cut(m[1], ".")
 			at = setting{section: strings.ToLower(section), sub: cmp.Or(m[2], sub)}
 			line = m[3]
 		}
-		if m := valueLine.FindStringSubmatch(line); m != nil {
+		if m := valueLine().FindStringSubmatch(line); m != nil {
 			s := at
 			s.key, s.value = strings.ToLower(m[1]), unquote(m[2])
 			found = append(found, s)

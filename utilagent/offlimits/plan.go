@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
-	"regexp"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // isPlan reports whether a file of an unfinished rebase or cherry-pick says what git
@@ -20,9 +20,9 @@ func isPlan(name string) bool {
 }
 
 var (
-	runsLine     = regexp.MustCompile(`^[ \t]*(exec|x)[ \t]`)
-	strategyName = regexp.MustCompile(`^[a-z-]*\n?$`)
-	strategyLine = regexp.MustCompile(`(?i)strategy[ \t]*=[ \t]*(.*)`)
+	runsLine     = lazyregexp.New(`^[ \t]*(exec|x)[ \t]`)
+	strategyName = lazyregexp.New(`^[a-z-]*\n?$`)
+	strategyLine = lazyregexp.New(`(?i)strategy[ \t]*=[ \t]*(.*)`)
 )
 
 // fixPlan takes out of a plan what it did not say before and would run. That a
@@ -50,13 +50,13 @@ func (k *keeper) fixPlan(name string, info fs.FileInfo, was *node) error {
 	}
 	switch path.Base(name) {
 	case "strategy": // of the program git-merge-…
-		if !strategyName.Match(text) {
+		if !strategyName().Match(text) {
 			return k.remove(name)
 		}
 		return nil
 	case "opts":
-		for _, m := range strategyLine.FindAllSubmatch(text, -1) {
-			if !strategyName.Match(m[1]) {
+		for _, m := range strategyLine().FindAllSubmatch(text, -1) {
+			if !strategyName().Match(m[1]) {
 				return k.remove(name)
 			}
 		}
@@ -68,7 +68,7 @@ func (k *keeper) fixPlan(name string, info fs.FileInfo, was *node) error {
 	}
 	var kept []byte
 	for line := range bytes.Lines(text) {
-		if !runsLine.Match(line) || known[string(bytes.TrimSpace(line))] {
+		if !runsLine().Match(line) || known[string(bytes.TrimSpace(line))] {
 			kept = append(kept, line...)
 		}
 	}

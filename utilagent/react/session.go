@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -87,7 +87,7 @@ func (s Sessions) Copy(id string, goOn func(old []llm.Message) []llm.Message) (*
 // Open reads a session to go on in it. A last line that is torn is dropped and
 // cut off with the next save. Errors: one that wraps [ErrNoSession].
 func (s Sessions) Open(id string) (*Session, error) {
-	if !validID.MatchString(id) {
+	if !validID().MatchString(id) {
 		return nil, fmt.Errorf("session %q: %w", id, ErrNoSession)
 	}
 	b, err := os.ReadFile(s.path(id))
@@ -136,7 +136,7 @@ func (s *Session) append(b []byte) error {
 
 // validID keeps an id from being a path: it comes from a file that another
 // program may have written.
-var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+var validID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s Sessions) path(id string) string { return filepath.Join(s.Dir, id+".jsonl") }
 

@@ -3,19 +3,20 @@ package syntax
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // numberForm is a number as JSON writes it: 007 is three numbers.
-var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+var numberForm = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
 func (l *lexer) number() (token, error) {
 	start := l.at
-	text := numberForm.FindString(l.src[start:])
+	text := numberForm().FindString(l.src[start:])
 	l.at += len(text)
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(value, 0) {

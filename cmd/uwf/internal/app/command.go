@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -118,7 +118,7 @@ func (a *App) Hint(format string, args ...any) {
 }
 
 // worksAt is a command for a thread that takes --remote.
-var worksAt = regexp.MustCompile(`uwf thread (step|resume|answer|poke) [0-9A-HJKMNP-TV-Z]{26}`)
+var worksAt = lazyregexp.New(`uwf thread (step|resume|answer|poke) [0-9A-HJKMNP-TV-Z]{26}`)
 
 // keepRemote lets a hint of a command that works at a remote work there, too: without
 // --remote the thread would go on here alone, and part from the one there.
@@ -126,7 +126,7 @@ func (a *App) keepRemote(hint string) string {
 	if a.WorksAt == "" || strings.Contains(hint, "--remote") {
 		return hint
 	}
-	return worksAt.ReplaceAllStringFunc(hint, func(command string) string { return command + " --remote " + plaintext.Word(a.WorksAt) })
+	return worksAt().ReplaceAllStringFunc(hint, func(command string) string { return command + " --remote " + plaintext.Word(a.WorksAt) })
 }
 
 // EndsAs sets the exit status of commands that see a thread come to rest: a script

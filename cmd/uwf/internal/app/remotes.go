@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -44,11 +44,11 @@ type Remote struct {
 const maxRemotes = 1 << 20
 
 // RemoteName is what a remote may be called.
-var remoteName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var remoteName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckRemoteName refuses what cannot be the name of a remote.
 func CheckRemoteName(name string) error {
-	if !remoteName.MatchString(name) {
+	if !remoteName().MatchString(name) {
 		return cmdline.UsageError(fmt.Sprintf("%q cannot be the name of a remote: letters, digits, dots, _ and -, at most 64", name), "uwf remote add team ADDRESS")
 	}
 	return nil
@@ -96,7 +96,7 @@ func parseRemotes(data []byte) ([]Remote, error) {
 		entry, _ := entries[name].(map[string]any)
 		address, _ := entry["address"].(string)
 		trust, _ := entry["trust"].(bool)
-		if !remoteName.MatchString(name) || address == "" {
+		if !remoteName().MatchString(name) || address == "" {
 			return nil, fmt.Errorf("the entry %q is none of a remote", name)
 		}
 		all = append(all, Remote{Name: name, Address: address, Trust: trust})

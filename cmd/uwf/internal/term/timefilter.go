@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-var relativeTime = regexp.MustCompile(`^([0-9]{1,9})([dhm])$`)
+var relativeTime = lazyregexp.New(`^([0-9]{1,9})([dhm])$`)
 
 // ParseTime reads the value of --after and --before: "7d", "24h" and "30m" are
 // that long before now; else a date or a date and time. As in the original (and
 // in JavaScript) a bare ISO date is UTC, and a time without a zone is local.
 func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error) {
 	s = strings.TrimSpace(s)
-	if m := relativeTime.FindStringSubmatch(s); m != nil {
+	if m := relativeTime().FindStringSubmatch(s); m != nil {
 		n, err := Natural(m[1])
 		if err == nil {
 			unit := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute}[m[2]]

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/util/starttest"
+)
+
+// A step starts two programs: this one, and an agent.
+func TestNothingIsCompiledBeforeMain(t *testing.T) {
+	t.Parallel()
+	starttest.Cheap(t, "cmd/uwf", "util/secret", "util/programs", "internal/thirdparty/jsonschema")
+}

@@ -1,0 +1,42 @@
+// Package starttest bounds what a program does before main.
+package starttest
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ours is the prefix of the packages that are bounded.
+const ours = "github.com/united-workforce/uwf/"
+
+// mostAllocations is what a package can allocate before main: enough for tables, too little for
+// most regular expressions.
+const mostAllocations = 64
+
+// Cheap checks that no package of ours that this test links compiles anything before main, and
+// that the named ones are linked. The package under test doesn't count: its tests may have variables.
+func Cheap(t *testing.T, itself string, linked ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(out), -1) {
+		pkg, ok := strings.CutPrefix(m[1], ours)
+		if !ok || pkg == itself {
+			continue
+		}
+		allocations, err := strconv.Atoi(m[2])
+		require.NoError(t, err)
+		require.LessOrEqual(t, allocations, mostAllocations, "%s works before main: util/lazyregexp, sync.OnceValue", pkg)
+		linked = slices.DeleteFunc(linked, func(name string) bool { return name == pkg })
+	}
+	require.Empty(t, linked, "not seen: %s", out)
+}
