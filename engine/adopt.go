@@ -161,7 +161,7 @@ func (a *attempt) answeredOtherwise(ctx context.Context, last rundir.Record, h p
 
 // anew adds a hint for users who do not want the result that is there.
 func (a *attempt) anew(err *protocol.Error) error {
-	return fault.Hinted(err, a.again()+" --fresh discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.Path))
+	return fault.Hinted(err, a.again()+" --discard-result discards it and runs the step again", "what is there is in "+filepath.Clean(a.dir.Path))
 }
 
 // adoptAsked adopts the result of an interrupted resume or poke. The moderator cannot ask for

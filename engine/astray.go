@@ -34,7 +34,7 @@ func (e *Engine) astray(ctx context.Context, h *lockedThread) error {
 		}
 		if result, err := dir.Left(); err == nil && result.StepHash != "" {
 			return fault.Hinted(fault.New(protocol.CodeCorrupt, "thread %s, which is nowhere, has finished this step: its result waits in %s, so the id of thread %s may be damaged in threads.yaml", id, dir.Path, h.id),
-				"write "+id+" in threads.yaml if that is its id; uwf thread step "+id+" takes the result over", "uwf thread step "+h.id+" --fresh runs the step again")
+				"write "+id+" in threads.yaml if that is its id; uwf thread step "+id+" takes the result over", "uwf thread step "+h.id+" --discard-result runs the step again")
 		}
 	}
 	return ctx.Err()

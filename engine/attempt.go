@@ -256,7 +256,7 @@ func (a *attempt) again() string {
 	case a.task.resumes:
 		return "uwf thread resume " + a.locked.id + " -p '<answer>'"
 	case a.task.replaces:
-		return "uwf thread poke " + a.locked.id + " -p '<new instructions>'"
+		return "uwf thread retry " + a.locked.id + " -p '<new instructions>'"
 	}
 	return a.further()
 }

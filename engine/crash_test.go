@@ -99,7 +99,7 @@ func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 		change  func(w *world, o *StepOptions)
 		adopted bool
 	}{
-		"--fresh":       {func(_ *world, o *StepOptions) { o.Fresh = true }, false},
+		"--discard-result":       {func(_ *world, o *StepOptions) { o.Fresh = true }, false},
 		"another agent": {func(w *world, o *StepOptions) { w.plays("again") }, true},
 		"another --agent": {func(w *world, o *StepOptions) {
 			o.Agent = w.config.Agents["fake"].Command + " fake-agent ready"
@@ -249,7 +249,7 @@ func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	_, err = w.Resume(context.Background(), id, "green", StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed, "has already finished an earlier request")
 	require.Contains(t, e.Hints[0], "uwf thread step "+id)
-	require.Contains(t, e.Hints[1], "--fresh")
+	require.Contains(t, e.Hints[1], "--discard-result")
 	_, err = w.Poke(context.Background(), id, "otherwise", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, "has already finished an earlier request")
 	require.Equal(t, 2, w.agentRuns())

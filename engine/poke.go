@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/united-workforce/uwf/engine/fault"
@@ -8,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// poke has the role of the last step, or of an earlier one, answer again with a person's
-// words. The new step replaces the old one: it follows the same step that the old one
+// poke has the role of the last step, or of an earlier one, answer again: with a person's
+// words, or with the same instructions if there are none. The new step replaces the old one: it follows the same step that the old one
 // followed. Nothing is routed until it exists. If it fails, the thread stays as it was, but
 // the steps after an earlier step are undone.
 func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, prompt string, o StepOptions) (protocol.StepOutput, error) {
@@ -27,15 +28,15 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	}
 	old := pos.Thread.Last
 	if old == nil {
-		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: it has no step to replace", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be retried: it has no step to replace", h.id),
 			"uwf thread step "+h.id)
 	}
 	if pos.Workflow.Roles[old.Role].Person {
-		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: a person has made the step", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be retried: a person has made the step", h.id),
 			"uwf thread fork "+string(pos.Previous())+" starts another thread from the step before")
 	}
 	if pos.Workflow.Roles[old.Role].HasChildren() {
-		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be poked: the step joins the results of other threads", h.id),
+		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s cannot be retried: the step joins the results of other threads", h.id),
 			"uwf thread fork "+string(pos.Previous())+" starts another thread from the step before")
 	}
 	if err := pos.WithinBudget(old.Role); err != nil {
@@ -51,6 +52,7 @@ func (e *Engine) poke(ctx context.Context, h *lockedThread, at protocol.Hash, pr
 	if err != nil {
 		return none, err
 	}
+	prompt = cmp.Or(prompt, old.EdgePrompt)
 	t := task{role: old.Role, prompt: prompt, cwd: pos.Here(old.Cwd), limitBase: old.LimitBase, replaces: true}
 	if t.promptHash, err = e.batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return none, err

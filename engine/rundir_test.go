@@ -164,7 +164,7 @@ func TestSpoiledResultIsThrownAwayOnPurposeOnly(t *testing.T) {
 	for range 2 {
 		_, err := w.Step(context.Background(), id, StepOptions{})
 		e := requireCode(t, err, protocol.CodeCorrupt, dir.File(runfiles.StdoutFile)+" is damaged")
-		require.Contains(t, e.Hints[0], "uwf thread step "+id+" --fresh")
+		require.Contains(t, e.Hints[0], "uwf thread step "+id+" --discard-result")
 	}
 	require.Equal(t, 1, w.agentRuns())
 	require.False(t, w.mustStep(id, StepOptions{Fresh: true}).Adopted)

@@ -226,7 +226,7 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeInvalid, `"lost"`)
-	require.Contains(t, e.Hints[0], "uwf thread poke "+id)
+	require.Contains(t, e.Hints[0], "uwf thread retry "+id)
 	require.Contains(t, e.Hints[1], "uwf thread fork "+string(before))
 	require.Equal(t, protocol.StatusFailed, out.Status)
 	require.Len(t, w.runs(), 2, "stepping again runs no agent")

@@ -52,7 +52,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		return !broken
 	})
 	if broken && waiting > 0 {
-		e.Warn(fmt.Sprintf("something is missing on this machine, so this tick leaves %d more threads alone", waiting))
+		e.Warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
 	}
 	return errors.Join(err, context.Cause(ctx))
 }

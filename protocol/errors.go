@@ -13,7 +13,7 @@ type Code string
 const (
 	CodeFailed      Code = "failed"      // 1: anything without a code of its own
 	CodeRedacted    Code = "redacted"    // 1: the content was taken away on purpose
-	CodeMoved       Code = "moved"       // 1: a thread is not where --expect says
+	CodeMoved       Code = "moved"       // 1: a thread is not where --if-head says
 	CodeDiverged    Code = "diverged"    // 1: a thread has gone on here and at a remote, each its own way
 	CodeUsage       Code = "usage"       // 2: the command line is wrong
 	CodeNotFound    Code = "not_found"   // 3: a thing named on the command line does not exist

@@ -78,7 +78,7 @@ type ChildOutput struct {
 	Label  string `json:"label,omitempty"` // of a child for an item: which one, in a few words
 }
 
-// ChildAgain answers thread again: where the child stands that is to be played again.
+// ChildAgain answers thread retry of a child: where the child stands that is to be played again.
 type ChildAgain struct {
 	ChildOutput
 	Parent string `json:"parent"`
@@ -214,6 +214,8 @@ type ThreadItem struct {
 	ForkedFrom    *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
 	Totals        *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
 	WorkedOnBy    string      `json:"workedOnBy,omitempty"` // who has the lease of a thread at a remote
+	// Run is the process at work, where only running threads are listed.
+	Run *RunningThread `json:"run,omitempty"`
 }
 
 // ThreadSteps is the history of a thread: a [StartEntry], then a [StepEntry]
@@ -322,21 +324,16 @@ type ThreadText struct {
 	Markdown string `json:"markdown"`
 }
 
-// ThreadTold answers thread tell.
-type ThreadTold struct {
+// ThreadMessage answers thread message.
+type ThreadMessage struct {
 	Thread string `json:"thread"`
-	Told   bool   `json:"told"` // it is kept for the agent
+	Queued bool   `json:"queued"` // it is kept for the agent
 }
 
 // ThreadStopped answers thread stop.
 type ThreadStopped struct {
 	Thread  string `json:"thread"`
 	Stopped bool   `json:"stopped"`
-}
-
-// ThreadsRunning answers thread running.
-type ThreadsRunning struct {
-	Threads []RunningThread `json:"threads"`
 }
 
 // RunningThread is a thread that something works on.

@@ -163,7 +163,7 @@ func (w *world) imports(data []byte, o bundle.ImportOptions) (bundle.Imported, e
 	return f.Import(ctx, bundle.Target{Store: w.store, Index: w.index}, o)
 }
 
-// verify reads a bundle as `uwf bundle verify` does.
+// verify reads a bundle as `uwf verify` does.
 func verify(data []byte) (bundle.Report, error) {
 	f, err := bundle.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
 	if err != nil {

@@ -294,7 +294,7 @@ func BundleError(name string, err error) error {
 		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("%s: %v", name, err), Err: err, Hints: []string{"upgrade uwf"}}
 	case errors.As(err, &hash):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
-			Hints: []string{"import it into a store of its own: --ocas-home DIR, with another --home DIR"}}
+			Hints: []string{"import it into a store of its own: --store DIR, with another --home DIR"}}
 	case errors.As(err, &fault):
 		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err), Err: err,
 			Hints: []string{"nothing was changed; get the file again from where it was exported"}}

@@ -61,12 +61,13 @@ func (p *program) app(store *ocascli.CLI) *ucli.App {
 		Name: "ocas", Usage: "work with the content-addressed store that uwf keeps its threads in", Version: cmdline.Version(),
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
-			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the store (default: $OCAS_HOME, else cas in the home of uwf)"},
-			&ucli.StringFlag{Name: "uwf-home", Usage: "`DIR` of the threads and workflows (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "store", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home of uwf)"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads and workflows (default: $UWF_HOME, else ~/.uwf)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
 		Commands:    store.Commands(),
+		Metadata:    map[string]any{cmdline.RenamedKey: map[string]string{"ocas prune": "ocas gc", "--home": "--home"}},
 		HideVersion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,
 		Writer: p.env.Stdout, ErrWriter: p.env.Stderr,
 		Before:         p.readGlobals,
@@ -91,7 +92,7 @@ func (p *program) app(store *ocascli.CLI) *ucli.App {
 // readGlobals runs before every command.
 func (p *program) readGlobals(c *ucli.Context) error {
 	p.format = c.String("format")
-	dirs, err := home.Find(p.env, c.String("uwf-home"), c.String("home"))
+	dirs, err := home.Find(p.env, c.String("home"), c.String("store"))
 	p.dirs = func() (home.Dirs, error) { return dirs, err }
 	return cmdline.CheckFormat(p.format)
 }

@@ -49,7 +49,7 @@ func (i *invocation) command() *ucli.App {
 			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
 			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` to bring them to (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the store to bring nodes to (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the store to bring nodes to (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be imported"},
 			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
@@ -83,7 +83,7 @@ func (i *invocation) action(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	dirs, err := home.Find(i.env, c.String("home"), c.String("ocas-home"))
+	dirs, err := home.Find(i.env, c.String("home"), c.String("store"))
 	if err != nil {
 		return err
 	}

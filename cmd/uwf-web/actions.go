@@ -58,12 +58,12 @@ func formOf(at protocol.StepOutput) *form {
 	case at.Question != nil:
 		f.Verb, f.Label, f.Button = "resume", "Your answer", "Answer"
 	case at.Status == protocol.StatusSuspended:
-		f.Verb, f.Button = "go-on", "Go on"
+		f.Verb, f.Button = "continue", "Continue"
 		f.More = at.Error != nil && at.Error.Code == protocol.CodeBudget
 	case at.Status == protocol.StatusCompleted:
-		f.Verb, f.Label, f.Button = "resume", "What else is to be done", "Go on"
+		f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"
 	default:
-		f.Verb, f.Button = "go-on", "Go on"
+		f.Verb, f.Button = "continue", "Continue"
 	}
 	return f
 }
@@ -141,18 +141,18 @@ func (s *server) command(r *http.Request, id string) (args []string, stdin strin
 			return nil, "", err
 		}
 		value, err := s.answer(r, id)
-		return append([]string{"thread", "answer", id, "--at", string(head), "--file", "-"}, goOn...), value, err
+		return append([]string{"thread", "answer", id, "--if-head", string(head), "--file", "-"}, goOn...), value, err
 	case "resume":
 		return []string{"thread", "resume", id, "--prompt", "-", "--background"}, text("text"), nil
-	case "go-on":
+	case "continue":
 		args := []string{"thread", "resume", id, "--background"}
 		if r.PostFormValue("more") != "" {
-			args = append(args, "--more")
+			args = append(args, "--raise-limit")
 		}
 		return args, "", nil
-	case "tell":
-		return []string{"thread", "tell", id, "-"}, text("text"), nil
-	case "poke":
+	case "message":
+		return []string{"thread", "message", id, "-"}, text("text"), nil
+	case "retry":
 		which := id
 		if r.PostFormValue("step") != "" {
 			n, err := s.numberOf(r, id)
@@ -161,7 +161,7 @@ func (s *server) command(r *http.Request, id string) (args []string, stdin strin
 			}
 			which += "@" + strconv.Itoa(n)
 		}
-		return append([]string{"thread", "poke", which, "--prompt", "-"}, goOn...), text("text"), nil
+		return append([]string{"thread", "retry", which, "--prompt", "-"}, goOn...), text("text"), nil
 	case "stop", "undo", "redo", "seal":
 		return []string{"thread", r.PathValue("verb"), id}, "", nil
 	case "apply":
@@ -286,7 +286,7 @@ func (s *server) start(ctx context.Context, args []string, stdin string) (told, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
 	defer cancel()
 	dirs := s.engine.Dirs
-	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--ocas-home", dirs.Store, "--format", "json"}, args...)...)
+	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--store", dirs.Store, "--format", "json"}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = s.env.Dir, s.env.Environ, strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second

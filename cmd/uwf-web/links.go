@@ -131,7 +131,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 			l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
 			return
 		}
-		args = []string{"thread", "answer", c.Thread, "--at", string(c.Head), "--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
+		args = []string{"thread", "answer", c.Thread, "--if-head", string(c.Head), "--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
 		stdin = value
 	}
 	if err := l.kept().Use(*c, l.engine.Env.Now()); err != nil {

@@ -40,7 +40,7 @@ func run(ctx context.Context, e env.Env) int {
 			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs --token-file and --address"},
 			&ucli.StringFlag{Name: "address", Usage: "`URL` of the proxy, as browsers show it"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "end with whoever holds the other end of stdin"},
 			&ucli.StringFlag{Name: "format", Usage: "how the address is printed: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
@@ -98,7 +98,7 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	if err != nil {
 		return err
 	}
-	s, err := newServer(ctx, e, c.String("home"), c.String("ocas-home"))
+	s, err := newServer(ctx, e, c.String("home"), c.String("store"))
 	if err != nil {
 		return err
 	}

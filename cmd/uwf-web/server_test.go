@@ -317,7 +317,7 @@ func TestOnlyLooks(t *testing.T) {
 	for _, page := range []string{"", "threads", "stats", "stats.csv", "workflows", "workflow/" + string(at.Workflow), "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
-	for _, verb := range []string{"answer", "resume", "go-on", "poke", "stop", "fork", "replay", "tell", "undo", "redo", "apply", "seal"} {
+	for _, verb := range []string{"answer", "resume", "continue", "retry", "stop", "fork", "replay", "message", "undo", "redo", "apply", "seal"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+verb,
 			strings.NewReader(url.Values{"token": {s.guard.form}, "step": {string(step)}, "head": {string(step)}}.Encode()))
 		require.NoError(t, err)

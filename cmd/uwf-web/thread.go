@@ -38,13 +38,13 @@ type threadPage struct {
 }
 
 // can is what may be done to a thread besides saying what it waits for.
-type can struct{ Poke, Stop, Tell, Undo, Redo, Apply, Seal bool }
+type can struct{ Retry, Stop, Message, Undo, Redo, Apply, Seal bool }
 
 func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPage) can {
 	facts, _ := s.engine.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
 	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
 	return can{
-		Poke: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaiting, Tell: moving || at.Status == protocol.StatusWaiting,
+		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaiting, Message: moving || at.Status == protocol.StatusWaiting,
 		Undo: whole && !moving && p.Steps > 0, Redo: whole && !moving && len(facts.Undone) > 0,
 		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
 	}

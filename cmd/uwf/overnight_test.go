@@ -100,7 +100,7 @@ func (n *night) types(words ...string) (at stand, code int) {
 }
 
 // "My limit is reset every hour, and I want to find it done in the morning": cron types
-// uwf tick, and a night passes in fast forward. A provider's nonsense is bounded, and in
+// uwf run-due, and a night passes in fast forward. A provider's nonsense is bounded, and in
 // however many pieces the run is made, its budget is that of the whole.
 func TestOvernightInFastForward(t *testing.T) {
 	n := &night{t: t, dir: t.TempDir(), begun: time.Now(), windows: []window{{2, ""}, {2, "99999999999"}, {0, ""}, {1, ""}, {5, ""}}}
@@ -129,7 +129,7 @@ defaultAgent: builtin
 		require.Less(t, n.now().Sub(begun), 12*time.Hour, "it is morning")
 		n.ahead.Add(int64(10 * time.Minute))
 		before := n.asked.Load() + n.refused.Load()
-		ticked, _ := n.types("tick")
+		ticked, _ := n.types("run-due")
 		was := at
 		at, _ = n.types("thread", "show", thread)
 		if was.Status == "parked" && n.now().UnixMilli() < was.ParkedUntil {
@@ -139,12 +139,12 @@ defaultAgent: builtin
 		require.LessOrEqual(t, at.ParkedUntil, n.now().Add(2*time.Hour).UnixMilli(), "no provider parks it for ever")
 		if at.Status == "suspended" { // the budget: it survived the night, and only a person grants more
 			stopped++
-			_, _ = n.types("tick")
+			_, _ = n.types("run-due")
 			require.EqualValues(t, 6, at.Totals.Steps)
 			_, code := n.types("thread", "resume", thread, "-c", "1")
 			require.Equal(t, 6, code, "nor does resuming")
 			require.EqualValues(t, 6, n.asked.Load())
-			at, _ = n.types("thread", "resume", thread, "--more-tokens", "200")
+			at, _ = n.types("thread", "resume", thread, "--add-tokens", "200")
 		}
 	}
 	require.Equal(t, 1, stopped)

@@ -87,17 +87,17 @@ func Least[T int64 | float64](before *T, now T) *T {
 
 // MoreHints are commands that grant more of the limit that was reached; "": of any limit that is set.
 func MoreHints(id string, l protocol.Limits, reached string) []string {
-	return []string{"to grant as much again: uwf thread resume " + id + " --more", amountHint(id, l, reached)}
+	return []string{"to grant as much again: uwf thread resume " + id + " --raise-limit", amountHint(id, l, reached)}
 }
 
 func amountHint(id string, l protocol.Limits, reached string) string {
 	switch {
 	case reached == protocol.OutcomeMaxCost, reached == "" && l.MaxCostUSD > 0:
-		return "to grant $5 more: uwf thread resume " + id + " --more-cost 5"
+		return "to grant $5 more: uwf thread resume " + id + " --add-cost 5"
 	case reached == protocol.OutcomeMaxTokens, reached == "" && l.MaxTokens > 0:
-		return "to grant more tokens: uwf thread resume " + id + " --more-tokens 100000"
+		return "to grant more tokens: uwf thread resume " + id + " --add-tokens 100000"
 	}
-	return "to grant more time: uwf thread resume " + id + " --more-time 30m"
+	return "to grant more time: uwf thread resume " + id + " --add-time 30m"
 }
 
 // More is what a person grants a run beyond its limits.

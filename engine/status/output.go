@@ -67,7 +67,7 @@ func (p *Position) Explain() *protocol.Error {
 	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
 	if p.Thread.Last != nil {
 		if !p.Workflow.Roles[p.Thread.Last.Role].Person {
-			err = fault.Hinted(err, "uwf thread poke "+p.ID+" -p '<new instructions>' lets role "+p.Thread.Last.Role+" answer once more")
+			err = fault.Hinted(err, "uwf thread retry "+p.ID+" -p '<new instructions>' lets role "+p.Thread.Last.Role+" answer once more")
 		}
 		err = fault.Hinted(err, "uwf thread fork "+string(p.Previous())+" starts another thread from the step before")
 	}

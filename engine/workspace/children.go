@@ -120,7 +120,7 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 		}
 		m, ok, err := j.madeBy(ctx, k.Ended.Head)
 		if err != nil {
-			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread again "+j.Thread+"/"+k.Key+" plays it anew")
+			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread retry "+j.Thread+"/"+k.Key+" plays it anew")
 		}
 		if !ok {
 			continue

@@ -96,7 +96,7 @@ func pokeTheNewest(t *testing.T, b *bench) {
 	b.threeSteps()
 	b.model.play(reply{text: answer("rain")}, reply{text: "---\n$status: bad\nwhy: too wet\n---\n"}, reply{text: answer("hail")})
 	var poked struct{ Status string }
-	b.json(&poked, "thread", "poke", b.thread, "-p", "Another word.")
+	b.json(&poked, "thread", "retry", b.thread, "-p", "Another word.")
 	require.Equal(t, "rain", b.last().Output["word"])
 	b.knew()
 	b.mustStep()

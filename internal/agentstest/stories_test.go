@@ -284,7 +284,7 @@ func told(at int) func(t *testing.T, b *bench) {
 		wait, stderr := b.background()
 		require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, patience, 50*time.Millisecond)
 		var said struct{ Told bool }
-		b.json(&said, "thread", "tell", b.thread, words)
+		b.json(&said, "thread", "message", b.thread, words)
 		require.True(t, said.Told)
 		require.NoError(t, os.WriteFile(go_, nil, 0o600))
 		require.NoError(t, wait(), stderr.String())

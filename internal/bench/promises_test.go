@@ -246,7 +246,7 @@ func (w *world) get(n int) func(testing.TB) {
 		payload, err := cas.Encode(text(0))
 		require.NoError(b, err)
 		hash := cas.XXH3.Sum(cas.NewKinds(cas.XXH3).Hash(protocol.KindText), payload)
-		w.uwf(b, w.path("nobody"), "--ocas-home", dir, "cas", "get", string(hash))
+		w.uwf(b, w.path("nobody"), "--store", dir, "cas", "get", string(hash))
 	}
 }
 

@@ -44,7 +44,7 @@ func shownBy(command ...string) func(context.Context, *stage, ended) error {
 }
 
 func hasBundle(ctx context.Context, s *stage, _ ended) error {
-	return s.must(ctx, nil, "bundle", "verify", s.path("one.uwfb"))
+	return s.must(ctx, nil, "verify", s.path("one.uwfb"))
 }
 
 func hasImported(ctx context.Context, s *stage, said ended) error {

@@ -111,7 +111,7 @@ func (c *coding) redo(th *coder) act {
 // poke has the last step made once more.
 func (c *coding) poke(th *coder) act {
 	number := c.fresh("again")
-	a := act{name: "poke", args: append([]string{"thread", "poke", th.id, "-p", "once more"}, c.coderArgs(number)...), number: number, fails: th.head() == ""}
+	a := act{name: "poke", args: append([]string{"thread", "retry", th.id, "-p", "once more"}, c.coderArgs(number)...), number: number, fails: th.head() == ""}
 	if a.fails {
 		return a
 	}

@@ -266,7 +266,7 @@ func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 		a.done(e)
 	case "export":
 		if file := a.args[len(a.args)-1]; exists(file) {
-			c.does(nil, "bundle", "verify", file)
+			c.does(nil, "verify", file)
 		}
 		e = c.again(a)
 		require.Zero(c, e.Code, "%s", e)

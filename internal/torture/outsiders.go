@@ -131,7 +131,7 @@ func (v *victim) imports(ctx context.Context, change func(bundle) []byte, fine b
 			return fmt.Errorf("a workflow is called %q", w.Name)
 		}
 	}
-	for _, args := range [][]string{{"thread", "step"}, {"thread", "resume", "-p", "x"}, {"thread", "poke", "-p", "x"}, {"thread", "replay"}} {
+	for _, args := range [][]string{{"thread", "step"}, {"thread", "resume", "-p", "x"}, {"thread", "retry", "-p", "x"}, {"thread", "replay"}} {
 		e, err := v.silent(ctx, append(append([]string{}, args...), b.thread, "--agent", v.agent)...)
 		if err == nil && e.Code == 0 {
 			err = fmt.Errorf("a stranger's thread was worked on: %s", e)

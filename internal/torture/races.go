@@ -141,7 +141,7 @@ func (r *raceTrack) op(ctx context.Context, random *rand.Rand, file string) erro
 	case args[1] == "list":
 		return lists(e, known)
 	case args[1] == "export" && e.Code == 0:
-		return r.must(ctx, nil, "bundle", "verify", file)
+		return r.must(ctx, nil, "verify", file)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 	v.calls <- []call{{tool: "read_file", args: map[string]string{"path": "note"}}, {tool: "x" + mark(), args: map[string]string{mark(): mark()}}}
 	lines := [][]string{
 		{"run", "hostile", "-p", finish + mark(), "--agent", v.agent}, {"thread", "start", "hostile", "-p", finish + mark()}, {"thread", "step", "@", "--agent", "bare"},
-		{"thread", "step", "@", "--agent", "sh " + v.path("fails.sh")}, {"thread", "poke", "@", "-p", mark(), "--agent", v.agent},
+		{"thread", "step", "@", "--agent", "sh " + v.path("fails.sh")}, {"thread", "retry", "@", "-p", mark(), "--agent", v.agent},
 		{"run", file, "-p", "x"}, {"workflow", "validate", file}, {"thread", "show", "@" + mark()}, {mark()}, {"thread", "list", "--" + mark()},
 	}
 	readers := [][]string{

@@ -166,7 +166,7 @@ func whatCost(h hand, _ team) {
 func stopIt(h hand, t team) {
 	h.press(to(t.runs))
 	h.press(`form[action$="/stop"] button`)
-	h.until("Go on")
+	h.until("Continue")
 	h.status(t.runs, "idle")
 }
 
@@ -174,8 +174,8 @@ func pokeIt(h hand, t team) {
 	h.found("quick search", t.plan)
 	before := h.head(t.plan)
 	h.more()
-	h.write(`form[action$="/poke"] textarea`, "Think of what it costs.")
-	h.press(`form[action$="/poke"] button`)
+	h.write(`form[action$="/retry"] textarea`, "Think of what it costs.")
+	h.press(`form[action$="/retry"] button`)
 	h.moved(t.plan, before)
 	h.status(t.plan, "completed")
 	h.until("completed")

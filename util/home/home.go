@@ -1,7 +1,7 @@
 // Package home finds the directories that all programs share, by one rule:
 //
 //	home:  --home, UWF_HOME, UWF_STORAGE_ROOT, UNCAGED_WORKFLOW_STORAGE_ROOT, WORKFLOW_STORAGE_ROOT, ~/.uwf
-//	store: --ocas-home, OCAS_HOME, <home>/cas
+//	store: --store, OCAS_HOME, <home>/cas
 //
 // An empty value counts as unset. A relative value is meant from the process's
 // directory, and a leading ~ is the user's own directory even where no shell has

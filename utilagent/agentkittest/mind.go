@@ -162,7 +162,7 @@ func (m *mind) not(words ...string) {
 }
 
 // Poke lets an agent make the newest step once more, told something else, as
-// `uwf thread poke` does. If it fails, the thread is as it was.
+// `uwf thread retry` does. If it fails, the thread is as it was.
 func (th *Thread) Poke(o agentkit.Options, instruction string) *Outcome {
 	th.t.Helper()
 	old, own := th.Head, th.scenario.EdgePrompt

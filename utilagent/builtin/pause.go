@@ -25,7 +25,7 @@ func (w *work) pause(answer react.Answer, err error) string {
 	}
 	again := "Resume the thread to give it as much again."
 	if w.ofRun(answer) {
-		again = "That was all the run had left: uwf thread resume " + w.req.Thread + " --more grants more."
+		again = "That was all the run had left: uwf thread resume " + w.req.Thread + " --raise-limit grants more."
 	}
 	reason := fmt.Sprintf("%s has used its %s without a final answer. %s", protocol.AgentName(w.kind.name), used, again)
 	if w.kind.resolves {

@@ -137,7 +137,7 @@ func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRu
 // howToGoOn says what resuming does: the config may say that no session is used again.
 func (r *runner) howToGoOn(out tried) string {
 	if r.usedUpRun(out) {
-		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --more grants more."
+		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --raise-limit grants more."
 	}
 	if !r.resume {
 		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."

@@ -153,7 +153,7 @@ func TestTheBudgetOfTheRun(t *testing.T) {
 	outcome, ofRun := got.Detail.UsedUp()
 	require.True(t, ofRun)
 	require.Equal(t, protocol.OutcomeMaxCost, outcome)
-	require.Regexp(t, `--more grants more\.$`, got.Suspended)
+	require.Regexp(t, `--raise-limit grants more\.$`, got.Suspended)
 }
 
 // A thread that waits because of a limit goes on in its session.

@@ -46,7 +46,7 @@ func stepsThread(args []string) bool {
 	var names []string
 	for i := 0; i < len(args) && len(names) < 2; i++ {
 		switch {
-		case slices.Contains([]string{"--home", "--ocas-home", "--format"}, args[i]):
+		case slices.Contains([]string{"--home", "--store", "--ocas-home", "--format"}, args[i]):
 			i++ // its value
 		case !strings.HasPrefix(args[i], "-"):
 			names = append(names, args[i])
@@ -56,7 +56,7 @@ func stepsThread(args []string) bool {
 	case len(names) > 0 && names[0] == "run":
 		return true
 	case len(names) == 2 && names[0] == "thread":
-		return slices.Contains([]string{"step", "exec", "resume", "poke"}, names[1])
+		return slices.Contains([]string{"step", "exec", "resume", "retry", "poke"}, names[1])
 	}
 	return false
 }

@@ -149,7 +149,7 @@ func TestOutcomes(t *testing.T) {
 			if c.say.Code != protocol.CodeFailed {
 				require.Len(t, asked(), 1)
 			}
-			require.Regexp(t, `^thread step `+thread+` --remote team --cwd \S+ --expect E3M7FDBXM3MVV --format json mine$`, asked()[0])
+			require.Regexp(t, `^thread step `+thread+` --remote team --cwd \S+ --if-head E3M7FDBXM3MVV --format json mine$`, asked()[0])
 		})
 	}
 }

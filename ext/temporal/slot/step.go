@@ -95,7 +95,7 @@ func (a *place) stepWords(r flow.Request) []string {
 		words = append(words, "--lease", a.pool.c.Lease)
 	}
 	if r.Expect != "" {
-		words = append(words, "--expect", string(r.Expect))
+		words = append(words, "--if-head", string(r.Expect))
 	}
 	return words
 }

@@ -72,7 +72,7 @@ func (a *App) isBundle(arg string) bool {
 }
 
 // openBundle puts a bundle in the place of the home; done takes it away again. Its nodes
-// are checked as they are read; that it is complete is not: that is what bundle verify is
+// are checked as they are read; that it is complete is not: that is what verify is
 // for.
 func (a *App) openBundle(ctx context.Context, path, name string) (done func() error, err error) {
 	f, closeFile, err := ocascli.OpenBundle(ctx, a.Env, path)
@@ -139,7 +139,7 @@ func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, 
 	}
 	if id = b.file.Only(ctx); id == "" {
 		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
-			"uwf bundle verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
+			"uwf verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
 	}
 	return id, true, nil
 }

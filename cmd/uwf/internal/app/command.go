@@ -118,7 +118,7 @@ func (a *App) Hint(format string, args ...any) {
 }
 
 // worksAt is a command for a thread that takes --remote.
-var worksAt = lazyregexp.New(`uwf thread (step|resume|answer|poke) [0-9A-HJKMNP-TV-Z]{26}`)
+var worksAt = lazyregexp.New(`uwf thread (step|resume|answer|retry) [0-9A-HJKMNP-TV-Z]{26}`)
 
 // keepRemote lets a hint of a command that works at a remote work there, too: without
 // --remote the thread would go on here alone, and part from the one there.

@@ -108,7 +108,7 @@ func (a *App) startSender(e *engine.Engine) error {
 		return errors.New("the system does not tell where this program is")
 	}
 	_, err := proc.Start(proc.Command{
-		Path: a.Env.Exe, Args: []string{"--quiet", "--home", e.Dirs.Home, "--ocas-home", e.Dirs.Store, "thread", notifyCommand},
+		Path: a.Env.Exe, Args: []string{"--quiet", "--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", notifyCommand},
 		Dir: e.Dirs.Home, Env: a.Env.Environ, Session: true,
 	})
 	return err

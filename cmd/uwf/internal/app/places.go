@@ -69,17 +69,17 @@ func (a *App) checkHome(dirs home.Dirs) error {
 			"uwf --home "+plaintext.Word(a.Flags.Home)+" setup", "uwf --home "+plaintext.Word(a.Flags.Home)+" workflow put <file.yaml>, or any other command that writes, makes it")
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
-		return cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --ocas-home DIR, or OCAS_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --store DIR, or OCAS_HOME=DIR")
 	}
 	return nil
 }
 
-// checkStore is checkHome for a store that --ocas-home names.
+// checkStore is checkHome for a store that --store names.
 func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 	if exists || a.Flags.Store == "" || a.creates {
 		return nil
 	}
-	return cmdline.NotFound("there is no store at "+dirs.Store, "without --ocas-home it is $OCAS_HOME, else cas in the home", "uwf cas init --ocas-home "+plaintext.Word(a.Flags.Store))
+	return cmdline.NotFound("there is no store at "+dirs.Store, "without --store it is $OCAS_HOME, else cas in the home", "uwf cas init --store "+plaintext.Word(a.Flags.Store))
 }
 
 // Hide keeps secrets out of an error: it may quote a file that is not what it was

@@ -291,7 +291,7 @@ func (a *App) SayNext(r protocol.StepOutput) {
 		return
 	}
 	if r.Status == protocol.StatusParked {
-		a.Hint("uwf tick goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
+		a.Hint("uwf run-due goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
 		return
 	}
 	if next := view.Command(r); next != "" {

@@ -19,18 +19,15 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Command is uwf bundle.
-func (a Commands) Command() *ucli.Command {
-	return a.Group(ucli.Command{
-		Name: "bundle", Usage: "inspect exported threads",
-		Subcommands: []*ucli.Command{a.Leaf(ucli.Command{
-			Name: "verify", ArgsUsage: "<file>", Usage: "verify that a bundle is complete, and list what it holds; status 7 if it is not; - is stdin",
-			Description: "It needs no store: every node that the threads lead to must be there, have its hash and satisfy its\n" +
-				"type, and nothing else may be. Redacted nodes are listed. Whoever made the bundle could make\n" +
-				"another one that is just as whole: compare the seal with one that you noted before.",
-			Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "the `SEAL` that a thread of the bundle must have; status 7 if none has"}},
-		}, a.bundleVerify)},
-	})
+// Verify is uwf verify.
+func (a Commands) Verify() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "verify", ArgsUsage: "<file>", Usage: "verify that a bundle is complete, and list what it holds; status 7 if it is not; - is stdin",
+		Description: "It needs no store: every node that the threads lead to must be there, have its hash and satisfy its\n" +
+			"type, and nothing else may be. Redacted nodes are listed. Whoever made the bundle could make\n" +
+			"another one that is just as whole: compare the seal with one that you noted before.",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "the `SEAL` that a thread of the bundle must have; status 7 if none has"}},
+	}, a.bundleVerify)
 }
 
 func (a Commands) bundleVerify(ctx context.Context, c *ucli.Context) (err error) {

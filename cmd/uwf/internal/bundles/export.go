@@ -26,7 +26,7 @@ func (a Commands) Export() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
 		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
-			"with bundle verify FILE, and brought into another home with thread import FILE. It is not\n" +
+			"with verify FILE, and brought into another home with thread import FILE. It is not\n" +
 			"compressed, unless it holds files: gzip does that well.\n\n" +
 			"   uwf thread export @ --files -o run.uwfb    # with the files after each step, as git has them\n" +
 			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
@@ -108,7 +108,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	if output == "-" {
 		return nil
 	}
-	a.Hint("uwf bundle verify %s", plaintext.Word(output))
+	a.Hint("uwf verify %s", plaintext.Word(output))
 	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
 			return err

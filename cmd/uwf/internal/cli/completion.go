@@ -78,7 +78,7 @@ func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 // takeHome heeds a home that is named in the words to complete.
 func (a commands) takeHome(words []string) {
 	for i, word := range words {
-		for flag, into := range map[string]*string{"--home": &a.Flags.Home, "--ocas-home": &a.Flags.Store} {
+		for flag, into := range map[string]*string{"--home": &a.Flags.Home, "--store": &a.Flags.Store} {
 			if word == flag && i+2 < len(words) {
 				*into = words[i+1]
 			} else if value, ok := strings.CutPrefix(word, flag+"="); ok && i+1 < len(words) {

@@ -64,7 +64,7 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 	case "kind":
 		return words("workflow", "start", "step", "detail", "turn", "text", "suspend")
 	}
-	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--vars", "--scenario", "--home", "--ocas-home", "--cwd"}, what) {
+	if strings.Contains(what, "file") || slices.Contains([]string{"--output", "--content", "--detail", "--vars", "--scenario", "--home", "--store", "--cwd"}, what) {
 		return []cmdline.Candidate{{Word: cmdline.Files}}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 // inline finds command lines in running text.
 var inline = regexp.MustCompile("`(uwf [a-z][^`]*)`")
 
-// TestGuidesAreTrue: each command line in the texts of uwf prompt, and in the page
+// TestGuidesAreTrue: each command line in the texts of uwf guide, and in the page
 // about threads, exists, flags included.
 func TestGuidesAreTrue(t *testing.T) {
 	t.Parallel()

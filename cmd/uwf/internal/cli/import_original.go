@@ -79,7 +79,7 @@ func (a commands) runProgram(ctx context.Context, program string, args []string,
 func (a commands) globalArgs() []string {
 	var args []string
 	for _, flag := range []struct{ name, value string }{
-		{"--home", a.Flags.Home}, {"--ocas-home", a.Flags.Store}, {"--format", a.Flags.Format},
+		{"--home", a.Flags.Home}, {"--store", a.Flags.Store}, {"--format", a.Flags.Format},
 	} {
 		if flag.value != "" {
 			args = append(args, flag.name, flag.value)

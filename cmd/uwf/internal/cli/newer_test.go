@@ -23,7 +23,7 @@ import (
 // by a command that would be refused.
 func storeless() []string {
 	return []string{
-		"config", "log", "prompt", "bundle verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote", "version", "man", "help",
+		"config", "log", "guide", "verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote", "version", "man", "help",
 		"workflow new", "workflow import", "workflow validate", "workflow update", "cas hash", "schema show", "schema workflow", "schema config",
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
 )
 
-func (a commands) promptCommand() *ucli.Command {
+func (a commands) guideCommand() *ucli.Command {
 	c := ucli.Command{
-		Name: "prompt", Aliases: []string{"skill"}, Usage: "reference texts for people and agents",
+		Name: "guide", Aliases: []string{"skill", "prompt"}, Usage: "print guides for people and agents",
 		Subcommands: []*ucli.Command{a.Leaf(ucli.Command{
-			Name: "list", Aliases: []string{"ls"}, Usage: "list the texts",
-		}, a.promptList)},
+			Name: "list", Aliases: []string{"ls"}, Usage: "list the guides",
+		}, a.guideList)},
 	}
 	for _, text := range guide.All() {
 		c.Subcommands = append(c.Subcommands, a.Leaf(ucli.Command{
@@ -28,7 +28,7 @@ func (a commands) promptCommand() *ucli.Command {
 	return a.Group(c)
 }
 
-func (a commands) promptList(context.Context, *ucli.Context) error {
+func (a commands) guideList(context.Context, *ucli.Context) error {
 	for _, text := range guide.All() {
 		if _, err := fmt.Fprintln(a.Env.Stdout, text.Name); err != nil {
 			return err

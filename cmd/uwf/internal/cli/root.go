@@ -35,7 +35,7 @@ func (a commands) root() *ucli.App {
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of threads, workflows and config (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "ocas-home", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
@@ -52,9 +52,9 @@ func (a commands) root() *ucli.App {
 			a.stepCommand(),
 			settings.New(a.App).Config(),
 			a.logCommand(),
-			a.promptCommand(),
+			a.guideCommand(),
 			a.schemaCommand(),
-			bundles.New(a.App).Command(),
+			bundles.New(a.App).Verify(),
 			a.casCommand(),
 			settings.New(a.App).Setup(),
 			settings.New(a.App).Doctor(),
@@ -62,6 +62,7 @@ func (a commands) root() *ucli.App {
 			a.importOriginalCommand(),
 			a.versionCommand(),
 		},
+		Metadata:                  map[string]any{cmdline.RenamedKey: renamed()},
 		HideVersion:               true,
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
@@ -98,9 +99,9 @@ func (a commands) root() *ucli.App {
 // their names.
 func topLevel() map[string]string {
 	return map[string]string{
-		"run": doing, "tick": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
-		"step": forAgents, "prompt": forAgents, "schema": forAgents,
-		"bundle": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
+		"run": doing, "run-due": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
+		"step": forAgents, "guide": forAgents, "schema": forAgents,
+		"verify": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
 		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp,
 		"help": settingUp,
 	}

@@ -11,7 +11,9 @@ import (
 // thread commands, and the plumbing for agents in other languages.
 func (a commands) stepCommand() *ucli.Command {
 	list := threads.New(a.App).History()
-	list.Name, list.Aliases = "list", []string{"ls"}
+	list.Name, list.Aliases, list.Hidden = "list", []string{"ls"}, true
+	fork := threads.New(a.App).Fork()
+	fork.Hidden = true
 	return a.Group(ucli.Command{
 		Name: "step", Usage: "inspect a step, or make one from any language",
 		Subcommands: []*ucli.Command{
@@ -20,7 +22,7 @@ func (a commands) stepCommand() *ucli.Command {
 			a.Reads(steps.New(a.App).Read()),
 			a.Reads(steps.New(a.App).Turns()),
 			a.Reads(steps.New(a.App).Diff()),
-			threads.New(a.App).Fork(),
+			fork,
 			steps.New(a.App).Prompt(),
 			steps.New(a.App).Turn(),
 			steps.New(a.App).Put(),

@@ -35,12 +35,12 @@ const (
 // Beside the store of a newer uwf, not one of them may work.
 func homeArgs() map[string]string {
 	return map[string]string{
-		"run": "greet.yaml -p hi --agent false =5", "tick": "=4", "workflow put": "greet.yaml", "workflow show": "loop", "workflow list": "", "workflow trust": "loop --yes", "workflow diff": "loop ask =1", "workflow graph": "loop",
-		"thread start": "loop -p hi", "thread step": works + " --agent false =5", "thread answer": asks + " --as Ada =1", "thread resume": asks + " -p Monday --agent false =5", "thread undo": works, "thread redo": works + " =1", "thread apply": works + " =1", "thread bisect": works + " STEP true =2", "thread worktrees": "", "thread poke": works + " -p x --agent false =5",
-		"thread wait": done, "thread stop": works, "thread tell": works + " x", "thread kill": works, "thread fork": "STEP", "thread replay": works + " --from 1 --agent false =5",
-		"thread show": works, "thread list": "--all", "inbox": "", "stats": "", "thread read": works, "thread steps": works, "thread title": works + " x", "thread trust": works + " --yes", "thread again": works + "/x =1", "thread rm": done + " --yes", "workflow rm": "loop", "thread watch": done, "thread diagnose": works,
+		"run": "greet.yaml -p hi --agent false =5", "run-due": "=4", "workflow put": "greet.yaml", "workflow show": "loop", "workflow list": "", "workflow trust": "loop --yes", "workflow diff": "loop ask =1", "workflow graph": "loop",
+		"thread start": "loop -p hi", "thread step": works + " --agent false =5", "thread answer": asks + " --as Ada =1", "thread resume": asks + " -p Monday --agent false =5", "thread undo": works, "thread redo": works + " =1", "thread apply": works + " =1", "thread bisect": works + " STEP true =2", "thread worktrees": "", "thread retry": works + " -p x --agent false =5",
+		"thread wait": done, "thread stop": works, "thread message": works + " x", "thread kill": works, "thread fork": "STEP", "thread replay": works + " --from 1 --agent false =5",
+		"thread show": works, "thread list": "--all", "inbox": "", "stats": "", "thread read": works, "thread steps": works, "thread title": works + " x", "thread trust": works + " --yes", "thread rm": done + " --yes", "workflow rm": "loop", "thread watch": done, "thread diagnose": works,
 		"thread diff": works + " " + done + " =1", "thread graph": works, "thread seal": works, "thread redact": works + " --node TURN", "thread salvage": works + " =2",
-		"thread export": works + " -o y.uwfb", "thread step-details": "STEP", "thread running": "", "thread notify": works + " =1", "step list": works, "step fork": "STEP", "thread import": "x.uwfb",
+		"thread export": works + " -o y.uwfb", "thread step-details": "STEP", "thread notify": works + " =1", "step list": works, "step fork": "STEP", "thread import": "x.uwfb",
 		"thread prune": "--keep-days 0", "step show": "STEP", "step diff": "STEP =3", "step turns": works, "step details": "STEP", "step read": "STEP",
 		"step put": "--output x.md =2", "step extract": "--output x.md =2", "step turn": "--content x.md =2", "schema hash": "text",
 		"cas init": "", "cas get": "STEP", "cas put": "text \"x\"", "cas put-text": "hi", "cas has": "STEP", "cas refs": "STEP", "cas walk": "STEP", "cas list": "",

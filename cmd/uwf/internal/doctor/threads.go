@@ -63,10 +63,10 @@ func (x *examination) parked(ctx context.Context, facts map[string]heads.Facts) 
 			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
 	}
 	if waiting > 0 {
-		x.note("threads", "uwf thread list", "%s parked until a provider grants more; uwf tick goes on then", render.Count(waiting, "thread"))
+		x.note("threads", "uwf thread list", "%s parked until a provider grants more; uwf run-due goes on then", render.Count(waiting, "thread"))
 	}
 	if due > 0 {
-		x.note("threads", "uwf tick", "%s can go on: the provider grants more again", render.Count(due, "thread"))
+		x.note("threads", "uwf run-due", "%s can go on: the provider grants more again", render.Count(due, "thread"))
 	}
 }
 
@@ -107,7 +107,7 @@ func (x *examination) running(ctx context.Context) {
 	}
 	all, err := x.Running(ctx)
 	if err != nil {
-		x.warn("threads", "uwf thread running", "which threads are running cannot be told: %v", err)
+		x.warn("threads", "uwf thread list --status running", "which threads are running cannot be told: %v", err)
 		return
 	}
 	if len(all) == 0 {

@@ -1,4 +1,4 @@
-// Package guide holds the reference texts of `uwf prompt`: Markdown that a person
+// Package guide holds the reference texts of `uwf guide`: Markdown that a person
 // can read and that an agent can be given as it is. A test holds every command
 // line in them against the program.
 package guide

@@ -164,7 +164,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 			return sub, nil, err
 		}
 		if err := strictJSON([]byte(a.Secrets().Hide(text)), &detail); err != nil {
-			return sub, nil, cmdline.Invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf prompt adapter tells what it has")
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf guide adapter tells what it has")
 		}
 	}
 	for i, t := range detail.Turns {

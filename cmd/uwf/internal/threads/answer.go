@@ -40,7 +40,6 @@ func (a Commands) threadAnswerCommand() *ucli.Command {
 			&ucli.StringSliceFlag{Name: "set", Usage: "a field of the answer, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
 			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
 			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
-			&ucli.StringFlag{Name: "at", Usage: "only if `HEAD` is still the thread's head"},
 		}, append(append(agentFlags(), countFlags()...), remoteFlags()...)...),
 	}, a.threadAnswer)
 }
@@ -59,10 +58,8 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
-	if head := c.String("at"); head != "" {
-		if w.Answer.At, err = protocol.ParseHash(head); err != nil {
-			return cmdline.UsageError(fmt.Sprintf("--at: %v", err), "--at "+string(at.Head))
-		}
+	if w.Expect != "" {
+		w.Answer.At, w.Expect = w.Expect, ""
 	}
 	if w.Answer.By, err = a.answerer(ctx, c); err != nil {
 		return err

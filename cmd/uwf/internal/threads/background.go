@@ -5,17 +5,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 )
@@ -25,7 +28,7 @@ const workerCommand = "worker"
 
 // inBackground hands a thread to a worker, and prints what it says.
 func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
-	args := []string{"--home", e.Dirs.Home, "--ocas-home", e.Dirs.Store, "thread", workerCommand, id}
+	args := []string{"--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", workerCommand, id}
 	out, err := e.Background(ctx, id, w, args)
 	if err != nil {
 		return err
@@ -54,41 +57,50 @@ func (a Commands) threadWorkerCommand() *ucli.Command {
 	})
 }
 
-func (a Commands) threadRunningCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
-		Name: "running", Usage: "list the threads with a process at work, and which",
-	}, func(ctx context.Context, _ *ucli.Context) error {
-		e, err := a.Engine(ctx, nil)
-		if err != nil {
-			return err
-		}
-		threads, err := e.Running(ctx)
-		if err != nil {
-			a.Say("uwf: %v", err)
-			a.Status = app.Classify(err).Code
-		}
-		return a.Print(protocol.ThreadsRunning{Threads: threads}, func(w io.Writer) error {
-			facts, _ := e.Heads.AllFacts(ctx) // of whose origin there is doubt has all of its id
-			return runningText(w, threads, facts, a.Env.Now())
-		})
+// running lists the threads with a process at work, children included, and which process that is.
+func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := e.Running(ctx)
+	if err != nil {
+		a.Say("uwf: %v", err)
+		a.Status = app.Classify(err).Code
+	}
+	byThread := map[string]*protocol.RunningThread{}
+	for i, r := range runs {
+		byThread[r.Thread] = &runs[i]
+	}
+	f.Children, f.Statuses = true, nil // between two steps of one process a thread is idle
+	entries := slices.DeleteFunc(view.Listed(ctx, e.Heads, f, func(error) {}), func(l status.Listed) bool {
+		return byThread[l.Thread] == nil
 	})
+	return func(yield func(protocol.ThreadItem) bool) {
+		for item := range view.Items(ctx, e, entries, f) {
+			item.Status, item.Run = protocol.StatusRunning, byThread[item.Thread]
+			if !yield(item) {
+				return
+			}
+		}
+	}, nil
 }
 
-func runningText(w io.Writer, threads []protocol.RunningThread, facts map[string]heads.Facts, now time.Time) error {
-	if len(threads) == 0 {
-		_, err := fmt.Fprintln(w, "nothing is running")
-		return err
-	}
-	t := term.NewTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID")
-	for _, r := range threads {
-		if root, key, child := strings.Cut(r.Path, "/"); child && facts[root].StartedHere() {
+func runningText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+	t, some := term.NewTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID"), false
+	for it := range items {
+		r, pid := *it.Run, "gone"
+		if root, key, child := strings.Cut(r.Path, "/"); child && !it.Imported {
 			r.Path = children.Address(app.Shortened(root), key)
 		}
-		pid := "gone"
-		if r.Pid != 0 {
+		if some = true; r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)
 		}
 		t.Row(children.Named(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+	}
+	if !some {
+		_, err := fmt.Fprintln(w, "nothing is running")
+		return err
 	}
 	return t.Print(w)
 }

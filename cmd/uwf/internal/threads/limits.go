@@ -27,10 +27,10 @@ func limitFlags() []ucli.Flag {
 // moreFlags grant a run more than its limits.
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.BoolFlag{Name: "more", Usage: "grant as much again of the limit that was reached: cost, tokens, time or steps"},
-		&ucli.StringFlag{Name: "more-cost", Usage: "grant `DOLLARS` more"},
-		&ucli.StringFlag{Name: "more-tokens", Usage: "grant `N` more tokens"},
-		&ucli.StringFlag{Name: "more-time", Usage: "grant this much more `TIME`, such as 30m"},
+		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time or steps"},
+		&ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"},
+		&ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"},
+		&ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"},
 	}
 }
 
@@ -49,14 +49,14 @@ func limitsOf(c *ucli.Context) (l protocol.Limits, err error) {
 
 // moreOf reads the flags of [moreFlags].
 func moreOf(c *ucli.Context) (m engine.More, err error) {
-	m.Again = c.Bool("more")
-	if m.CostUSD, err = dollarsOf(c, "more-cost"); err != nil {
+	m.Again = c.Bool("raise-limit")
+	if m.CostUSD, err = dollarsOf(c, "add-cost"); err != nil {
 		return m, err
 	}
-	if m.Tokens, err = tokensOf(c, "more-tokens"); err != nil {
+	if m.Tokens, err = tokensOf(c, "add-tokens"); err != nil {
 		return m, err
 	}
-	m.Time, err = term.SpanOf(c, "more-time")
+	m.Time, err = term.SpanOf(c, "add-time")
 	return m, err
 }
 

@@ -27,7 +27,7 @@ func (a Commands) threadListCommand() *ucli.Command {
 		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
-			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active means idle, running, waiting, parked and failed"},
+			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active stands for all that uwf can continue; running adds the process"},
 			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
 			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
 			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
@@ -118,7 +118,13 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 	if c.IsSet("remote") {
 		return a.listAt(ctx, c.String("remote"), f)
 	}
-	items, err := a.list(ctx, f)
+	list, text := a.list, func(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+		return listText(w, items, now, cmdline.Colours(a.Env, a.Env.Stdout))
+	}
+	if slices.Equal(f.Statuses, []protocol.Status{protocol.StatusRunning}) {
+		list, text = a.running, runningText
+	}
+	items, err := list(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -131,7 +137,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 			}
 		}
 	}
-	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, func(w io.Writer) error { return listText(w, told, a.Env.Now(), cmdline.Colours(a.Env, a.Env.Stdout)) })
+	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, func(w io.Writer) error { return text(w, told, a.Env.Now()) })
 	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.Format(nil) == render.Text {
 		return a.sayEnded(ctx, f, some)
 	}

@@ -32,9 +32,9 @@ func notAtRemote(command string) (why string, hints []string) {
 	switch command {
 	case "stop":
 		return "a remote carries no signals", []string{whose + ": stop it there", "uwf thread kill THREAD --remote REMOTE ends a thread that nobody works on"}
-	case "tell":
-		return "a remote carries no messages to an agent at work", []string{whose + ": tell it there", "uwf thread poke THREAD --remote REMOTE -p '…'", "uwf thread resume THREAD --remote REMOTE -p '…'"}
-	case "watch", "running":
+	case "message":
+		return "a remote carries no messages to an agent at work", []string{whose + ": send it there", "uwf thread retry THREAD --remote REMOTE -p '…'", "uwf thread resume THREAD --remote REMOTE -p '…'"}
+	case "watch":
 		return "what an agent is doing is on its machine", []string{whose, "uwf thread wait THREAD --remote REMOTE"}
 	case "start":
 		return "a thread starts here", []string{"uwf push @ REMOTE takes it there", "uwf run WORKFLOW --remote REMOTE"}

@@ -24,7 +24,7 @@ import (
 func remoteFlags() []ucli.Flag {
 	return []ucli.Flag{
 		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
-		&ucli.StringFlag{Name: "expect", Usage: "only if `HEAD` is still the thread's head"},
+		&ucli.StringFlag{Name: "if-head", Usage: "only if `HEAD` is still the thread's head"},
 		leaseFlag(),
 	}
 }
@@ -35,14 +35,14 @@ func leaseFlag() ucli.Flag {
 
 func remoteFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: "remote", Usage: usage} }
 
-// expected is the value of --expect.
+// expected is the value of --if-head.
 func expected(c *ucli.Context) (protocol.Hash, error) {
-	if !c.IsSet("expect") {
+	if !c.IsSet("if-head") {
 		return "", nil
 	}
-	h, err := protocol.ParseHash(c.String("expect"))
+	h, err := protocol.ParseHash(c.String("if-head"))
 	if err != nil {
-		return "", cmdline.UsageError(fmt.Sprintf("--expect: %v", err), "uwf thread show <thread>")
+		return "", cmdline.UsageError(fmt.Sprintf("--if-head: %v", err), "uwf thread show <thread>")
 	}
 	return h, nil
 }

@@ -23,7 +23,7 @@ import (
 func agentFlags() []ucli.Flag {
 	return []ucli.Flag{
 		agentFlag(), scenarioFlag(),
-		&ucli.BoolFlag{Name: "fresh", Usage: "do not adopt the finished result of an interrupted step"},
+		&ucli.BoolFlag{Name: "discard-result", Usage: "discard the finished result of an interrupted step, and run the step again"},
 		term.TimeoutFlag("stop a step's agent after this `TIME`"),
 		&ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"},
 	}
@@ -44,7 +44,7 @@ func scenarioFlag() ucli.Flag {
 // stepOptions are those of the flags, but for --agent: which roles there are, the
 // workflow says.
 func (a Commands) stepOptions(c *ucli.Context) (engine.StepOptions, error) {
-	o := engine.StepOptions{Fresh: c.Bool("fresh")}
+	o := engine.StepOptions{Fresh: c.Bool("discard-result")}
 	var err error
 	if c.IsSet("scenario") {
 		o.Scenario = a.Env.Path(c.String("scenario"))
@@ -213,8 +213,8 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 		Name: "resume", ArgsUsage: "<thread>", Usage: "continue a thread to its end, whatever stopped it",
 		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
 			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
-			"it; -p '' goes on without words. One that stopped at a limit goes on with --more, or with as much as\n" +
-			"--more-cost, --more-tokens or --more-time grants. Exit status 6 if it waits for a person again.\n\n" +
+			"it; -p '' goes on without words. One that stopped at a limit goes on with --raise-limit, or with as much as\n" +
+			"--add-cost, --add-tokens or --add-time grants. Exit status 6 if it waits for a person again.\n\n" +
 			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
 			"   uwf thread resume @ -c 1                   # one step only",
 		Flags: append(append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
@@ -289,32 +289,6 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 	}
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
 	return setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "answer: ")
-}
-
-func (a Commands) threadPokeCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
-		Name: "poke", ArgsUsage: "<thread|step>", Usage: "redo the last step, or an earlier one, with new instructions",
-		Description: "The new step takes the place of the old one; what is next follows from it, also if the thread was\n" +
-			"completed. The old step stays in the store until it is collected: uwf thread fork <step> goes on from it.\n" +
-			"The agent begins with the files as they were before that step, if they were kept. What followed an\n" +
-			"earlier step is undone; should the new one fail, uwf thread redo goes forward again.\n\n" +
-			"   uwf thread poke @ -p 'shorter'\n" +
-			"   uwf thread poke @developer -p 'keep the old name' --until-end   # the last step of a role",
-		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(true, "what to tell it, as `TEXT`; - reads it from stdin, @FILE from a file")), append(countFlags(), remoteFlags()...)...),
-	}, func(ctx context.Context, c *ucli.Context) error {
-		w, err := a.workOf(c)
-		if err != nil {
-			return err
-		}
-		w.Do, w.KeepFiles = engine.DoPoke, c.Bool("keep-files")
-		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
-			return err
-		}
-		if strings.TrimSpace(w.Prompt) == "" {
-			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
-		}
-		return a.work(ctx, c, w)
-	})
 }
 
 func (a Commands) threadWaitCommand() *ucli.Command {

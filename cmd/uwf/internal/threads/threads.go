@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
@@ -58,20 +57,14 @@ func (a Commands) Command() *ucli.Command {
 			a.threadResumeCommand(),
 			a.threadTellCommand(),
 			a.threadAnswerCommand(),
-			a.threadPokeCommand(),
+			a.threadRetryCommand(),
 			a.threadUndoCommand(),
 			a.threadRedoCommand(),
 			a.threadApplyCommand(),
 			a.threadBisectCommand(),
 			a.threadWorktreesCommand(),
-			a.Leaf(ucli.Command{
-				Name: "again", ArgsUsage: "<thread>/<key>", Usage: "play a child again, whatever it has answered",
-				Description: "The child's parent has not joined its results yet. Nothing runs: uwf thread resume of the parent does it.\n\n" +
-					"   uwf thread again @/security",
-			}, a.threadAgain),
 			a.threadWaitCommand(),
 			a.threadWatchCommand(),
-			a.threadRunningCommand(),
 			a.threadNotifyCommand(),
 			a.threadRemoveCommand(),
 			a.threadPruneCommand(),
@@ -356,48 +349,15 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// threadAgain forgets what a child has answered.
-func (a Commands) threadAgain(ctx context.Context, c *ucli.Context) error {
-	parent, key, ok := app.CutChild(c.Args().First())
-	if !ok {
-		return cmdline.UsageError(fmt.Sprintf("%q is not a child", c.Args().First()), "uwf thread again <thread>/<key>")
-	}
-	id, err := a.Thread(ctx, parent)
-	if err != nil {
-		return err
-	}
-	e, err := a.Engine(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := e.Again(ctx, id, key); err != nil {
-		return err
-	}
-	at, err := e.Show(ctx, id)
-	if err != nil {
-		return err
-	}
-	out := protocol.ChildAgain{Parent: id, Hint: "uwf thread resume " + id}
-	for _, c := range at.Children {
-		if c.Key == key {
-			out.ChildOutput = c
-		}
-	}
-	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "child %s: %s, to be played again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
-		return err
-	})
-}
-
 // ofThreads is topLevel for uwf thread.
 func ofThreads() map[string]string {
 	return map[string]string{
-		"start": goingOn, "step": goingOn, "resume": goingOn, "answer": goingOn, "tell": goingOn, "poke": goingOn,
-		"again": goingOn, "fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
+		"start": goingOn, "step": goingOn, "resume": goingOn, "answer": goingOn, "message": goingOn, "retry": goingOn,
+		"fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
 		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
 		"rm": keepingThreads, "prune": keepingThreads, "worktrees": keepingThreads,
 		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
-		"wait": whileRunning, "watch": whileRunning, "running": whileRunning, "notify": whileRunning, "stop": whileRunning, "kill": whileRunning,
+		"wait": whileRunning, "watch": whileRunning, "notify": whileRunning, "stop": whileRunning, "kill": whileRunning,
 	}
 }
 

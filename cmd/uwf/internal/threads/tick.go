@@ -15,19 +15,19 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// tickOutput answers tick.
+// tickOutput answers run-due.
 type tickOutput struct {
 	Threads []engine.Ticked `json:"threads"`
 }
 
-// Tick is uwf tick.
+// Tick is uwf run-due.
 func (a Commands) Tick() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "tick", Usage: "make one step of every thread that can go on",
+		Name: "run-due", Usage: "make one step of every thread that can go on",
 		Description: "Threads that wait for a person, have failed or were undone, are parked, or are worked on are left\n" +
 			"alone: uwf inbox lists those that want a person. For cron, systemd and CI: it exits once the steps are made. Exit status 0 also if nothing was to do; that of the\n" +
 			"first step that failed otherwise.\n\n" +
-			"   */5 * * * * uwf tick --parallel 4",
+			"   */5 * * * * uwf run-due --parallel 4",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"},
 			term.TimeoutFlag("stop a step's agent after this `TIME`"),
