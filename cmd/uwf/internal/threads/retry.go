@@ -18,7 +18,7 @@ import (
 // threadRetryCommand is uwf thread retry, and the original's poke.
 func (a Commands) threadRetryCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "retry", Aliases: []string{"poke"}, ArgsUsage: "<thread|step|thread/key>",
+		Name: "retry", Aliases: []string{"poke"}, ArgsUsage: "<thread|step>",
 		Usage: "run a step or a child again, with -p after new instructions",
 		Description: "A thread whose next step failed tries that step again. Otherwise a new step takes the place of the\n" +
 			"last one, or of the step that you name; what is next follows from it, also if the thread was completed.\n" +
