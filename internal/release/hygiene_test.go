@@ -68,7 +68,7 @@ func TestNothingOfThisMachine(t *testing.T) {
 	banned := regexp.MustCompile(strings.Join([]string{
 		`\bproxy\.` + `golang\.org`, `\bsum\.` + `golang\.org`, `\bgoproxy\.` + `(io|cn)`,
 		`\bregistry\.` + `npmjs`, `\bpypi\.` + `org`,
-		`(^|[^\w./-])/work` + `/(main|shared)\b`, `(^|[^\w./-])/tmp` + `/uwf\b`,
+		`(^|[^\w./-])/work` + `/(main|shared)\b`, `(^|[^\w./-])/tmp` + `/uwf([^\w-]|$)`,
 	}, "|"))
 	root, files := committed(t)
 	for _, name := range files {

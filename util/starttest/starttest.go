@@ -24,8 +24,10 @@ const mostAllocations = 64
 // that the named ones are linked. The package under test doesn't count: its tests may have variables.
 func Cheap(t *testing.T, itself string, linked ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^$")
+	cmd.Env = append(cmd.Environ(), "GODEBUG=inittrace=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(out), -1) {
