@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
+	"github.com/united-workforce/uwf/util/sampletest"
 )
 
 // pair is two homes that have the same thread at its second step.
@@ -252,7 +253,7 @@ func TestPowerCut(t *testing.T) {
 			_, err = to.imports(data, bundle.ImportOptions{})
 			require.NoError(t, err)
 			ops := rec.Ops()
-			seen := map[string]bool{}
+			seen, sample := map[string]bool{}, sampletest.New(t)
 			for n := made; n <= len(ops); n++ {
 				for o := range durabletest.Replay(ops, n, c.model) {
 					key := fmt.Sprint(n == len(ops), o.Key())
@@ -260,6 +261,9 @@ func TestPowerCut(t *testing.T) {
 						continue
 					}
 					seen[key] = true
+					if !sample() {
+						continue
+					}
 					dir := filepath.Join(t.TempDir(), "disk")
 					require.NoError(t, o.Write(dir))
 					checkCut(t, dir, data, from, n == len(ops))

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
+	"github.com/united-workforce/uwf/util/sampletest"
 )
 
 // finished is a commit and the number of operations after which it was finished.
@@ -202,10 +203,13 @@ func TestPowerCutAmongMany(t *testing.T) {
 		after   int
 		commits []finished
 	}{{made, nil}, {(made + len(ops)) / 2, nil}, {len(ops) - 1, nil}, {len(ops), []finished{{len(ops), nodes}}}} {
-		few := 0
+		few, sample := 0, sampletest.New(t)
 		for o := range durabletest.Replay(ops, cut.after, durabletest.Posix) {
 			if few++; few > 20 {
 				break
+			}
+			if !sample() {
+				continue
 			}
 			dir := t.TempDir()
 			require.NoError(t, o.Write(dir))

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
+	"github.com/united-workforce/uwf/util/sampletest"
 )
 
 // TestPowerCut cuts the power at every operation on the disk, with every state
@@ -45,7 +46,7 @@ func TestPowerCut(t *testing.T) {
 				acknowledged = append(acknowledged, moment{i + 1, len(disk.Ops()), names, nodes})
 			}
 
-			ops, seen, left := disk.Ops(), map[string]bool{}, t.TempDir()
+			ops, seen, left, sample := disk.Ops(), map[string]bool{}, t.TempDir(), sampletest.New(t)
 			for n, done := 0, 0; n <= len(ops); n++ {
 				for done < len(life()) && acknowledged[done+1].ops <= n {
 					done++
@@ -57,6 +58,9 @@ func TestPowerCut(t *testing.T) {
 						continue
 					}
 					seen[key] = true
+					if !sample() {
+						continue
+					}
 					dir := filepath.Join(left, strconv.Itoa(len(seen)))
 					require.NoError(t, outcome.Write(dir))
 					if err := survives(ctx, dir, c.flush, acknowledged[done], next); err != nil {

@@ -1,0 +1,5 @@
+//go:build !exhaustive
+
+package sampletest
+
+const exhaustive = false
