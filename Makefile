@@ -9,6 +9,10 @@ EXTENSIONS = $(patsubst %/go.work,%,$(wildcard ext/*/go.work))
 RACE    ?=
 # How long a package's tests may take. Go's 10 minutes are too few for a slow machine.
 TESTTIME ?= 30m
+# TAGS=instruments adds the tests that CI runs once: the torture's short form, threads in all kinds of repositories, and the examples.
+TAGS    ?=
+# The packages whose tests try a sample of thousands of cases (util/sampletest); make torture tries them all.
+SAMPLED ?= $(addprefix ./,cas/bundle cas/fsck cas/fsstore cas/heads/fileheads)
 # The packages whose goroutines share memory, except those that take minutes: what CI runs with the race detector.
 RACED   ?= $(addprefix ./,cas cas/internal/... cas/memstore cas/heads/memheads engine/agentproc engine/discover engine/locker/... engine/notify \
 	engine/remotes remote/memremote remote/storeremote step/files/pipes util/log util/plaintext util/proc util/secret \
@@ -39,8 +43,8 @@ demo: build ## three roles fix a real bug in a little Go project; no key, no net
 	@$(GO) run ./examples/demo -bin $(BIN) $(if $(KEEP),-keep)
 
 .PHONY: test
-test: ## run all tests; fixtures and fakes stand in for other people's agents (see test-agents)
-	$(GO) test $(RACE) -timeout $(TESTTIME) -shuffle=on work
+test: ## run the tests of a working day, with fakes for other people's agents; TAGS=instruments adds what CI runs, too
+	$(GO) test $(RACE) -tags '$(TAGS)' -timeout $(TESTTIME) -shuffle=on work
 
 .PHONY: test-endpoint
 test-endpoint: ## run client, loop and agents against a fake endpoint that others wrote (npm installs it)
@@ -114,7 +118,8 @@ endif
 torture: build ## kill, starve, deceive and attack every command for TORTURETIME (default 10m); SEED repeats a run
 	$(GO) build -o $(CURDIR)/.tmp/torture ./internal/torture
 	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
-	@$(GO) test -v -timeout 0 -run 'TestHistories|TestKilledCoding' ./internal/torture -bin $(BIN) -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(GO) test -tags exhaustive -timeout 0 $(SAMPLED)
+	@$(GO) test -tags instruments -v -timeout 0 -run 'TestHistories|TestKilledCoding' ./internal/torture -bin $(BIN) -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)
@@ -129,12 +134,12 @@ fmt:
 
 .PHONY: vet
 vet:
-	$(GO) vet work
+	$(GO) vet -tags instruments work
 	for m in $(EXTENSIONS); do $(GO) -C $$m vet -tags $${m#ext/} ./... || exit 1; done
 
 .PHONY: staticcheck
 staticcheck: $(TOOLS)/staticcheck
-	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/staticcheck ./...) || exit 1; done
+	for m in $$($(GO) list -m -f '{{.Dir}}') $(EXTENSIONS); do (cd $$m && $(TOOLS)/staticcheck -tags instruments ./...) || exit 1; done
 
 $(TOOLS)/staticcheck: Makefile
 	GOBIN=$(TOOLS) GOFLAGS= $(GO) install $(STATICCHECK)
@@ -168,7 +173,7 @@ install-check: ## go install every command from a proxy made of the tree
 .PHONY: pictures
 pictures: build ## draw docs/images anew, from a run of the demo, and measure the examples
 	docs/images/make.sh $(BIN)
-	$(GO) test ./examples/demo -run TestExamples -count=1 -update
+	$(GO) test -tags instruments ./examples/demo -run TestExamples -count=1 -update
 
 .PHONY: archives
 archives: $(TOOLS)/nfpm ## what people install from, in dist/: archives for six systems, Debian packages, formula, checksums (VERSION=v0.2.0)

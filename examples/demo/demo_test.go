@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +130,23 @@ func TestAtOncePrintsInPieces(t *testing.T) {
 	want := "one 1\none 2\none 3\none 4\none 5\none 6\none 7\none 8\none 9\n" + "\nMeanwhile: uwf two 'words of it'\n" +
 		"two 1\ntwo 2\ntwo 3\ntwo 4\ntwo 5\ntwo 6\ntwo 7\ntwo 8\ntwo 9\n"
 	require.Equal(t, want, progress.String())
+}
+
+const gallery = "../../docs/examples.md"
+
+// Every example has its line, and says how it is run.
+func TestGalleryIsWhole(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(gallery)
+	require.NoError(t, err)
+	files, err := filepath.Glob("../*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		require.Contains(t, string(page), "../examples/"+name+".yaml")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "#   uwf run examples/"+name+".yaml -p ")
+	}
 }

@@ -1,3 +1,5 @@
+//go:build instruments
+
 package main
 
 import (
@@ -7,15 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "draw the pictures of the examples, and write their costs into docs/examples.md")
-
-const gallery = "../../docs/examples.md"
 
 // cost is what a scripted run of an example has used.
 type cost struct {
@@ -51,7 +50,7 @@ func checkCost(t *testing.T, name string, c cost) {
 	}
 	m := line.FindSubmatch(page)
 	require.NotNil(t, m, "docs/examples.md has no line for %s", name)
-	const again = "go test ./examples/demo -run TestExamples -update"
+	const again = "go test -tags instruments ./examples/demo -run TestExamples -update"
 	require.Equal(t, fmt.Sprint(c.Steps), string(m[2]), again)
 	require.InEpsilon(t, in, number(t, m[3]), 0.34, again)
 	require.InEpsilon(t, out, number(t, m[4]), 0.34, again)
@@ -76,22 +75,5 @@ func checkPicture(t *testing.T, s *stage, name string) {
 	picture, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(drawn), string(bytes.ReplaceAll(picture, []byte("\r\n"), []byte("\n"))),
-		"go test ./examples/demo -run TestExamples -update")
-}
-
-// Every example has its line, and says how it is run.
-func TestGalleryIsWhole(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(gallery)
-	require.NoError(t, err)
-	files, err := filepath.Glob("../*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		require.Contains(t, string(page), "../examples/"+name+".yaml")
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Contains(t, string(text), "#   uwf run examples/"+name+".yaml -p ")
-	}
+		"go test -tags instruments ./examples/demo -run TestExamples -update")
 }

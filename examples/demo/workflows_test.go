@@ -1,3 +1,5 @@
+//go:build instruments
+
 package main
 
 import (

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && instruments
 
 package main
 
@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"hash"
 	"io/fs"
@@ -403,6 +404,11 @@ func (c *coding) edited(s state, list []edit) state {
 	}
 	return s
 }
+
+var (
+	long  = flag.Duration("long", 0, "how long histories and kills of coding runs take, each; default: a few rounds")
+	seeds = flag.Uint64("seed", 1, "what the randomness of coding runs begins with")
+)
 
 // Whatever is done with threads and their files, in repositories of all kinds, the files
 // and what is kept of them agree with the record.

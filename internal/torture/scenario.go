@@ -26,6 +26,7 @@ type trial struct {
 	random *rand.Rand
 	budget time.Duration
 	until  time.Time
+	few    int    // how many rounds the short form has; 0: as many as the budget allows
 	whole  bool   // whatever time it takes
 	match  string // only what contains this is tried, where there is a list
 	rounds int
@@ -45,34 +46,38 @@ func newTrial(tools tools, dir string, seed uint64, budget time.Duration) *trial
 // allows, and stops at the first broken promise.
 type scenario struct {
 	name, what string
+	few        int // rounds of the short form
 	run        func(ctx context.Context, t *trial) error
 }
 
 // scenarios are all of them, in the order of the table.
 func scenarios() []scenario {
 	return []scenario{
-		{"points", "every system call that writes goes wrong, one at a time", points},
-		{"power", "the power goes after any system call, with all that the disk may then hold", power},
-		{"races", "many processes over many threads and one store", races},
-		{"waits", "what waits to be taken over is damaged", waits},
-		{"liars", "agents that say, do and leave behind what they should not", liars},
-		{"hostile", "files that nobody should have written", hostile},
-		{"secrets", "keys in config, environment and prompts", secrets},
-		{"repositories", "what somebody else has put where uwf is typed", attacked(repositories())},
-		{"terminals", "control characters in all that a terminal is shown", attacked(terminals)},
-		{"outsiders", "bundles of a stranger", attacked(outsiders())},
-		{"planted", "programs of the workspace on the PATH", attacked(planted)},
-		{"forged", "answers that speak as the moderator", attacked(forged)},
+		{"points", "every system call that writes goes wrong, one at a time", 8, points},
+		{"power", "the power goes after any system call, with all that the disk may then hold", 24, power},
+		{"races", "many processes over many threads and one store", 1, races},
+		{"waits", "what waits to be taken over is damaged", 8, waits},
+		{"liars", "agents that say, do and leave behind what they should not", 8, liars},
+		{"hostile", "files that nobody should have written", 30, hostile},
+		{"secrets", "keys in config, environment and prompts", 2, secrets},
+		{"repositories", "what somebody else has put where uwf is typed", 1, attacked(repositories())},
+		{"terminals", "control characters in all that a terminal is shown", 1, attacked(terminals)},
+		{"outsiders", "bundles of a stranger", 1, attacked(outsiders())},
+		{"planted", "programs of the workspace on the PATH", 1, attacked(planted)},
+		{"forged", "answers that speak as the moderator", 1, attacked(forged)},
 	}
 }
 
 // time says whether the budget allows another round.
 func (t *trial) time(ctx context.Context) bool {
+	if t.few > 0 {
+		return ctx.Err() == nil && t.rounds < t.few
+	}
 	return ctx.Err() == nil && t.env.Now().Before(t.until)
 }
 
 // short reports whether this is the short form, which must leave most of it out.
-func (t *trial) short() bool { return t.budget < time.Minute/2 }
+func (t *trial) short() bool { return t.few > 0 || t.budget < time.Minute/2 }
 
 // over says whether a short form has no time for more of a list. A long one ends
 // only behind a list.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -70,7 +71,7 @@ func traces(key string) []string {
 func secrets(ctx context.Context, t *trial) error {
 	for t.rounds == 0 || t.time(ctx) {
 		for _, behaviour := range behaviours() {
-			for source := range keys() {
+			for _, source := range slices.Sorted(maps.Keys(keys())) {
 				if t.over(ctx) {
 					break
 				}

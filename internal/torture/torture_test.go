@@ -3,25 +3,21 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/env"
 )
 
-var (
-	built = flag.String("bin", "", "directory of the programs under test, for coding runs; default: they are built")
-	long  = flag.Duration("long", 0, "how long histories and kills of coding runs take, each; default: a few rounds")
-	seeds = flag.Uint64("seed", uint64(time.Now().Unix()/86_400), "what the randomness of coding runs begins with")
-)
+var built = flag.String("bin", "", "directory of the programs under test; default: they are built")
 
-// programs builds what is tortured, and the torturer, since parts of it run as
+// programs returns what is tortured, and the torturer, since parts of it run as
 // processes of their own: a test binary must never start itself.
 func programs(t *testing.T) tools {
 	t.Helper()
@@ -30,31 +26,29 @@ func programs(t *testing.T) tools {
 	if *built != "" {
 		return tools{bin: *built, env: e}
 	}
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-builtin")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return tools{bin: bin, self: filepath.Join(bin, "torture"), env: e}
+	require.NoError(t, build())
+	return tools{bin: workshop(), self: filepath.Join(workshop(), "torture"), env: e}
 }
 
-// TestScenarios is the short form: each scenario for a few seconds, with the
-// seed of the day, so that every run of the tests sees another part.
-func TestScenarios(t *testing.T) {
-	t.Parallel()
-	tools := programs(t)
-	seed := uint64(tools.env.Now().Unix() / 86_400)
-	for _, s := range scenarios() {
-		t.Run(s.name, func(t *testing.T) {
-			trial := newTrial(tools, t.TempDir(), seed, shortTime)
-			require.NoError(t, trial.play(t.Context(), s), "seed %d", seed)
-			t.Logf("%d rounds; %s", trial.rounds, strings.Join(trial.notes, "; "))
-		})
+// workshop is the directory into which this process builds the programs.
+func workshop() string { return filepath.Join(os.TempDir(), fmt.Sprint("torture-", os.Getpid())) }
+
+// build builds them, once for all tests.
+var build = sync.OnceValue(func() error {
+	cmd := exec.Command("go", "build", "-o", workshop()+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-builtin")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
-}
+	return nil
+})
 
-// shortTime is each scenario's in the short form. Together they take a minute.
-const shortTime = 6 * time.Second
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(workshop())
+	os.Exit(status)
+}
 
 // A check that cannot fail holds nothing: what is lost, doubled or damaged on
 // purpose must be found.
