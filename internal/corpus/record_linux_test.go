@@ -151,7 +151,7 @@ var (
 		"uwf inbox --json", "uwf stats --json", "uwf stats --by workflow,role,model,agent --json", "uwf workflow list --json", "uwf thread worktrees --json",
 		"uwf config list --json", "uwf config show --origin --json", "uwf remote list --json", "uwf log list --json", "uwf log show --json",
 		"uwf cas fsck --json", "uwf cas stat --json", "uwf cas list --json", "uwf cas schema list --json", "uwf doctor --json",
-		"ocas --home $STORE list --json", "ocas --home $STORE fsck --json", "uwf cas gc --dry-run --grace 0s --json",
+		"ocas --home $STORE list", "ocas --home $STORE fsck", "uwf cas gc --dry-run --grace 0s --json",
 	}
 	ofThread = []string{
 		"uwf thread show THREAD --json", "uwf thread show THREAD --full --json", "uwf thread steps THREAD --json",

@@ -86,6 +86,8 @@ func (s *story) once(ctx context.Context, r result, words []string) (map[string]
 	if local := filepath.Join(root, "bin", program); exists(local) {
 		program = local
 	}
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
 	cmd := exec.CommandContext(ctx, program, words[1:]...)
 	cmd.Dir, cmd.Env = s.dir+"/work", s.environ()
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
