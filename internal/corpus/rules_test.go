@@ -98,8 +98,15 @@ func (r *rules) allow(d difference) bool {
 }
 
 func (r *rules) listed(d difference) bool {
-	line := d.line()
-	return r.use("at", func(f []string) bool { return "at | "+strings.Join(f, " | ") == line }) != nil
+	line := d.fields()
+	return r.use("at", func(f []string) bool {
+		for i := range f {
+			if f[i] != line[i] && (i > 1 || f[i] != "*") {
+				return false
+			}
+		}
+		return true
+	}) != nil
 }
 
 // renamed returns the key that a key has become.
@@ -120,13 +127,18 @@ func (r *rules) command(line string) (string, bool) {
 	if r.use("gone", func(f []string) bool { return begins(f[0]) }) != nil {
 		return "", false
 	}
+	return r.reworded(line), true
+}
+
+// reworded is a line with the words of commands that are used today.
+func (r *rules) reworded(line string) string {
 	for _, rule := range r.every("command") {
 		if was := " " + rule.fields[0] + " "; strings.Contains(line+" ", was) {
 			r.use("command", func(f []string) bool { return f[0] == rule.fields[0] })
 			line = strings.TrimSuffix(strings.ReplaceAll(line+" ", was, " "+rule.fields[1]+" "), " ")
 		}
 	}
-	return line, true
+	return line
 }
 
 // file rewrites a file of a home before the story begins.
