@@ -68,7 +68,7 @@ at() { grep "^$1=" "$WORK/vars" | tail -1 | cut -d= -f2; }
 # pack makes the archive.
 pack() {
 	rm -rf "$WORK/tmp"/*
-	tar -C "$root" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$1" | gzip -9n >"$here/testdata/homes/$1.tar.gz"
+	tar -C "$root" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu --hard-dereference -cf - "$1" | gzip -9n >"$here/testdata/homes/$1.tar.gz"
 }
 
 for made in $only; do
