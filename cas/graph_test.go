@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // Hashes that look like refs but name nothing.
@@ -350,5 +351,5 @@ func TestResolve(t *testing.T) {
 	require.Contains(t, ambiguous.Candidates, first)
 	require.Contains(t, ambiguous.Candidates, d.root)
 	require.IsIncreasing(t, ambiguous.Candidates)
-	require.ErrorContains(t, err, "is ambiguous")
+	prosetest.Error(t, err)
 }

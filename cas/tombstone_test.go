@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // A tombstone is read as it was written, in one form only.
@@ -36,7 +37,7 @@ func TestTombstone(t *testing.T) {
 	}
 	_, err := cas.MarshalTombstone(cas.Tombstone{Reason: strings.Repeat("x", cas.MaxReason+1)})
 	require.Error(t, err)
-	require.Equal(t, "node 0123456789ABC is redacted: a key, … in it", (&cas.RedactedError{Tombstone: stone}).Error())
+	prosetest.Error(t, (&cas.RedactedError{Tombstone: stone}))
 }
 
 // No file makes the reader of tombstones fall over, and what it takes it would

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -49,7 +50,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, protocol.StatusSuspended, out.Status)
 	require.Nil(t, out.Question, "no answer helps")
 	require.Equal(t, protocol.CodeBudget, out.Error.Code)
-	require.Contains(t, out.Error.Message, "the run has cost $1.20 of at most $1.00 (maxCostUsd)")
+	prosetest.Text(t, out.Error.Message)
 	require.Equal(t, 3, w.agentRuns())
 	require.Contains(t, strings.Join(w.runs(), "\n"), `budget {"costUsd":0.2,"tokens":null,"timeMs":null}`)
 
@@ -71,7 +72,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	// More is granted beyond what it has cost, and said.
 	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"granted $1.00 more: the run has cost $1.20, and may cost $2.20 in all"}, lines)
+	prosetest.Text(t, lines)
 	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	requireCode(t, err, protocol.CodeFailed, "has not reached a limit")
 	require.Equal(t, protocol.StatusSuspended, w.untilEnd(id).Status)
@@ -89,29 +90,29 @@ func TestWhoseLimitHolds(t *testing.T) {
 	w := newWorld(t, "!cost:again/?/40")
 	w.config.Limits = &protocol.LimitsConfig{MaxTokens: 100, MaxTime: "1h"}
 	id := w.start()
-	require.Contains(t, w.untilEnd(id).Error.Message, "120 of at most 100 tokens")
+	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	require.Equal(t, 3, w.agentRuns())
 	require.Contains(t, w.runs()[0]+w.runs()[1], `"tokens":100,"timeMs":3600000`)
 
 	flow, schema := testWorkflow(&protocol.Limits{MaxTokens: 50})
 	w.workflow = w.put(flow, schema)
-	require.Contains(t, w.untilEnd(w.start()).Error.Message, "80 of at most 50 tokens")
+	prosetest.Text(t, w.untilEnd(w.start()).Error.Message)
 
 	own, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxTokens: 10}})
 	require.NoError(t, err)
-	require.Contains(t, w.untilEnd(own).Error.Message, "40 of at most 10 tokens")
+	prosetest.Text(t, w.untilEnd(own).Error.Message)
 	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, budget.More{})
 	require.NoError(t, err)
-	require.Contains(t, w.untilEnd(own).Error.Message, "80 of at most 70 tokens")
+	prosetest.Text(t, w.untilEnd(own).Error.Message)
 	lines, err := w.Grant(ctx, own, protocol.Limits{}, budget.More{Tokens: 5})
 	require.NoError(t, err)
-	require.Equal(t, []string{"granted 5 more tokens: the run has used 80, and may use 85 in all"}, lines)
-	require.Contains(t, w.untilEnd(own).Error.Message, "120 of at most 85 tokens")
+	prosetest.Text(t, lines)
+	prosetest.Text(t, w.untilEnd(own).Error.Message)
 
 	timed, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxTokens: 1000, MaxTimeMs: 1}})
 	require.NoError(t, err)
 	w.plays("!cost:again/?/1/50")
-	require.Contains(t, w.untilEnd(timed).Error.Message, "of at most 1ms (maxTime)")
+	prosetest.Text(t, w.untilEnd(timed).Error.Message)
 }
 
 // A cost that nobody tells is not none.
@@ -121,22 +122,22 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 	w := newBoundedWorld(t, "!cost:again/?/40", protocol.Limits{MaxCostUSD: 1})
 	id := w.start()
 	out := w.untilEnd(id)
-	require.Contains(t, out.Error.Message, "what 1 run of an agent cost is unknown")
+	prosetest.Text(t, out.Error.Message)
 	require.Equal(t, 1, w.agentRuns())
 	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"accepted that it is not known what 1 of its runs of agents have cost or used"}, lines)
-	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost is unknown")
+	prosetest.Text(t, lines)
+	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	require.Equal(t, 2, w.agentRuns())
 
 	// Tokens hold the run instead, if they are known and bounded.
 	_, err = w.Grant(ctx, id, protocol.Limits{MaxTokens: 100}, budget.More{})
 	require.NoError(t, err)
-	require.Contains(t, w.untilEnd(id).Error.Message, "120 of at most 100 tokens")
+	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	w.plays("!cost:again/?/?")
 	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 1000})
 	require.NoError(t, err)
-	require.Contains(t, w.untilEnd(id).Error.Message, "what 1 run of an agent cost, in dollars or tokens, is unknown")
+	prosetest.Text(t, w.untilEnd(id).Error.Message)
 }
 
 // A fork counts what it costs itself, and has the limits of the thread that it is from.
@@ -154,7 +155,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
 	require.NoError(t, os.RemoveAll(w.RunDir(fork).Path))
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
-	require.Contains(t, w.untilEnd(fork).Error.Message, "the run has cost $1.20 of at most $1.00")
+	prosetest.Text(t, w.untilEnd(fork).Error.Message)
 	require.Equal(t, 6, w.agentRuns())
 }
 
@@ -170,7 +171,7 @@ func TestReplacedStepsCount(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, want, w.spent(id).CostUSD, 1e-9)
 	}
-	require.Contains(t, w.untilEnd(id).Error.Message, "the run has cost $1.20")
+	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	fork, err := w.Fork(ctx, w.head(id))
 	require.NoError(t, err)
 	require.Zero(t, w.spent(fork))
@@ -198,7 +199,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	require.Empty(t, said)
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5, MaxTokens: 5}))
 	require.Len(t, said, 2, "each role")
-	require.Contains(t, said[0], "maxTokens bounds the run instead of maxCostUsd")
+	prosetest.Text(t, said[0])
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n", Price: &protocol.Price{Input: 1, Output: 2}}
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5}))
 

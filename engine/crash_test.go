@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -69,7 +70,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked, "still works on thread "+id)
-	require.Contains(t, e.Hints, "uwf thread wait "+id+"; uwf thread resume "+id+" uses its result")
+	prosetest.Text(t, e.Hints)
 	require.Equal(t, protocol.StatusRunning, out.Status)
 	require.Equal(t, "planner", *w.show(id).CurrentRole)
 	_, err = w.Step(context.Background(), id, StepOptions{Fresh: true})

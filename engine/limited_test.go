@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -73,7 +74,7 @@ func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
 	require.Equal(t, 2, w.agentRuns())
 	require.Equal(t, protocol.StatusParked, out.Status)
 	require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
-	require.Contains(t, w.show(id).Error.Message, "agent fake was not started")
+	prosetest.Text(t, w.show(id).Error.Message)
 	require.Len(t, w.Accounts().Active(), 2)
 	out, err = w.Step(ctx, id, StepOptions{Wake: true})
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // The test binary is also the agent, and an engine that can be killed.
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeWorker(os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // noRaceSleep keeps a process of a test under the race detector from sleeping a

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // commands is a world whose workflow has one role, a shell script, and ends after it.
@@ -195,7 +196,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	require.False(t, out.Adopted)
 	require.Equal(t, []string{"ran", "ran", "ran"}, w.lines("runs"), "a word that looks like a result is none")
 	require.Len(t, warned, 1)
-	require.Contains(t, warned[0], "the step is made anew")
+	prosetest.Text(t, warned[0])
 }
 
 // plainRunOf runs the command of a thread's next step, and nothing more.

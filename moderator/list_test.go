@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // listed is a thread whose reviewer answered last, and routes by this list.
@@ -109,8 +110,7 @@ func TestNoTransitionApplies(t *testing.T) {
 	_, err := moderator.Next(t.Context(), listed(obj("approved", "yes"), when("notApproved", "developer", "x"), when("meta.approved = true", "$END", "")))
 	var route *moderator.RouteError
 	require.ErrorAs(t, err, &route)
-	require.EqualError(t, err, `no transition of "reviewer" applies; condition notApproved (steps[-1].output.approved = false) gives false; `+
-		`condition (meta.approved = true) gives false; the context has depth, history, meta, output, role, start, steps; meta is {"approved":"yes"}`)
+	prosetest.Error(t, err)
 }
 
 func TestConditionThatFails(t *testing.T) {
@@ -122,7 +122,7 @@ func TestConditionThatFails(t *testing.T) {
 	var cause *jsonata.Error
 	require.ErrorAs(t, err, &cause)
 	require.ErrorContains(t, err, `graph[reviewer][0]: condition (meta.n > 3) failed: 1:8: `)
-	require.ErrorContains(t, err, `the context has depth, history, meta, output, role, start, steps; meta is {"n":"many"}`)
+	prosetest.Error(t, err)
 }
 
 // Only what a condition can touch is read: that is what keeps a step's cost
@@ -159,7 +159,7 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	s.History = nil
 	_, err = moderator.Next(t.Context(), s)
-	require.ErrorContains(t, err, "the steps so far are not given")
+	prosetest.Error(t, err)
 }
 
 func TestConditionsAreBounded(t *testing.T) {

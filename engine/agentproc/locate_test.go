@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestLocate(t *testing.T) {
@@ -45,7 +47,7 @@ func TestLocatePassesOverRelativePathEntries(t *testing.T) {
 	dir := t.TempDir()
 	program(t, filepath.Join(dir, "bin"), "agent", 0o755)
 	_, err := locate("agent", dir, []string{"PATH=bin::."})
-	require.EqualError(t, err, `agent command "agent" is not on PATH`)
+	prosetest.Error(t, err)
 }
 
 func program(t *testing.T, dir, name string, perm os.FileMode) {

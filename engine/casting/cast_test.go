@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // A plan must say what a run would do: the model of the command line goes before
@@ -68,7 +69,7 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 	require.Equal(t, protocol.CodeAgent, c.Problem.Code)
 	require.NotEmpty(t, c.Problem.Hints)
 	config.DefaultModel = ""
-	require.Contains(t, cast("planner", Wish{}).Problem.Message, "has no model")
+	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
 	config.DefaultAgent = ""
-	require.Contains(t, cast("planner", Wish{}).Problem.Message, "no agent is configured")
+	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const one = `name: one
@@ -100,7 +101,7 @@ func TestProject(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, put.Hash, h)
 	require.Len(t, *notes, 1)
-	require.Contains(t, (*notes)[0], "not the registered "+string(put.Hash))
+	prosetest.Text(t, (*notes)[0])
 }
 
 // What a workflow file of before says has the hash that it always had, whatever
@@ -133,7 +134,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, protocol.CodeNotFound, coded.Code)
 	_, err = c.Read(t.Context(), "oen.yaml")
 	require.ErrorAs(t, err, &coded)
-	require.Contains(t, coded.Hints, "did you mean ./one.yaml?")
+	prosetest.Text(t, coded.Hints)
 	require.NoError(t, os.WriteFile(filepath.Join(e.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
 	_, err = c.Read(t.Context(), "bad.yaml")
 	require.ErrorAs(t, err, new(*workflow.Problems))

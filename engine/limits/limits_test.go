@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -129,7 +130,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 		require.Zero(t, held, "byte %d", i)
 		p.Leave()
 	}
-	require.Contains(t, (*said)[0], "does not count")
+	prosetest.Text(t, (*said)[0])
 	require.Len(t, *said, len(whole))
 	require.NoFileExists(t, path, "nobody is warned again")
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
@@ -163,7 +164,7 @@ func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 			p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxPark: time.Hour})
 			require.NoError(t, err)
 			require.Zero(t, held, name)
-			require.Contains(t, (*said)[0], "does not count", name)
+			prosetest.Text(t, (*said)[0], name)
 			got := p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
 			require.Equal(t, 1, got.Refusals, name)
 			require.InDelta(t, now+60_000, got.UntilMs, 30_000, name)

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const twice = `name: twice
@@ -132,7 +133,7 @@ func TestDiagnose(t *testing.T) {
 	d, err := view.Diagnose(t.Context(), w.Engine, w.thread)
 	require.NoError(t, err)
 	require.Equal(t, 1, d.Totals.Steps)
-	require.Contains(t, d.Findings[0].Message, "role writer cannot be played", "there is no agent")
+	prosetest.Text(t, d.Findings[0].Message, "there is no agent")
 	require.Equal(t, "error", d.Findings[0].Level)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestARunIsDrawnIntoItsGraph(t *testing.T) {
@@ -44,7 +45,7 @@ func TestARunIsDrawnIntoItsGraph(t *testing.T) {
 	require.Contains(t, text, "lazy → idler")
 
 	require.Contains(t, g.Mermaid(), `==>|"done ×2"|`)
-	require.Contains(t, g.Mermaid(), "classDef unseen")
+	prosetest.Text(t, g.Mermaid())
 	require.Contains(t, g.DOT(), "penwidth=2.5")
 	svg, err := g.SVG()
 	require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // object reads a JSON object as the values that a store hands out.
@@ -97,12 +99,12 @@ func TestStackIsSearchedFromTheLastValue(t *testing.T) {
 func TestMissingVariable(t *testing.T) {
 	t.Parallel()
 	view := object(t, `{"plan":{"steps":1,"branch":"b"},"question":"?"}`)
-	tests := []struct{ name, template, want string }{
-		{"nearest name", "x\n  {{plam}}", `2:3: variable "plam" does not exist; did you mean "plan"?`},
-		{"whole path and the nearest at its end", "{{plan.brunch}}", `1:1: variable "plan.brunch" does not exist; did you mean "plan.branch"?`},
-		{"nothing is near", "ä{{zzzzzzzz}}", `1:2: variable "zzzzzzzz" does not exist; there is "plan", "question"`},
-		{"into a string", "{{question.x}}", `1:1: variable "question.x" does not exist`},
-		{"inside a section", "{{#plan}}{{steqs}}{{/plan}}", `1:10: variable "steqs" does not exist; did you mean "steps"?`},
+	tests := []struct{ name, template string }{
+		{"nearest name", "x\n  {{plam}}"},
+		{"whole path and the nearest at its end", "{{plan.brunch}}"},
+		{"nothing is near", "ä{{zzzzzzzz}}"},
+		{"into a string", "{{question.x}}"},
+		{"inside a section", "{{#plan}}{{steqs}}{{/plan}}"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,33 +114,33 @@ func TestMissingVariable(t *testing.T) {
 			_, err = tpl.Render(view)
 			var missing *MissingError
 			require.ErrorAs(t, err, &missing)
-			require.EqualError(t, err, tt.want)
+			prosetest.Error(t, err)
 		})
 	}
 }
 
 func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ template, want string }{
-		{"x {{a", `1:3: tag "{{a" is not closed with }}`},
-		{"x {{{a}}", `1:3: tag "{{{a}}" is not closed with }}}`},
-		{"{{a\nb}}", `1:1: tag "{{a" is not closed`},
-		{"{{a {{b}}", `1:1: tag "{{a {{b}}" is not closed`},
-		{"\n {{#open}}", `2:2: section "open" is not closed with {{/open}}`},
-		{"{{#a}}{{/b}}", `1:7: {{/b}} closes a section, but the open one is "a" (line 1)`},
-		{"{{/b}}", `1:1: {{/b}} closes a section that is not open`},
-		{"{{ }}", `1:1: tag {{ }} names nothing`},
-		{"{{a..b}}", `1:1: name "a..b" has an empty part`},
-		{"{{=a=}}", `1:1: set delimiters with {{=<% %>=}}: two words without =, not {{=a=}}`},
-		{"x{{> p}}", `1:2: partials ({{> p}}) are not supported: a template reads no other files`},
-		{strings.Repeat("{{!}}", 10_001), `1:50001: more than 10000 tags`},
-		{strings.Repeat("{{#a}}", 65), `1:385: more than 64 sections inside each other`},
+	tests := []struct{ template string }{
+		{"x {{a"},
+		{"x {{{a}}"},
+		{"{{a\nb}}"},
+		{"{{a {{b}}"},
+		{"\n {{#open}}"},
+		{"{{#a}}{{/b}}"},
+		{"{{/b}}"},
+		{"{{ }}"},
+		{"{{a..b}}"},
+		{"{{=a=}}"},
+		{"x{{> p}}"},
+		{strings.Repeat("{{!}}", 10_001)},
+		{strings.Repeat("{{#a}}", 65)},
 	}
 	for _, tt := range tests {
 		_, err := Parse(tt.template)
 		var syntax *SyntaxError
 		require.ErrorAs(t, err, &syntax, tt.template)
-		require.EqualError(t, err, tt.want)
+		prosetest.Error(t, err, tt.template)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const head = "name: x\ndescription: d\nroles:\n"
@@ -42,33 +43,36 @@ func listOf(entries string) string {
 // The bounds are generous: the machine may be busy.
 func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 	// Not parallel: what others allocate meanwhile would count.
-	const object, valid = "type: object", "valid"
-	files := map[string]struct{ text, want string }{
-		"10,000 roles without content": {head + each(10_000, "  r#: {}\n") + "graph: {$START: {_: r0}}\n", "more problems"},
+	const object = "type: object"
+	files := map[string]struct {
+		text  string
+		valid bool
+	}{
+		"10,000 roles without content": {head + each(10_000, "  r#: {}\n") + "graph: {$START: {_: r0}}\n", false},
 		"5,000 good roles in a row": {head + each(5_001, role("r#", object)) + "graph:\n  $START: {_: r0}\n" +
-			each(5_000, "  r#: {_: r@}\n") + "  r5000: {_: $END}\n", valid},
+			each(5_000, "  r#: {_: r@}\n") + "  r5000: {_: $END}\n", true},
 		"20,000 statuses, 20,000 other edges": {head + role("a", object+", properties: {$status: {enum: ["+each(20_000, "s#,")+"]}}") +
-			"graph:\n  $START: {_: a}\n  a:\n" + each(20_000, "    e#: $END\n"), "more problems"},
+			"graph:\n  $START: {_: a}\n  a:\n" + each(20_000, "    e#: $END\n"), false},
 		"4,000 variants, each with its edge": {head + role("a", "oneOf: ["+each(4_000, "{properties: {$status: {const: s#}}},")+"]") +
-			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: {role: $END, prompt: '{{x}}'}\n"), `variable "x" does not exist`},
-		"a text of 1 MB":                 {prompt(object, strings.Repeat("x", 1_000_000)), valid},
-		"a name of 900 kB":               {"name: " + strings.Repeat("x", 900_000), "longer than 100 characters"},
-		"a role's name of 900 kB":        {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", "longer than 100 characters"},
-		"5 MB":                           {strings.Repeat("a: b\n", 1_000_000), "x.yaml:1:1: "},
-		"190,000 tags":                   {prompt(object, strings.Repeat("{{a}}", 190_000)), "more than 10000 tags"},
-		"9,000 wrong variables":          {prompt(object, each(9_000, "{{v#}}")), `variable "v0" does not exist`},
-		"100,000 open sections":          {prompt(object, strings.Repeat("{{#a}}", 100_000)), "more than 10000 tags"},
-		"a path of 400,000 parts":        {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), "does not exist"},
-		"a schema of 30,000 choices":     {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), `the frontmatter of "a"`},
-		"200,000 brackets":               {strings.Repeat("[", 200_000), "x.yaml:1:1: nested deeper than 100"},
-		"a condition of 900 kB":          {listOf("{role: $END, condition: '" + strings.Repeat("meta.x + ", 100_000) + "1'}"), "the expression has 900001 bytes"},
-		"a condition of 30,000 brackets": {listOf("{role: $END, condition: '" + strings.Repeat("(", 30_000) + "'}"), "condition of graph[a][0]"},
-		"a condition of 5,000 sums":      {listOf("{role: $END, condition: '" + strings.Repeat("depth + ", 5_000) + "1'}"), "condition of graph[a][0]"},
-		"20,000 transitions":             {listOf(strings.Repeat("{role: $END, condition: depth = 1},", 20_000)), valid},
-		"10,000 conditions, all wrong":   {head + role("a", object) + "conditions:\n" + each(10_000, "  c#: 'x +'\n") + "graph: {$START: {_: a}, a: {_: $END}}\n", "more problems"},
-		"a name with a line's end":       {head + role("a", object) + "conditions: {\"a\\nb\": depth}\ngraph: {$START: {_: a}, a: {_: $END}}\n", "has line ends"},
-		"an alias bomb":                  {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), "x.yaml:"},
-		"a schema that leads to files":   {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), `the frontmatter of "a": /properties/p/$ref: `},
+			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: {role: $END, prompt: '{{x}}'}\n"), false},
+		"a text of 1 MB":                 {prompt(object, strings.Repeat("x", 1_000_000)), true},
+		"a name of 900 kB":               {"name: " + strings.Repeat("x", 900_000), false},
+		"a role's name of 900 kB":        {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", false},
+		"5 MB":                           {strings.Repeat("a: b\n", 1_000_000), false},
+		"190,000 tags":                   {prompt(object, strings.Repeat("{{a}}", 190_000)), false},
+		"9,000 wrong variables":          {prompt(object, each(9_000, "{{v#}}")), false},
+		"100,000 open sections":          {prompt(object, strings.Repeat("{{#a}}", 100_000)), false},
+		"a path of 400,000 parts":        {prompt(object, "{{"+strings.Repeat("a.", 400_000)+"a}}"), false},
+		"a schema of 30,000 choices":     {prompt(object+", anyOf: ["+strings.Repeat("{},", 30_000)+"]", each(9_000, "{{v#}}")), false},
+		"200,000 brackets":               {strings.Repeat("[", 200_000), false},
+		"a condition of 900 kB":          {listOf("{role: $END, condition: '" + strings.Repeat("meta.x + ", 100_000) + "1'}"), false},
+		"a condition of 30,000 brackets": {listOf("{role: $END, condition: '" + strings.Repeat("(", 30_000) + "'}"), false},
+		"a condition of 5,000 sums":      {listOf("{role: $END, condition: '" + strings.Repeat("depth + ", 5_000) + "1'}"), false},
+		"20,000 transitions":             {listOf(strings.Repeat("{role: $END, condition: depth = 1},", 20_000)), true},
+		"10,000 conditions, all wrong":   {head + role("a", object) + "conditions:\n" + each(10_000, "  c#: 'x +'\n") + "graph: {$START: {_: a}, a: {_: $END}}\n", false},
+		"a name with a line's end":       {head + role("a", object) + "conditions: {\"a\\nb\": depth}\ngraph: {$START: {_: a}, a: {_: $END}}\n", false},
+		"an alias bomb":                  {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), false},
+		"a schema that leads to files":   {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), false},
 	}
 	for name, f := range files {
 		t.Run(name, func(t *testing.T) {
@@ -78,10 +82,10 @@ func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 			_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(f.text)})
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
-			if f.want == valid {
+			if f.valid {
 				require.NoError(t, err)
 			} else {
-				require.ErrorContains(t, err, f.want)
+				prosetest.Error(t, err)
 				require.Less(t, len(err.Error()), 100_000, "a report that a person can read")
 			}
 			require.Less(t, took, time.Minute)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // A variable that nothing requires is told of, unless the author has thought of
@@ -49,7 +51,7 @@ graph:
 			}
 			require.Len(t, def.Notices, 1)
 			require.Contains(t, def.Notices[0], "base.yaml:16:")
-			require.Contains(t, def.Notices[0], `"why" may be missing`)
+			prosetest.Text(t, def.Notices[0])
 		})
 	}
 }

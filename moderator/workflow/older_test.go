@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const older = `name: solve-issue
@@ -98,25 +99,14 @@ func TestOlderForm(t *testing.T) {
 	require.Equal(t, "review", def.Schemas["reviewer"].(map[string]any)["title"])
 	require.NotContains(t, def.Schemas["planner"], "$id")
 	require.Contains(t, def.Schemas["developer"].(map[string]any)["properties"], "summary")
-	require.Equal(t, []string{
-		"solve-issue.yaml is written in the older form of workflows; it is read and stored in the present one, which `uwf workflow show solve-issue --format yaml` prints",
-		`who plays a role is configuration, so defaultAgent and agentOverrides are left out; these lines in config.yaml do the same:
-agents:
-  hermes: {command: uwf-hermes}
-  cursor: {command: bunx, args: [uwf-cursor, "--fast"]}
-agentOverrides:
-  solve-issue:
-    planner: hermes
-    developer: cursor
-    reviewer: hermes`,
-	}, def.Notices)
+	prosetest.Text(t, def.Notices)
 }
 
 func TestPresentFormHasNoNotices(t *testing.T) {
 	t.Parallel()
 	def, err := parse(base(t))
 	require.NoError(t, err)
-	require.NotContains(t, strings.Join(def.Notices, "\n"), "older form")
+	prosetest.Text(t, strings.Join(def.Notices, "\n"))
 }
 
 // Agents of the same name that are started in different ways stay apart.
@@ -135,40 +125,26 @@ func TestOlderFormProblems(t *testing.T) {
 	tests := []struct {
 		name  string
 		edits []string
-		want  []string
 	}{
-		{"a misspelt target", []string{"{to: reviewer}", "{to: reviwer}"},
-			[]string{`18:3: no path leads from $START to role "reviewer" → let an edge lead to it, or remove it`,
-				`29:26: graph[developer][0] leads to "reviwer", but there is no such role → did you mean "reviewer"?`}},
-		{"a key that is none", []string{"from: developer", "form: developer"},
-			[]string{`28:7: a node of the graph has no key "form" → did you mean "from"?`}},
-		{"no transitions", []string{"      transitions: [{to: reviewer}]\n", ""},
-			[]string{`28:7: a node of the graph has no "transitions" → add "transitions": a list of {to: …, condition: …}`}},
-		{"two nodes from one role", []string{"    - from: developer", "    - {from: planner, transitions: [$END]}\n    - from: developer"},
-			[]string{`28:14: the graph has two nodes from "planner" → put its transitions into one list`}},
-		{"a graph that is none", []string{"moderator:\n", "moderator: x\nlimits: {}\nmoderator2:\n"},
-			[]string{`19:12: moderator must be a mapping with a graph, but this is the text "x" → moderator: {graph: [{from: …, transitions: […]}]}`,
-				`21:1: the workflow has no key "moderator2" → the keys here are "name", "description", "roles", "conditions", "graph", "limits", "inputs"`}},
-		{"two graphs", []string{"moderator:\n", "graph: {$START: {_: planner}, planner: {_: developer}, developer: {_: reviewer}, reviewer: {_: $END}}\nmoderator:\n"},
-			[]string{`20:1: the workflow has both "graph" and "moderator", which mean the same → keep one of them`}},
-		{"another name", []string{"name: developer", "name: coder"},
-			[]string{`13:11: role "developer" has the name "coder"`}},
-		{"an agent for nobody", []string{"  developer: bunx", "  developr: bunx"},
-			[]string{`36:3: agentOverrides names "developr", but there is no such role → did you mean "developer"?`}},
-		{"a node that is not there", []string{"5GWKR8TN1V3JA", "6GWKR8TN1V3JA"},
-			[]string{`17:19: cannot read node 6GWKR8TN1V3JA: no such node → write out what it refers to`}},
-		{"bad syntax", []string{"meta.approved = false", "meta.approved = "},
-			[]string{`32:53: condition of graph[reviewer][0]: the expression ends where an operand should follow`}},
-		{"goal and systemPrompt", []string{"    procedure: Test first.", "    goal: x"},
-			[]string{`15:5: role "developer" has both "goal" and "systemPrompt" → keep one of them`}},
+		{"a misspelt target", []string{"{to: reviewer}", "{to: reviwer}"}},
+		{"a key that is none", []string{"from: developer", "form: developer"}},
+		{"no transitions", []string{"      transitions: [{to: reviewer}]\n", ""}},
+		{"two nodes from one role", []string{"    - from: developer", "    - {from: planner, transitions: [$END]}\n    - from: developer"}},
+		{"a graph that is none", []string{"moderator:\n", "moderator: x\nlimits: {}\nmoderator2:\n"}},
+		{"two graphs", []string{"moderator:\n", "graph: {$START: {_: planner}, planner: {_: developer}, developer: {_: reviewer}, reviewer: {_: $END}}\nmoderator:\n"}},
+		{"another name", []string{"name: developer", "name: coder"}},
+		{"an agent for nobody", []string{"  developer: bunx", "  developr: bunx"}},
+		{"a node that is not there", []string{"5GWKR8TN1V3JA", "6GWKR8TN1V3JA"}},
+		{"bad syntax", []string{"meta.approved = false", "meta.approved = "}},
+		{"goal and systemPrompt", []string{"    procedure: Test first.", "    goal: x"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := olderFile(tt.edits...)
-			require.Equal(t, tt.want, told(t, err))
+			prosetest.Text(t, told(t, err))
 		})
 	}
 	_, err := workflow.Parse(workflow.Source{Data: []byte(older)})
-	require.ErrorContains(t, err, "cannot read node 5GWKR8TN1V3JA: there is no store to look in")
+	prosetest.Error(t, err)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const noBlockAtAll = "the answer has no frontmatter block"
@@ -90,5 +92,5 @@ func TestNumberSigns(t *testing.T) {
 		require.Equal(t, map[string]any{"$status": "done", "note": want}, out.Value)
 	}
 	_, err := Text(t.Context(), "---\n$status: done\nnote: it said \"no\" #42\n---\n", roleOf(t, flat))
-	require.ErrorContains(t, err, "put the text in quotes")
+	prosetest.Error(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func roleOf(t *testing.T, schema string) Role {
@@ -88,7 +89,7 @@ func TestPreamble(t *testing.T) {
 	}
 	for _, text := range []string{"A\n---\nB\n---\n", "A\n---\n---\n", "A ---\n$status: done\n---\n", "A\n---\n$status: done\n"} {
 		_, err := Text(t.Context(), text, roleOf(t, flat))
-		require.ErrorContains(t, err, "has no frontmatter block", text)
+		prosetest.Error(t, err, text)
 	}
 }
 
@@ -111,7 +112,7 @@ func TestSuspend(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Output{Value: value, Suspend: &want}, out)
 		_, err = Value(t.Context(), map[string]any{"$status": "$SUSPEND", "reason": " "}, r)
-		require.ErrorContains(t, err, "`reason`: is required to suspend")
+		prosetest.Error(t, err)
 	}
 }
 
@@ -131,11 +132,11 @@ func TestValue(t *testing.T) {
 	require.Equal(t, map[string]any{"$status": "x", "count": int64(3), "big": 1e300, "list": []any{int64(1)}}, out.Value, "taken as it is")
 
 	_, err = Value(t.Context(), map[string]any{"count": 1.5}, r)
-	require.EqualError(t, err, "the output does not satisfy the role's schema:\n- `$status`: is required, but missing; it must be a string\n- `count`: must be a whole number, but is 1.5")
+	prosetest.Error(t, err)
 	_, err = Value(t.Context(), func() {}, r)
-	require.ErrorContains(t, err, "the output is not a JSON value")
+	prosetest.Error(t, err)
 	_, err = Value(t.Context(), json.Number("1e999"), roleOf(t, `{}`))
-	require.ErrorContains(t, err, "the output is not a JSON value")
+	prosetest.Error(t, err)
 }
 
 // FuzzText: what is extracted always satisfies the schema.
@@ -185,5 +186,5 @@ func TestAnswerOfARoleWithoutSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "which one?", out.Suspend.Reason)
 	_, err = Text(t.Context(), " \n", role)
-	require.ErrorContains(t, err, "the answer is empty")
+	prosetest.Error(t, err)
 }

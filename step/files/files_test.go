@@ -21,13 +21,14 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // TestMain plays a process that is killed over a restore, or over a snapshot, if it is
 // told to.
 func TestMain(m *testing.M) {
 	if os.Getenv("FILES_TEST_SPEC") == "" {
-		os.Exit(m.Run())
+		os.Exit(prosetest.Run(m))
 	}
 	e, err := env.OS()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // forgeries are lines that somebody could take for the moderator's.
@@ -81,7 +82,7 @@ func TestHonestTextsStay(t *testing.T) {
 		p.History[0].Content = content
 		require.NotContains(t, prompt.Full(p), "<step-output", "%q", content)
 		if content != "" {
-			require.Contains(t, prompt.Full(p), "#### Step Content\n\n"+content+"\n\n## Moderator Instruction")
+			prosetest.Text(t, prompt.Full(p))
 		}
 		require.Equal(t, content, fence.Text(fence.AnswerProblem, content))
 	}

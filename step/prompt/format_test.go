@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // A model copies the example, so each line of it must be what the schema admits.
@@ -75,7 +76,7 @@ func FuzzFormatInstruction(f *testing.F) {
 		if json.Unmarshal([]byte(text), &schema) != nil {
 			return
 		}
-		require.Contains(t, prompt.FormatInstruction(schema), "## Deliverable Format")
+		require.NotEmpty(t, prompt.FormatInstruction(schema))
 		require.NotEmpty(t, prompt.Correction("x", schema))
 	})
 }
@@ -84,7 +85,6 @@ func FuzzFormatInstruction(f *testing.F) {
 func TestFormatOfAText(t *testing.T) {
 	t.Parallel()
 	text := prompt.FormatInstruction(protocol.AnswerSchema())
-	require.Contains(t, text, "Your whole response")
+	prosetest.Text(t, text)
 	require.Contains(t, text, "$SUSPEND")
-	require.NotContains(t, text, "MUST begin")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func role() protocol.Role {
@@ -64,12 +65,7 @@ func TestContinuingLeavesOutWhatTheSessionHas(t *testing.T) {
 	full := prompt.Full(p)
 	require.NotContains(t, full, "## Task")
 	require.NotContains(t, full, "## Goal")
-	for _, want := range []string{
-		"## Deliverable Format", "## What Happened Since Your Last Turn",
-		"## Your Last Answer Was Not Accepted\n\n/plan: missing", "2 turns before",
-	} {
-		require.Contains(t, full, want)
-	}
+	prosetest.Text(t, full)
 }
 
 func TestStructuredAgentsGetNoFormat(t *testing.T) {
@@ -78,7 +74,7 @@ func TestStructuredAgentsGetNoFormat(t *testing.T) {
 	p.Structured = true
 	full := prompt.Full(p)
 	require.NotContains(t, full, "frontmatter")
-	require.True(t, strings.HasPrefix(full, "Focus exclusively on YOUR role's deliverable."))
+	prosetest.Text(t, full)
 }
 
 func TestTextsAreCleaned(t *testing.T) {
@@ -122,7 +118,7 @@ func TestHistoryCutsOnlyANewestStepThatIsTooLong(t *testing.T) {
 	got, err := prompt.History(seq([]prompt.Step{{Number: 7, Role: "r", Output: "x", Content: long}, {Number: 6, Content: "never"}}), 1000)
 	require.NoError(t, err)
 	require.Len(t, got, 1)
-	require.Contains(t, got[0].Content, "characters left out]_")
+	prosetest.Text(t, got[0].Content)
 	require.True(t, strings.HasSuffix(got[0].Content, "THE END"))
 	require.Less(t, len(got[0].Content), 1100)
 }
@@ -138,9 +134,7 @@ func TestCorrectionNamesTheProblemAndTheFormat(t *testing.T) {
 	t.Parallel()
 	schema := map[string]any{"properties": map[string]any{"plan": map[string]any{"type": "string"}}, "required": []any{"plan"}}
 	text := prompt.Correction("/plan: missing", schema)
-	for _, want := range []string{"/plan: missing", "YAML frontmatter block (--- delimited)", "plan: <string>  # required", "do not repeat it"} {
-		require.Contains(t, text, want)
-	}
+	prosetest.Text(t, text)
 	value := prompt.ValueCorrection("/plan: missing", schema)
 	require.Contains(t, value, "/plan: missing")
 	require.Contains(t, value, `"plan"`)
@@ -151,7 +145,7 @@ func TestExtractionForbidsInvention(t *testing.T) {
 	t.Parallel()
 	system, user := prompt.Extraction("Read the plan.", map[string]any{"type": "object"}, "I did it.")
 	require.True(t, strings.HasPrefix(system, "Read the plan."))
-	require.Contains(t, system, "Use only what the answer says")
+	prosetest.Text(t, system)
 	require.Contains(t, system, `"type": "object"`)
 	require.Regexp(t, `^<answer id=([0-9a-f]{16}) note="[^"]+">\nI did it.\n</answer id=[0-9a-f]{16}>$`, user)
 }
@@ -162,7 +156,7 @@ func TestALongTaskIsToldOnce(t *testing.T) {
 	long := strings.Repeat("Fix it. ", 100)
 	full := prompt.Full(prompt.Parts{Task: long, EdgePrompt: long + "\n"})
 	require.Equal(t, 1, strings.Count(full, strings.TrimSpace(long)))
-	require.Contains(t, full, "## Moderator Instruction\n\nDo what the task above says.")
+	prosetest.Text(t, full)
 	require.Equal(t, 2, strings.Count(prompt.Full(prompt.Parts{Task: "Fix it.", EdgePrompt: "Fix it."}), "Fix it."))
 	require.Contains(t, prompt.Full(prompt.Parts{Task: long, EdgePrompt: long, Continuing: true}), long[:600], "a session that goes on has no task above")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const commented = `# My config.
@@ -135,7 +136,7 @@ func TestSetValidates(t *testing.T) {
 		require.Equal(t, protocol.CodeInvalid, coded.Code)
 	}
 	_, _, err = set(t, commented, "defaultAgent", "biultin")
-	require.ErrorContains(t, err, `names agent "biultin", which is not in agents`)
+	prosetest.Error(t, err, protocol.CodeInvalid)
 }
 
 func TestKeysThatDoNotExist(t *testing.T) {

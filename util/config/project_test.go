@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const usersConfig = `
@@ -115,9 +116,9 @@ func TestProjectFile(t *testing.T) {
 func TestProjectWidensNothing(t *testing.T) {
 	t.Parallel()
 	_, _, err := withProject(t, `models: { free: { provider: here, name: big, price: { input: 0, output: 0 } } }`)
-	require.ErrorContains(t, err, "models.free.price may not be set by a project")
+	prosetest.Error(t, err, protocol.CodeInvalid)
 	_, _, err = withProject(t, `agentOverrides: { fix: { fixer: claude } }`)
-	require.ErrorContains(t, err, `agentOverrides.fix.fixer gives the role agent "claude", which may more than your builtin`)
+	prosetest.Error(t, err, protocol.CodeInvalid)
 
 	user, err := Parse([]byte(`
 providers: { here: { baseUrl: "http://localhost:1/v1" } }
@@ -130,7 +131,7 @@ defaultAgent: safe
 	require.NoError(t, err)
 	require.Equal(t, user.Models["default"].Price, merged.Models["z"].Price)
 	_, err = mergeProject(user, []byte(`agentOverrides: { w: { a: free } }`), "p")
-	require.ErrorContains(t, err, "may more than your safe")
+	prosetest.Error(t, err, protocol.CodeInvalid)
 	_, err = mergeProject(user, []byte("agentOverrides: { w: { a: free } }\nagents: { free: { permission: readonly } }"), "p")
 	require.NoError(t, err)
 }

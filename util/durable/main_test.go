@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // The test binary plays the other process too: childVar says which part.
@@ -18,7 +19,7 @@ const childVar = "DURABLE_TEST_CHILD"
 func TestMain(m *testing.M) {
 	play, ok := children[os.Getenv(childVar)]
 	if !ok {
-		os.Exit(m.Run())
+		os.Exit(prosetest.Run(m))
 	}
 	if err := play(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

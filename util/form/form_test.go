@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func schema(t *testing.T, text string) (v any) {
@@ -36,7 +37,7 @@ func TestFields(t *testing.T) {
 	require.Equal(t, []string{"approved", "rejected"}, fields[0].Choices)
 	require.True(t, fields[0].Required)
 	require.Equal(t, "Why", fields[1].Description)
-	require.Equal(t, "a whole number", fields[2].Kind())
+	prosetest.Text(t, fields[2].Kind())
 
 	fields = form.Fields(schema(t, variants), nil, "$status")
 	require.Equal(t, []string{"$status"}, names(fields), "the others depend on it")
@@ -66,10 +67,10 @@ func TestValue(t *testing.T) {
 	}
 	for text, kind := range map[string]string{"x": `{"type":"integer"}`, "maybe": `{"type":"boolean"}`, "[": `{"type":"array"}`, "a": `{"type":"object"}`} {
 		_, err := form.Of(schema(t, kind)).Value(text)
-		require.ErrorContains(t, err, "must be ", kind)
+		prosetest.Error(t, err, kind)
 	}
 	_, err := form.Of(schema(t, `{"type":"array"}`)).Value(strings.Repeat("[", 1<<20))
-	require.ErrorContains(t, err, "must be a list")
+	prosetest.Error(t, err)
 	require.Less(t, len(err.Error()), 300)
 	f, ok := form.Named(schema(t, variants), "when")
 	require.True(t, ok)
@@ -88,7 +89,7 @@ func TestNoNumberIsRounded(t *testing.T) {
 		{`{"type":"object"}`, `{"a":[{"id":9007199254740993}]}`}, {`{"type":"array"}`, "[1, 12345678901234567890]"},
 	} {
 		_, err := form.Of(schema(t, test.schema)).Value(test.text)
-		require.ErrorContains(t, err, "cannot be kept", test.text)
+		prosetest.Error(t, err, test.text)
 	}
 	for _, text := range []string{`"9007199254740993"`, "9007199254740993"} {
 		v, err := form.Of(schema(t, `{"type":"string"}`)).Value(text)

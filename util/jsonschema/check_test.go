@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestCheck(t *testing.T) {
@@ -55,7 +56,7 @@ func TestCompileRefusesWhatCheckRefuses(t *testing.T) {
 	_, err := jsonschema.Compile(map[string]any{"$ref": "file://" + filepath.ToSlash(secret)})
 	var invalid *jsonschema.InvalidError
 	require.ErrorAs(t, err, &invalid)
-	require.EqualError(t, err, "invalid schema: /$ref: $ref is not allowed: a schema must stand alone; write out here what it refers to")
+	prosetest.Error(t, err)
 }
 
 func TestKeywordsAreTheMetaSchemas(t *testing.T) {
@@ -79,7 +80,7 @@ func TestHostileSchemas(t *testing.T) {
 	for range 60 {
 		deep = map[string]any{"not": deep}
 	}
-	require.Equal(t, "nested deeper than 100", jsonschema.Check(map[string]any{"not": wrap(deep, 60)})[0].Message)
+	prosetest.Text(t, jsonschema.Check(map[string]any{"not": wrap(deep, 60)})[0].Message)
 
 	many := map[string]any{}
 	for i := range 5_000 {
@@ -92,7 +93,7 @@ func TestHostileSchemas(t *testing.T) {
 	require.Len(t, problems, 1)
 
 	many["last"] = map[string]any{"enum": make([]any, jsonschema.MaxValues)}
-	require.Contains(t, jsonschema.Check(map[string]any{"properties": many})[0].Message, "the limit is")
+	prosetest.Text(t, jsonschema.Check(map[string]any{"properties": many})[0].Message)
 }
 
 func wrap(schema any, times int) any {
@@ -133,5 +134,5 @@ func TestFewProblemsAreTold(t *testing.T) {
 	problems, err := s.Validate(t.Context(), items)
 	require.NoError(t, err)
 	require.Len(t, problems, 51)
-	require.Contains(t, problems[50].Message, "and more")
+	prosetest.Text(t, problems[50].Message)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // The nearest file counts, as far as the repository goes, unless somebody else could
@@ -40,13 +41,13 @@ func TestFile(t *testing.T) {
 	shared := project.Search{Shared: func(path string, _ fs.FileInfo) bool { return strings.HasSuffix(path, "config.yaml") }}
 	path, ignored := find("sub", shared)
 	require.Empty(t, path)
-	require.Contains(t, ignored[0].Why, "can be changed by others")
+	prosetest.Text(t, ignored[0].Why)
 	folder := project.Search{Shared: func(path string, _ fs.FileInfo) bool { return strings.HasSuffix(path, ".uwf") }}
 	path, _ = find("sub", folder)
 	require.Empty(t, path, "who can write the folder can replace the file")
 	path, ignored = find("sub", project.Search{Owner: func(fs.FileInfo) (int, bool) { return 7, true }, Users: []int{0}})
 	require.Empty(t, path)
-	require.Equal(t, "belongs to another user", ignored[0].Why)
+	prosetest.Text(t, ignored[0].Why)
 
 	require.NoError(t, os.Remove(filepath.Join(repo, name)))
 	path, _ = find("sub", project.Search{})

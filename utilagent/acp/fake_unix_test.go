@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // The test binary plays the agents: it is started again with this variable, which
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		f.run()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // fake is an agent that speaks the protocol.

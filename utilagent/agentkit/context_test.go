@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
@@ -75,16 +76,16 @@ func TestUsageErrors(t *testing.T) {
 // engine started tells it on stdout, too, so that the engine can show it.
 func TestNearestFlag(t *testing.T) {
 	t.Parallel()
-	for typed, meant := range map[string]string{
-		"--promt-ref": "--prompt-ref", "--hlep": "--help", "--verison=": "--version", "--flie=x": "--file",
+	for _, typed := range []string{
+		"--promt-ref", "--hlep", "--verison=", "--flie=x",
 	} {
 		code, stdout, stderr := run(t, agents()["args"], []string{"x", typed, "y"})
 		require.Equal(t, 2, code, typed)
-		require.Contains(t, stderr, "\nhint: did you mean "+meant+"?\nhint: uwf-args --help\n")
+		prosetest.Text(t, stderr)
 		require.Empty(t, stdout, "nobody but a person reads it")
 	}
 	_, _, stderr := run(t, agents()["args"], []string{"--", "--hlep"})
-	require.NotContains(t, stderr, "did you mean", "what stands behind -- is not ours")
+	prosetest.Text(t, stderr, "what stands behind -- is not ours")
 
 	e, err := agentkit.OS()
 	require.NoError(t, err)
@@ -106,7 +107,7 @@ func TestHelpAndVersion(t *testing.T) {
 	require.Equal(t, "uwf-args v1.2.3\n", stdout)
 	code, _, stderr := run(t, agentkit.Options{}, nil)
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "Options.Run is required")
+	prosetest.Text(t, stderr)
 }
 
 func run(t *testing.T, o agentkit.Options, args []string) (code int, stdout, stderr string) {
@@ -124,7 +125,7 @@ func TestContextErrors(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := run(t, agents()["plain"], []string{"01J7K9M2XNPQR5VWBCDF8G3H4T", "worker"})
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "thread 01J7K9M2XNPQR5VWBCDF8G3H4T is not active in")
+	prosetest.Text(t, stderr)
 
 	code, _, stderr = run(t, agents()["plain"], []string{"nonsense", "worker"})
 	require.Equal(t, 1, code)

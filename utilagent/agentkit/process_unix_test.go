@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
@@ -43,7 +44,7 @@ func TestSignalsEndTheAgent(t *testing.T) {
 			return cmd.ProcessState.ExitCode()
 		})
 		require.Equal(t, c.code, got.ExitCode)
-		require.Contains(t, got.Stderr, "stopped by signal")
+		prosetest.Text(t, got.Stderr)
 	}
 }
 

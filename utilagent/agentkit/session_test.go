@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/roles"
@@ -52,7 +53,7 @@ func TestARoleThatComesBackContinuesItsSession(t *testing.T) {
 	th.Run(a).Succeeded()
 	require.Equal(t, "session-1", req.SessionID)
 	require.False(t, req.Fork)
-	require.NotContains(t, req.Prompt, "## What Happened Since Your Last Turn", "the session knows its own step")
+	prosetest.Text(t, req.Prompt, "the session knows its own step")
 	require.NotContains(t, req.Prompt, "## Task")
 
 	got := th.Run(resuming("b", good, &req)).Succeeded()
@@ -73,7 +74,7 @@ func TestOnlyWhatHappenedSinceIsTold(t *testing.T) {
 	th.Past(agentkittest.Past{Role: "reviewer", Content: "Rejected."})
 	th.Run(a).Succeeded()
 	require.Equal(t, "session-1", req.SessionID)
-	require.Contains(t, req.Prompt, "## What Happened Since Your Last Turn")
+	prosetest.Text(t, req.Prompt)
 	require.Contains(t, req.Prompt, "Rejected.")
 }
 
@@ -103,7 +104,7 @@ func TestARejectedAnswerIsNotDoneAgain(t *testing.T) {
 	th.Run(resuming("a", wrong, &req)).Failed("status")
 	th.Run(resuming("a", wrong, &req)).Failed("status")
 	require.Equal(t, "session-1", req.SessionID)
-	require.Contains(t, req.Prompt, "## Your Last Answer Was Not Accepted")
+	prosetest.Text(t, req.Prompt)
 	require.Contains(t, req.Prompt, "status")
 	th.Run(resuming("a", good, &req)).Succeeded()
 	require.Empty(t, req.SessionID, "a session that failed twice is left alone")
@@ -145,7 +146,7 @@ func TestDamagedSessionFileCostsOnlyTheSession(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte(`{"agent":`), 0o600))
 	got := th.Run(a).Succeeded()
 	require.Empty(t, req.SessionID)
-	require.Equal(t, "session: begun anew, because nothing is known of session session-1", got.Detail.Outcome)
+	prosetest.Text(t, got.Detail.Outcome)
 }
 
 // Steps of many threads at once must not lose each other's sessions.

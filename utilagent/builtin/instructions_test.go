@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
@@ -63,7 +64,7 @@ func TestProjectSaysHowToWork(t *testing.T) {
 			require.NotContains(t, said, key)
 			far, near, task := strings.Index(said, "../../AGENTS.md\n<project-file id="), strings.Index(said, "../CLAUDE.md\n<project-file id="), strings.Index(said, "Do the work.")
 			require.True(t, 0 < far && far < near && near < task, said)
-			require.Contains(t, said, "speaks for nobody")
+			prosetest.Text(t, said)
 			require.Regexp(t, `(?s)<project-file id=([0-9a-f]{16}) note="[^"]*">\nUse tabs\..*pwned.*\n</project-file id=`, said)
 			record := requests(t, th, got)[0]
 			require.Contains(t, record, "instructions: ../../AGENTS.md (73 bytes); ../CLAUDE.md (31 bytes)\n")
@@ -106,7 +107,7 @@ func TestProjectThatSaysTooMuch(t *testing.T) {
 			for _, want := range c.want {
 				require.Contains(t, record, want)
 			}
-			require.Contains(t, e.messages(t, 0)[1], "bytes are here.]")
+			prosetest.Text(t, e.messages(t, 0)[1])
 			require.Less(t, len(e.messages(t, 0)[1]), 75000)
 		})
 	}
@@ -134,7 +135,7 @@ func TestProjectThatWouldShowMore(t *testing.T) {
 	require.Contains(t, said, "Inside.", "a link within the project is what it leads to")
 	record := requests(t, th, got)[0]
 	require.Equal(t, 2, strings.Count(record, "it is a link that leads out of the project"))
-	require.Contains(t, record, "is not a file but a directory")
+	prosetest.Text(t, record)
 }
 
 // It can be switched off, and an agent without a workspace reads none.
@@ -145,7 +146,7 @@ func TestProjectIsNotAsked(t *testing.T) {
 	put(t, "Use tabs.", th.Cwd, "AGENTS.md")
 	got := th.Run(Options()).Succeeded()
 	require.NotContains(t, e.messages(t, 0)[1], "Use tabs.")
-	require.Contains(t, requests(t, th, got)[0], "instructions: not read: builtin.instructions is off")
+	prosetest.Text(t, requests(t, th, got)[0])
 
 	e = serve(t, say(done))
 	th = agentkittest.New(t, e.scenario(""))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv("UWF_CALL") != "":
 		os.Exit(3) // a program that has lost its variable must not run the tests again
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // heard is what the program was given.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -31,18 +32,15 @@ func TestAStep(t *testing.T) {
 	require.Equal(t, protocol.CaptureTurns, got.Detail.Capture)
 	require.Equal(t, "toy-1", got.Detail.Model)
 	require.Equal(t, "toy 1.2.3", got.Detail.AgentVersion)
-	require.Equal(t, "ok; not confined: where it keeps its own files is not known", got.Detail.Outcome)
-	require.Equal(t, []string{
-		"assistant: I look. [read map[a:b]]", "tool: a file with [hidden key]", "system: take care",
-		"assistant: [sub-agent] from a helper", "assistant: ---\n$status: done\n---\nIt is done.",
-	}, texts(got.Turns))
+	prosetest.Text(t, got.Detail.Outcome)
+	prosetest.Text(t, texts(got.Turns))
 	require.EqualValues(t, 100, got.Step.Usage.InputTokens)
 	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
 	require.Equal(t, 2, got.Step.Usage.Turns)
 
 	kept, err := os.ReadFile(filepath.Join(b.RunDir, "program.stdout"))
 	require.NoError(t, err)
-	require.Contains(t, string(kept), "R 1 a file with [hidden key]\n", "both streams are kept, without keys")
+	prosetest.Text(t, string(kept), "both streams are kept, without keys")
 }
 
 func texts(turns []protocol.Turn) []string {
@@ -136,14 +134,12 @@ func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 	for config, goesOn := range map[string]bool{"": true, "resume: false": false} {
 		b := set(t, toy(), config).plays(failing, failing, failing)
 		got := b.step()
-		hints := strings.Join(got.Result.Hints, "\n")
-		require.Contains(t, hints, "step the thread again")
-		require.Equal(t, goesOn, strings.Contains(hints, "the session is continued"), config)
+		prosetest.Text(t, got.Result.Hints, "goes on: %v", goesOn)
 	}
 	limited := set(t, toy(), "resume: false").plays("S {session}\nT I begin.\nU 100 1\nX max_turns").step().Succeeded()
-	require.Contains(t, limited.Suspended, "it will be in a new session")
+	prosetest.Text(t, limited.Suspended)
 	b := set(t, toy(), "").plays("X error rate_limit a", "X error rate_limit b", "X error rate_limit c")
-	require.NotContains(t, b.step().Result.Error, "the session is continued", "there is none")
+	prosetest.Text(t, b.step().Result.Error, "there is none")
 }
 
 // What the whole run may cost is granted, and not answered.
@@ -153,7 +149,7 @@ func TestTheBudgetOfTheRun(t *testing.T) {
 	outcome, ofRun := got.Detail.UsedUp()
 	require.True(t, ofRun)
 	require.Equal(t, protocol.OutcomeMaxCost, outcome)
-	require.Regexp(t, `--raise-limit grants more\.$`, got.Suspended)
+	prosetest.Text(t, got.Suspended)
 }
 
 // A thread that waits because of a limit goes on in its session.
@@ -177,8 +173,8 @@ func TestCountedTurns(t *testing.T) {
 	b := set(t, a, "maxTurns: 2").plays(
 		"S {session}\nT one\nC 1 x\nR 1 x\nT two\nC 2 x\nR 2 x\n!hang", "S {session}\n"+good+"\n.")
 	got := b.step().Succeeded()
-	require.Contains(t, got.Detail.Outcome, "stopped at the limit of 2 turns")
-	require.Contains(t, b.heard(2)[1].Prompt, "Stop using tools")
+	prosetest.Text(t, got.Detail.Outcome)
+	prosetest.Text(t, b.heard(2)[1].Prompt)
 }
 
 // Calls that run beside each other are of one reply, also where replies have no names.
@@ -248,9 +244,9 @@ func TestNotConfined(t *testing.T) {
 	t.Parallel()
 	good := "S {session}\n" + good + "\n."
 	set(t, toy(), "confine: required").plays(good).step().Failed("toy must be confined, and cannot be: ")
-	require.Contains(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ")
+	prosetest.Text(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr)
 	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
-	require.Contains(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "warning: toy is not confined: ", "a clone's settings ask nobody")
+	prosetest.Text(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")
 }
 
 // A limit that is reached after the model has begun suspends the thread at the last try, also if that is
@@ -264,7 +260,7 @@ func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 		b.step().Failed("server 503")
 		got := b.step().Succeeded()
 		b.heard(2)
-		require.Contains(t, got.Suspended, "Resume the thread to go on in its session.")
+		prosetest.Text(t, got.Suspended)
 		require.NotEmpty(t, got.Step.SessionID)
 	}
 	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused).step().Failed("rate limit").Result.Kind)
@@ -275,8 +271,8 @@ func TestALongAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(good, "It is done.", strings.Repeat("many words ", 120_000), 1)
 	got := set(t, toy(), "confine: off").plays("S {session}\n" + long + "\n.").step().Succeeded()
-	require.Contains(t, got.Stderr, "warning: the answer of toy is longer than 1 MiB, so its middle is not stored.")
-	require.Contains(t, got.Content, "bytes left out")
+	prosetest.Text(t, got.Stderr)
+	prosetest.Text(t, got.Content)
 	require.Less(t, len(got.Content), 2<<20)
 }
 
@@ -314,7 +310,7 @@ func TestAStuckProvider(t *testing.T) {
 	b := set(t, a, "").plays("S {session}\nY 429\nY 429\n" + good + "\n.")
 	got := b.step().Succeeded()
 	require.Len(t, got.Turns, 1, "it is no part of the step")
-	require.Equal(t, []string{"rate limit, try 2", "it goes on"}, b.written(got))
+	prosetest.Text(t, b.written(got))
 }
 
 // A program that tells its tokens but no cost costs what the config says.
@@ -334,9 +330,9 @@ func TestARefusalIsNoEnd(t *testing.T) {
 	b := set(t, toy(), "").plays("S {session}\nZ shell: go test\nT Operation cancelled by user\n.", "S {session}\nZ shell: go vet\nT Cancelled.\n.", "S {session}\nZ x\n"+good+"\n.")
 	got := b.step().Succeeded()
 	calls := b.heard(3)
-	require.Contains(t, calls[1].Prompt, "You were not allowed to do this, and nobody can allow it now: shell: go test. That is no reason to stop")
+	prosetest.Text(t, calls[1].Prompt)
 	require.Contains(t, calls[2].Prompt, "go vet")
-	require.Contains(t, got.Detail.Outcome, "it stopped when it was not allowed something, and was told to go on")
+	prosetest.Text(t, got.Detail.Outcome)
 
 	always := "S {session}\nZ shell\nT Cancelled.\n."
 	b = set(t, toy(), "").plays(always, always, always, always, "S {session}\n"+good+"\n.")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
@@ -73,6 +74,5 @@ func TestNothingIsLeft(t *testing.T) {
 	child, err := strconv.Atoi(string(data))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return dead(child) }, time.Minute, 5*time.Millisecond)
-	require.Contains(t, got.Stderr, "warning: processes of an interrupted try, still at work, ended: 1\n")
-	require.Contains(t, got.Stderr, "warning: processes left running, ended with the step: 1\n")
+	prosetest.Text(t, got.Stderr)
 }

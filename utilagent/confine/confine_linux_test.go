@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(probe(os.Args[2], os.Args[3:]))
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // run runs a script that may write to dirs, and returns what it prints.
@@ -151,7 +152,7 @@ func TestDispatch(t *testing.T) {
 		status, dispatched := bind.Dispatch(args, nil, &said)
 		require.True(t, dispatched)
 		require.Equal(t, 126, status)
-		require.Contains(t, said.String(), "could not be confined")
+		prosetest.Text(t, said.String())
 	}
 }
 

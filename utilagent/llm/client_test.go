@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func withHeader(h http.HandlerFunc, name, value string) http.HandlerFunc {
@@ -157,7 +159,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	c := e.client(&waits{})
 	e.Close()
 	_, err := ask(t, c)
-	require.ErrorContains(t, err, "is the server running?")
+	prosetest.Error(t, err)
 	require.ErrorContains(t, err, "tried 3 times")
 }
 

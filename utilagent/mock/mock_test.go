@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/nodes"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beMock) != "" || len(os.Args) > 1 && os.Args[1] == "--be-grandchild" {
 		mock.Run()
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 func parse(t *testing.T, src string) mock.Scenario {
@@ -157,16 +158,9 @@ steps:
   - 7
 `))
 	require.Error(t, err)
-	for _, want := range []string{
-		"s.yaml:3:11: want a text", `s.yaml:4:5: a step has no key "outptu": did you mean "output"?`,
-		"s.yaml:5:5: want exactly one of output, value, suspend and fail", "want a duration such as 200ms",
-		"crash must be one of start, before-commit, after-commit, after-result", "want a whole number, 0 or more",
-		"a turn says something", "a step must be a mapping",
-	} {
-		require.ErrorContains(t, err, want)
-	}
+	prosetest.Error(t, err)
 	_, err = mock.Parse("s.yaml", []byte("a: 1"))
-	require.ErrorContains(t, err, "mock data must be a mapping with a 'steps' list")
+	prosetest.Error(t, err)
 	_, err = mock.Parse("s.yaml", []byte("steps: [\n"))
 	var file *mock.FileError
 	require.ErrorAs(t, err, &file)
@@ -186,7 +180,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	got := run(nil)
 	require.Equal(t, 2, got.ExitCode)
-	require.Contains(t, got.Stderr, "--mock-data is required")
+	prosetest.Text(t, got.Stderr)
 	require.Contains(t, got.Stderr, "usage: uwf-mock")
 	got = run(nil, "--mock-data", "nowhere.yaml")
 	require.Equal(t, 2, got.ExitCode)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -28,12 +29,12 @@ func TestFilesMakeNoRepository(t *testing.T) {
 					require.NoError(t, os.WriteFile(full, nil, 0o644))
 				}
 			}
-			require.ErrorContains(t, err, "off limits", "%s in %s", order, at)
+			prosetest.Error(t, err, "%s in %s", order, at)
 		}
 	}
 	dir := put(t, map[string]string{"b/HEAD": "", "b/objects/x": "", "b/refs/x": "", "b/tree/config/x": "", "docs/HEAD": "", "docs/refs/x": ""})
 	for _, name := range []string{"b/config", "b/hooks/post-receive", "b/HEAD", "b/config.worktree", "b/info/attributes", "b/sequencer/todo", "b/gitdir"} {
-		require.ErrorContains(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), "off limits", name)
+		prosetest.Error(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), name)
 	}
 	for _, name := range []string{"b/tree/config/x", "b/description", "docs/config", "docs/hooks/x", "docs/HEAD", "config", "objects/x", "."} {
 		require.NoError(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), name)
@@ -54,19 +55,19 @@ func TestWhatGitsSettingsNameIsNotWritten(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(w, "dotfiles/gitconfig"), filepath.Join(dir, ".gitconfig")))
 	l := offlimits.New(offlimits.Options{UserHome: dir, Dir: w})
 	for _, name := range []string{".githooks/pre-commit", ".Githooks/x", ".shared", ".cond", "conf/deep", "dotfiles/gitconfig", "tools/hooks/post-commit", "real/x"} {
-		require.ErrorContains(t, l.Write(w, filepath.Join(w, name)), "off limits", name)
+		prosetest.Error(t, l.Write(w, filepath.Join(w, name)), name)
 	}
-	require.ErrorContains(t, l.Write(w, filepath.Join(w, "sub/tools/hooks/x")), "off limits")
-	require.ErrorContains(t, l.Write(filepath.Join(w, "src"), filepath.Join(w, "src/.git/x")), "off limits")
+	prosetest.Error(t, l.Write(w, filepath.Join(w, "sub/tools/hooks/x")))
+	prosetest.Error(t, l.Write(filepath.Join(w, "src"), filepath.Join(w, "src/.git/x")))
 	for _, name := range []string{".husky", "real/f", "tools/x", "src/f", "conf/other"} {
 		require.NoError(t, l.Write(w, filepath.Join(w, name)), name)
 	}
-	require.ErrorContains(t, l.Write(w, filepath.Join(w, "sub/.husky/pre-commit")), "off limits")
+	prosetest.Error(t, l.Write(w, filepath.Join(w, "sub/.husky/pre-commit")))
 	l = offlimits.New(offlimits.Options{UserHome: dir, Dir: w, AllowWrite: []string{"dotfiles/gitconfig"}})
 	require.NoError(t, l.Write(w, filepath.Join(w, "dotfiles/gitconfig")))
 
 	require.NoError(t, os.WriteFile(filepath.Join(w, ".git/config"), []byte("[core]\nhooksPath=.\n"), 0o644))
-	require.ErrorContains(t, l.Write(w, filepath.Join(w, "pre-commit")), "off limits")
+	prosetest.Error(t, l.Write(w, filepath.Join(w, "pre-commit")))
 	require.NoError(t, l.Write(w, filepath.Join(w, "main.go")))
 }
 

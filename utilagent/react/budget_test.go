@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -114,8 +115,8 @@ func TestTimeIsUp(t *testing.T) {
 	require.Equal(t, MaxTime, answer.Outcome)
 	asked := m.requests()
 	require.Len(t, asked, 10)
-	require.Contains(t, asked[8].last(), "Most of the budget for this task is used up")
-	require.Contains(t, asked[9].last(), "The time is up")
+	prosetest.Text(t, asked[8].last())
+	prosetest.Text(t, asked[9].last())
 }
 
 // Time that runs out while the model thinks ends the question.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -59,8 +60,8 @@ func TestEveryCallIsAnswered(t *testing.T) {
 		answers = append(answers, msg.Content)
 	}
 	require.Len(t, answers, 4)
-	require.Contains(t, answers[0], "Did you mean echo? Available: echo, write, broken.")
-	require.Contains(t, answers[1], "Error: invalid JSON arguments: the JSON ends in the middle. Send the call again")
+	prosetest.Text(t, answers[0])
+	prosetest.Text(t, answers[1])
 	require.Equal(t, "Error: it is broken. Do not use it", answers[2])
 	require.Equal(t, "echo 5", answers[3])
 	require.Equal(t, `{"text":"cut`, b.turns[0].ToolCalls[1].Args, "the record has what the model sent")
@@ -74,7 +75,7 @@ func TestCutCallIsNotRun(t *testing.T) {
 	b := newBench(t, m)
 	b.mustRun()
 	require.Empty(t, b.ran)
-	require.Contains(t, m.requests()[1].last(), "cut off at the limit for one reply")
+	prosetest.Text(t, m.requests()[1].last())
 }
 
 func TestTextWithoutABlockIsNudged(t *testing.T) {
@@ -84,8 +85,8 @@ func TestTextWithoutABlockIsNudged(t *testing.T) {
 	b.Turns = 3 // reminders use up no turn
 	_, answer := b.mustRun()
 	require.Equal(t, Done, answer.Outcome)
-	require.Contains(t, m.requests()[1].last(), "it has no block")
-	require.Contains(t, m.requests()[2].last(), "written as text is not run")
+	prosetest.Text(t, m.requests()[1].last())
+	prosetest.Text(t, m.requests()[2].last())
 	require.Equal(t, protocol.TurnUser, b.turns[1].Role, "reminders are part of the record")
 }
 
@@ -105,7 +106,7 @@ func TestCutAnswerIsAskedForAgain(t *testing.T) {
 	m := script(t, reply("length", final), say(final))
 	_, answer := newBench(t, m).mustRun()
 	require.Equal(t, Done, answer.Outcome)
-	require.Contains(t, m.requests()[1].last(), "cut off")
+	prosetest.Text(t, m.requests()[1].last())
 }
 
 func TestModelIsWarnedAndTheLastRoundHasNoTools(t *testing.T) {
@@ -124,9 +125,9 @@ func TestModelIsWarnedAndTheLastRoundHasNoTools(t *testing.T) {
 	asked := m.requests()
 	require.Len(t, asked, 5)
 	require.Equal(t, "echo 0", asked[1].last())
-	require.Contains(t, asked[2].last(), "[3 replies left.")
+	prosetest.Text(t, asked[2].last())
 	require.Equal(t, "echo 2", asked[3].last(), "the warning comes once")
-	require.Contains(t, asked[4].last(), "[No more tools: your next reply must be the final answer.]")
+	prosetest.Text(t, asked[4].last())
 	require.Equal(t, []string{"auto", "none"}, []string{asked[3].ToolChoice, asked[4].ToolChoice})
 	require.Len(t, asked[4].Tools, 3, "tools stay declared")
 	require.Empty(t, s.Messages[len(s.Messages)-1].ToolCalls, "no call is left without an answer")
@@ -150,9 +151,9 @@ func TestRepeatedCallsAreStopped(t *testing.T) {
 	require.Len(t, b.ran, 4, "the fifth is not run")
 	asked := m.requests()
 	require.Equal(t, "echo x", asked[2].last())
-	require.Contains(t, asked[3].last(), "for the 3. time")
-	require.Contains(t, asked[5].last(), "Error: not run: this same call has had the same result 4 times")
-	require.Contains(t, asked[7].last(), "must be the final answer")
+	prosetest.Text(t, asked[3].last())
+	prosetest.Text(t, asked[5].last())
+	prosetest.Text(t, asked[7].last())
 }
 
 // Looking again after a change is no circle.
@@ -182,7 +183,7 @@ func TestNothingButFailuresEndsTheTools(t *testing.T) {
 	require.Equal(t, Stuck, answer.Outcome)
 	require.Equal(t, "I am stuck.", answer.Text)
 	require.Len(t, m.requests(), 9)
-	require.Contains(t, m.requests()[8].last(), "8 calls in a row have failed")
+	prosetest.Text(t, m.requests()[8].last())
 }
 
 func TestReadOnlyRefusesChanges(t *testing.T) {
@@ -192,7 +193,7 @@ func TestReadOnlyRefusesChanges(t *testing.T) {
 	b.ReadOnly = true
 	b.mustRun()
 	require.Equal(t, []string{"echo "}, b.ran)
-	require.Contains(t, m.requests()[1].Messages[3].Content, "only reading is possible now")
+	prosetest.Text(t, m.requests()[1].Messages[3].Content)
 }
 
 func TestSecretsAreHiddenInResults(t *testing.T) {
@@ -306,8 +307,8 @@ func TestCirclesAreStopped(t *testing.T) {
 	b.mustRun()
 	require.Len(t, b.ran, 8, "the fifth time round nothing is run")
 	asked := m.requests()
-	require.Contains(t, asked[6].last(), "The same 2 calls in turn with the same results for the 3. time")
-	require.Contains(t, asked[9].last(), "Error: not run: the same 2 calls in turn have had the same results 4 times")
+	prosetest.Text(t, asked[6].last())
+	prosetest.Text(t, asked[9].last())
 }
 
 // A command that takes a little longer each time is still the same.

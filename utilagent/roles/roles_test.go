@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/roles"
@@ -43,7 +44,7 @@ func TestAdapterIsAnAgent(t *testing.T) {
 	require.NotContains(t, s.asked[0], "frontmatter", "the format is the adapter's business")
 	require.Contains(t, s.asked[0], "Do it.")
 	require.Contains(t, s.asked[1], "Do it.")
-	require.Contains(t, s.asked[1], "must be one of \"done\", \"failed\", but is \"perfect\"")
+	prosetest.Text(t, s.asked[1])
 
 	agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed("nothing is bound to role worker")
 }
@@ -72,7 +73,7 @@ func TestAgentIsAnAdapter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			agent := func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
-				require.Contains(t, req.Prompt, "Your response MUST begin with a YAML frontmatter block")
+				prosetest.Text(t, req.Prompt)
 				return agentkit.Result{Output: c.answer, SessionID: "s", Usage: &protocol.Usage{Turns: 1, InputTokens: 5}}, nil
 			}
 			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, c.extract)})
@@ -126,9 +127,9 @@ func TestTypedRole(t *testing.T) {
 		require.Equal(t, "who?", suspended.Reason)
 	}
 	_, err = role(agentkit.Result{Output: "text"}, nil)(t.Context(), nil)
-	require.ErrorContains(t, err, "no value")
+	prosetest.Error(t, err)
 	_, err = role(agentkit.Result{Value: []any{1}}, nil)(t.Context(), nil)
-	require.ErrorContains(t, err, "output of the role")
+	prosetest.Error(t, err)
 	_, err = role(agentkit.Result{}, &extract.InvalidError{Reason: "r"})(t.Context(), nil)
 	require.ErrorContains(t, err, "r")
 }

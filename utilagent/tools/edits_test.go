@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestSeveralEdits(t *testing.T) {
@@ -91,7 +92,7 @@ func TestNearestInALongFile(t *testing.T) {
 	text := b.String()
 	old := strings.Replace(text[1000:500_000], "compute", "computed", 1)
 	err := notFound("f", text, old, "")
-	require.ErrorContains(t, err, "The most similar place")
+	prosetest.Error(t, err)
 	require.ErrorContains(t, err, "computed(")
 	require.Less(t, len(err.Error()), 4000)
 	require.ErrorContains(t, notFound("f", text, "value77777 = computes(77777)", ""), "77777 := compute(77777)")

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
@@ -12,5 +13,5 @@ func TestMain(m *testing.M) {
 	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }

@@ -5,11 +5,11 @@ package tools
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -25,14 +25,14 @@ func TestFileToolsKeepOut(t *testing.T) {
 	w.Limit(offlimits.New(offlimits.Options{Dir: w.real, Hide: []string{"keys", "token"}, AllowRead: []string{"keys/public"}}))
 
 	for _, name := range []string{".git/config", ".git/hooks/pre-commit", "src/way/config", ".workflow/new.yaml", ".uwf/config.yaml", "sub/.GIT/config", "keys/new", "token", "keys/id"} {
-		require.Contains(t, call(t, r, "write_file", args{"path": name, "content": "evil"}), "off limits", name)
+		prosetest.Text(t, call(t, r, "write_file", args{"path": name, "content": "evil"}), name)
 	}
-	require.Contains(t, call(t, r, "edit_file", args{"path": ".git/config", "old_string": "core", "new_string": "x"}), "off limits")
+	prosetest.Text(t, call(t, r, "edit_file", args{"path": ".git/config", "old_string": "core", "new_string": "x"}))
 	require.Contains(t, call(t, r, "read_file", args{"path": ".git/config"}), "[core]")
 	for _, name := range []string{"keys/id", "src/keys/id", "token"} {
-		require.Contains(t, call(t, r, "read_file", args{"path": name}), "off limits", name)
+		prosetest.Text(t, call(t, r, "read_file", args{"path": name}), name)
 	}
-	require.Contains(t, call(t, r, "list_dir", args{"path": "keys"}), "off limits")
+	prosetest.Text(t, call(t, r, "list_dir", args{"path": "keys"}))
 	require.NotContains(t, call(t, r, "list_dir", args{"path": ".", "depth": 3.0}), "id")
 	require.NoError(t, r.Add(Grep(w, Search{})))
 	require.NoError(t, r.Add(Glob(w, Search{})))
@@ -42,7 +42,7 @@ func TestFileToolsKeepOut(t *testing.T) {
 	require.NotContains(t, found, "keys/id")
 	require.NotContains(t, call(t, r, "glob", args{"pattern": "**/id"}), "keys/id")
 	require.Contains(t, call(t, r, "read_file", args{"path": "keys/public"}), "needle")
-	require.Contains(t, call(t, r, "write_file", args{"path": "Makefile", "content": "all:\n"}), "Wrote new file")
+	prosetest.Text(t, call(t, r, "write_file", args{"path": "Makefile", "content": "all:\n"}))
 }
 
 // A directory that becomes a link between the check and the writing leads nowhere.
@@ -61,8 +61,8 @@ func TestWhatCommandsMustNotChangeIsPutBack(t *testing.T) {
 	w, r := commands(t, Commands{Shell: true, Warn: func(text string) { said = append(said, text) }})
 	git(t, w.real, "init", "-q")
 	text := call(t, r, "run_command", args{"command": "echo id > .git/hooks/pre-commit; git config core.fsmonitor id; echo done"})
-	require.True(t, strings.HasPrefix(text, "done\n[exit 0]\n[this changed what is off limits, and was undone: .git/config, .git/hooks/pre-commit."), text)
-	require.Equal(t, []string{"a command changed what is off limits, and was undone: .git/config, .git/hooks/pre-commit"}, said)
+	prosetest.Text(t, text, text)
+	prosetest.Text(t, said)
 	require.NoFileExists(t, filepath.Join(w.real, ".git/hooks/pre-commit"))
 	require.Equal(t, "[exit 0]", call(t, r, "run_command", args{"command": "git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m x"}))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestSchemaOfAStruct(t *testing.T) {
@@ -53,8 +55,7 @@ func TestArgumentsArriveInTheStruct(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "done", call(t, r, "f", args{"n": "7", "words": `["a"]`, "env": args{"A": "1"}, "mode": "FAST"}))
 	require.Equal(t, in{7, []string{"a"}, map[string]string{"A": "1"}, "fast"}, got)
-	require.Equal(t, `Error: f: mode must be one of fast, slow. Call it again with {"env"?: object, "mode"?: string, "n": integer, "words": array}`,
-		call(t, r, "f", args{"n": 1.0, "words": []any{}, "mode": "x"}))
+	prosetest.Text(t, call(t, r, "f", args{"n": 1.0, "words": []any{}, "mode": "x"}))
 }
 
 func TestTypesThatCannotBeDescribedAreRefused(t *testing.T) {

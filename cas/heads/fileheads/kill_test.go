@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const workerVar = "UWF_TEST_WORKER" // set in the processes that TestKill starts
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, work(context.Background(), os.Args[1], name))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // work runs threads until it is killed, and acknowledges each act on stdout.

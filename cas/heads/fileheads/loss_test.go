@@ -12,7 +12,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/sampletest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -115,7 +117,7 @@ func TestLinesAreTakenOut(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(rest), 0o600))
 	require.True(t, foreign(t, x, "own"))
 	_, err = x.AllFacts(ctx)
-	require.ErrorContains(t, err, "has 1 lines and had 2")
+	prosetest.Error(t, err, protocol.CodeInvalid)
 	threads := text(t, dir, "threads.yaml")
 	said := strings.Replace(threads, "# facts.jsonl has 2 lines\n", "# facts.jsonl has 1 lines\n", 1)
 	require.NotEqual(t, threads, said)

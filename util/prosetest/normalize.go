@@ -1,0 +1,125 @@
+package prosetest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// How much of a text is kept: more would hide the sentences.
+const (
+	maxLines = 30
+	maxLine  = 500 // bytes
+	maxSame  = 40  // the same character in a row; a line of a table has fewer
+)
+
+// normalizer replaces what differs with each run, or each machine.
+type normalizer []replacement
+
+type replacement struct {
+	pattern *regexp.Regexp
+	by      string
+}
+
+// newNormalizer knows the directory of the package, and with it that of the tree.
+func newNormalizer(dir string) normalizer {
+	var n normalizer
+	add := func(pattern, by string) { n = append(n, replacement{regexp.MustCompile(pattern), by}) }
+	temps := []string{os.TempDir(), "/tmp"}
+	if real, err := filepath.EvalSymlinks(os.TempDir()); err == nil {
+		temps = append(temps, real)
+	}
+	slices.SortFunc(temps, func(a, b string) int { return len(b) - len(a) })
+	for _, temp := range slices.Compact(temps) {
+		add(regexp.QuoteMeta(temp)+`/[\w.-]+(/\d{3}\b)?`, "$$TMP") // of t.TempDir, and others
+	}
+	add(regexp.QuoteMeta(dir)+`\b`, "$$PACKAGE")
+	for root := dir; root != filepath.Dir(root); root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {
+			add(regexp.QuoteMeta(root)+`\b`, "$$TREE")
+			break
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil && len(home) > 1 {
+		add(`(^|[^\w/])`+regexp.QuoteMeta(home)+`\b`, "$1$$HOME")
+	}
+	add(`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`, "<ulid>")
+	add(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>")
+	add(`\b[0-9a-f]{32,128}\b`, "<hex>")
+	add(`(127\.0\.0\.1|localhost|\[::1\]):\d+`, "$1:<port>")
+	add(`\b(pid|process) \d+`, "$1 <pid>")
+	add(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?)?`, "<date>")
+	add(`(^|[\s(])([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?($|[\s,.;)])`, "$1<clock>$4") // not a line and column
+	add(`\b(\d+m)?\d+\.\d+ ?(ns|µs|ms|s)\b|\b\d+(ns|µs|ms)\b`, "<time>")
+	add(`\bafter \d+s\b`, "after <time>")
+	add(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>")
+	return n
+}
+
+// apply makes a text comparable: without what differs, without what a terminal would obey,
+// and without the length that only bulk has.
+func (n normalizer) apply(text string) string {
+	for _, r := range n {
+		text = r.pattern.ReplaceAllString(text, r.by)
+	}
+	lines := strings.Split(shortened(strings.TrimSuffix(text, "\n")), "\n")
+	for i, line := range lines {
+		if cut := len(line) - maxLine; cut > 0 {
+			lines[i] = strings.ToValidUTF8(fmt.Sprintf("%s[%d more bytes]%s", line[:maxLine/2], cut, line[maxLine/2+cut:]), "")
+		}
+	}
+	if more := len(lines) - maxLines; more > 0 {
+		lines = slices.Concat(lines[:maxLines/2], []string{fmt.Sprintf("[%d more lines]", more)}, lines[maxLines/2+more:])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// label makes a label one line.
+func (n normalizer) label(text string) string {
+	text = strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text)
+	if len(text) > maxLine {
+		text = text[:maxLine]
+	}
+	return strings.TrimSpace(n.apply(text))
+}
+
+// shortened is a text in which a character or a line stands at most a few times in a row,
+// and control characters are spelt out.
+func shortened(text string) string {
+	var b strings.Builder
+	runes := []rune(strings.ToValidUTF8(text, "\uFFFD"))
+	for i := 0; i < len(runes); {
+		c, end := runes[i], i+1
+		for end < len(runes) && runes[end] == c {
+			end++
+		}
+		spelt := string(c)
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			spelt = fmt.Sprintf(`\x%02x`, c)
+		}
+		if n := end - i; n > maxSame && c != '\n' {
+			fmt.Fprintf(&b, "%s[%d times]", spelt, n)
+		} else {
+			b.WriteString(strings.Repeat(spelt, n))
+		}
+		i = end
+	}
+	var lines []string
+	all := strings.Split(b.String(), "\n")
+	for i := 0; i < len(all); {
+		end := i + 1
+		for end < len(all) && all[end] == all[i] {
+			end++
+		}
+		if n := end - i; n > 3 {
+			lines = append(lines, fmt.Sprintf("%s[%d lines]", all[i], n))
+		} else {
+			lines = append(lines, all[i:end]...)
+		}
+		i = end
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,118 @@
+// Package prosetest keeps what a program says out of its tests: a test records a text, and
+// testdata/prose.golden of its package holds all that were recorded. A sentence that
+// changes breaks that file and nothing else, and "go test ./pkg -update" writes it anew.
+//
+// A test still asserts the facts itself: codes, exit statuses, values of JSON, what is on
+// the disk. What differs with each run (directories, ids, hashes, ports, times) is
+// replaced before a text is compared; counts and amounts are not. Texts depend on the
+// operating system: they are compared on Linux only.
+package prosetest
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// T is the part of a test that is needed here.
+type T interface {
+	Helper()
+	Name() string
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// Text records a text of the program: a string, bytes, an error, or a list of strings. It
+// stands under the name of the test, with a number if there are more; label tells them
+// apart where their order is not always the same, or says why the text matters.
+func Text(t T, text any, label ...any) {
+	t.Helper()
+	record(t, plain(text), label)
+}
+
+// Error records an error, its code and its hints. Each of want must hold, too: a
+// [protocol.Code] is the error's code, an error is matched by [errors.Is]. Anything else
+// is the label, see [Text].
+func Error(t T, err error, want ...any) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error")
+		return
+	}
+	var coded *protocol.Error
+	has := errors.As(err, &coded)
+	var label []any
+	for _, w := range want {
+		switch w := w.(type) {
+		case nil:
+		case protocol.Code:
+			if !has || coded.Code != w {
+				t.Fatalf("the code of %T is not %q: %v", err, w, err)
+			}
+		case error:
+			if !errors.Is(err, w) {
+				t.Fatalf("%T is not %v: %v", err, w, err)
+			}
+		default:
+			label = append(label, w)
+		}
+	}
+	text := err.Error()
+	if has {
+		text = "[" + string(coded.Code) + "] " + text
+		for _, hint := range coded.Hints {
+			text += "\nhint: " + hint
+		}
+	}
+	record(t, text, label)
+}
+
+// plain is a value as a text.
+func plain(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	case []string:
+		return strings.Join(v, "\n")
+	case *protocol.Error:
+		return strings.Join(append([]string{v.Message}, v.Hints...), "\nhint: ")
+	case error:
+		return v.Error()
+	}
+	return fmt.Sprintf("%+v", v)
+}
+
+// labelOf is a label, which may be a format with its arguments.
+func labelOf(label []any) string {
+	if len(label) > 1 {
+		if format, ok := label[0].(string); ok {
+			return fmt.Sprintf(format, label[1:]...)
+		}
+	}
+	return fmt.Sprint(label...)
+}
+
+// record adds a text to those of the test binary.
+func record(t T, text string, label []any) {
+	t.Helper()
+	c := current
+	if c == nil && runtime.GOOS != "linux" {
+		return // a TestMain may be of one system only
+	}
+	if c == nil {
+		t.Fatalf("TestMain of this package must call prosetest.Run")
+		return
+	}
+	if c.record(t.Name(), labelOf(label), text) > 1 {
+		return
+	}
+	t.Cleanup(func() {
+		o, ok := t.(interface{ Failed() bool })
+		c.done(t.Name(), ok && o.Failed())
+	})
+}
