@@ -100,8 +100,8 @@ func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 		change  func(w *world, o *StepOptions)
 		adopted bool
 	}{
-		"--discard-result":       {func(_ *world, o *StepOptions) { o.Fresh = true }, false},
-		"another agent": {func(w *world, o *StepOptions) { w.plays("again") }, true},
+		"--discard-result": {func(_ *world, o *StepOptions) { o.Fresh = true }, false},
+		"another agent":    {func(w *world, o *StepOptions) { w.plays("again") }, true},
 		"another --agent": {func(w *world, o *StepOptions) {
 			o.Agent = w.config.Agents["fake"].Command + " fake-agent ready"
 		}, true},
