@@ -125,17 +125,19 @@ func tell(t *testing.T, name string) []told {
 	return all
 }
 
-// expand makes the commands of "look", at a home, and of "look THREAD".
+// expand makes the commands of "look", at a home, of "look THREAD", and of "glance THREAD".
 func expand(line string) []string {
 	words := strings.Fields(line)
 	var templates []string
 	switch {
-	case words[0] != "look":
-		return []string{line}
-	case len(words) == 1:
+	case words[0] == "look" && len(words) == 1:
 		templates = ofHome
+	case words[0] == "look":
+		templates = slices.Concat(briefly, ofThread)
+	case words[0] == "glance":
+		templates = briefly
 	default:
-		templates = ofThread
+		return []string{line}
 	}
 	var all []string
 	for _, command := range templates {
@@ -144,7 +146,7 @@ func expand(line string) []string {
 	return all
 }
 
-// ofHome and ofThread are all commands that only look.
+// ofHome and ofThread are all commands that only look; briefly are those that show most.
 var (
 	ofHome = []string{
 		"uwf thread list --all --json", "uwf thread list --json", "uwf thread list --status suspended,cancelled --limit 2 --json", "uwf thread running --json",
@@ -153,13 +155,15 @@ var (
 		"uwf cas fsck --json", "uwf cas stat --json", "uwf cas list --json", "uwf cas schema list --json", "uwf doctor --json",
 		"ocas --home $STORE list", "ocas --home $STORE fsck", "uwf cas gc --dry-run --grace 0s --json",
 	}
+	briefly = []string{
+		"uwf thread show THREAD --full --json", "uwf thread read THREAD --all --json", "uwf thread diagnose THREAD --json",
+		"uwf step show THREAD@-1 --json", "uwf thread wait THREAD --timeout 100ms --json",
+	}
 	ofThread = []string{
-		"uwf thread show THREAD --json", "uwf thread show THREAD --full --json", "uwf thread steps THREAD --json",
-		"uwf thread read THREAD --all --json", "uwf thread read THREAD --quota 300 --json", "uwf thread read THREAD --live --json",
-		"uwf thread diagnose THREAD --json", "uwf thread graph THREAD --format json", "uwf thread graph THREAD --format mermaid", "uwf thread title THREAD --json",
-		"uwf thread diff THREAD THREAD --json", "uwf step turns THREAD --json", "uwf step show THREAD@-1 --json", "uwf step show THREAD@1 --json",
-		"uwf step read THREAD@-1 --json", "uwf step read THREAD@1 --prompt --json", "uwf thread step-details THREAD@-1 --json", "uwf step diff THREAD@-1 --json",
-		"uwf thread wait THREAD --timeout 100ms --json", "uwf thread watch THREAD --json", "uwf thread export THREAD -o tmp.uwfb --json", "uwf bundle verify tmp.uwfb --json",
+		"uwf thread show THREAD --json", "uwf thread steps THREAD --json", "uwf thread read THREAD --quota 300 --json", "uwf thread read THREAD --live --json",
+		"uwf thread graph THREAD --format json", "uwf thread graph THREAD --format mermaid",
+		"uwf thread diff THREAD THREAD --json", "uwf step turns THREAD --json", "uwf step read THREAD@-1 --json", "uwf step read THREAD@1 --prompt --json",
+		"uwf step diff THREAD@-1 --json", "uwf thread watch THREAD --json", "uwf thread export THREAD -o tmp.uwfb --json", "uwf bundle verify tmp.uwfb --json",
 		"uwf thread show THREAD --bundle tmp.uwfb --json",
 	}
 )
