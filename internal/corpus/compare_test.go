@@ -202,3 +202,36 @@ func (c *comparison) stands(pattern, text string) bool {
 	}
 	return true
 }
+
+// split splits a line into words: blanks part them, quotes keep them together.
+func split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	quote, begun := rune(0), false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, begun = r, true
+		case r == ' ':
+			if begun {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			begun = false
+		default:
+			begun = true
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("%s: a quote is open", line)
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

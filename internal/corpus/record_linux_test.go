@@ -149,21 +149,27 @@ func expand(line string) []string {
 // ofHome and ofThread are all commands that only look; briefly are those that show most.
 var (
 	ofHome = []string{
-		"uwf thread list --all --json", "uwf thread list --json", "uwf thread list --status suspended,cancelled --limit 2 --json", "uwf thread running --json",
-		"uwf inbox --json", "uwf stats --json", "uwf stats --by workflow,role,model,agent --json", "uwf workflow list --json", "uwf thread worktrees --json",
-		"uwf config list --json", "uwf config show --origin --json", "uwf remote list --json", "uwf log list --json", "uwf log show --json",
-		"uwf cas fsck --json", "uwf cas stat --json", "uwf cas list --json", "uwf cas schema list --json", "uwf doctor --json",
-		"ocas --home $STORE list", "ocas --home $STORE fsck", "uwf cas gc --dry-run --grace 0s --json",
+		"uwf thread list --all --json", "uwf thread list --json",
+		"uwf thread list --status suspended,cancelled --limit 2 --json", "uwf thread running --json",
+		"uwf inbox --json", "uwf stats --json", "uwf stats --by workflow,role,model,agent --json",
+		"uwf workflow list --json", "uwf thread worktrees --json", "uwf config list --json",
+		"uwf config show --origin --json", "uwf remote list --json", "uwf log list --json", "uwf log show --json",
+		"uwf cas fsck --json", "uwf cas stat --json", "uwf cas list --json", "uwf cas schema list --json",
+		"uwf doctor --json", "ocas --home $STORE list", "ocas --home $STORE fsck",
+		"uwf cas gc --dry-run --grace 0s --json",
 	}
 	briefly = []string{
-		"uwf thread show THREAD --full --json", "uwf thread read THREAD --all --json", "uwf thread diagnose THREAD --json",
-		"uwf step show THREAD@-1 --json", "uwf thread wait THREAD --timeout 100ms --json",
+		"uwf thread show THREAD --full --json", "uwf thread read THREAD --all --json",
+		"uwf thread diagnose THREAD --json", "uwf step show THREAD@-1 --json",
+		"uwf thread wait THREAD --timeout 100ms --json",
 	}
 	ofThread = []string{
-		"uwf thread show THREAD --json", "uwf thread steps THREAD --json", "uwf thread read THREAD --quota 300 --json", "uwf thread read THREAD --live --json",
+		"uwf thread show THREAD --json", "uwf thread steps THREAD --json",
+		"uwf thread read THREAD --quota 300 --json", "uwf thread read THREAD --live --json",
 		"uwf thread graph THREAD --format json", "uwf thread graph THREAD --format mermaid",
-		"uwf thread diff THREAD THREAD --json", "uwf step turns THREAD --json", "uwf step read THREAD@-1 --json", "uwf step read THREAD@1 --prompt --json",
-		"uwf step diff THREAD@-1 --json", "uwf thread watch THREAD --json", "uwf thread export THREAD -o tmp.uwfb --json", "uwf bundle verify tmp.uwfb --json",
+		"uwf thread diff THREAD THREAD --json", "uwf step turns THREAD --json", "uwf step read THREAD@-1 --json",
+		"uwf step read THREAD@1 --prompt --json", "uwf step diff THREAD@-1 --json", "uwf thread watch THREAD --json",
+		"uwf thread export THREAD -o tmp.uwfb --json", "uwf bundle verify tmp.uwfb --json",
 		"uwf thread show THREAD --bundle tmp.uwfb --json",
 	}
 )

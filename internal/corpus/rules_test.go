@@ -161,7 +161,8 @@ func (r *rules) unused() []string {
 	var lines []string
 	for _, rule := range r.all {
 		if !rule.used {
-			lines = append(lines, fmt.Sprintf("testdata/differences:%d: nothing differs so: remove the line: %s | %s", rule.line, rule.kind, strings.Join(rule.fields, " | ")))
+			lines = append(lines, fmt.Sprintf("testdata/differences:%d: nothing differs so: remove the line: %s | %s",
+				rule.line, rule.kind, strings.Join(rule.fields, " | ")))
 		}
 	}
 	return lines

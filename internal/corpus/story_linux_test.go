@@ -195,7 +195,8 @@ func prose(within string, v any) any {
 		return v
 	case map[string]any:
 		for key, value := range v {
-			sentence := key == "hint" || slices.Contains([]string{"findings", "faults", "error", "problems"}, within) && slices.Contains(advice, key)
+			within := slices.Contains([]string{"findings", "faults", "error", "problems"}, within)
+			sentence := key == "hint" || within && slices.Contains(advice, key)
 			if _, ok := value.(string); ok && sentence {
 				v[key] = "‹text›"
 				continue
@@ -211,37 +212,4 @@ func ofMachine(v any) bool {
 	finding, _ := v.(map[string]any)
 	area, ok := finding["area"]
 	return ok && !slices.Contains([]any{"threads", "config", "store"}, area)
-}
-
-// split splits a line into words: blanks part them, quotes keep them together.
-func split(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	quote, begun := rune(0), false
-	for _, r := range line {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, begun = r, true
-		case r == ' ':
-			if begun {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			begun = false
-		default:
-			begun = true
-			word.WriteRune(r)
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("%s: a quote is open", line)
-	}
-	if begun {
-		words = append(words, word.String())
-	}
-	return words, nil
 }
