@@ -181,7 +181,8 @@ func errorCode(stderr string) string {
 // advice are the keys of sentences for people; that they are there counts, not their words.
 var advice = []string{"do", "what", "message", "remedy", "text"}
 
-// prose takes out the words for people: hints, findings, and the messages of errors.
+// prose takes out the words for people, hints, findings and the messages of errors, and the
+// directories of the machine's programs.
 func prose(within string, v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -199,6 +200,10 @@ func prose(within string, v any) any {
 			sentence := key == "hint" || within && slices.Contains(advice, key)
 			if _, ok := value.(string); ok && sentence {
 				v[key] = "‹text›"
+				continue
+			}
+			if text, ok := value.(string); ok && key == "path" && filepath.IsAbs(text) && !strings.HasPrefix(text, root) {
+				v[key] = "…/" + filepath.Base(text) // a program of the machine
 				continue
 			}
 			v[key] = prose(key, value)
