@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // The test binary is also the agent, and an engine that can be killed.
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeWorker(os.Args[2:]))
 		}
 	}
-	os.Exit(prosetest.Run(m))
+	tmpfstest.Main(prosetest.Of(m))
 }
 
 // noRaceSleep keeps a process of a test under the race detector from sleeping a

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // childEnv makes this test binary a writer to a store: "<dir> <hash> <seed>".
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(prosetest.Run(m))
+	tmpfstest.Main(prosetest.Of(m))
 }
 
 const childNodes = 40

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // TestMain lets the test binary be ocas, so that a script runs a real process.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ocas": main})
+	testscript.Main(tmpfstest.In(m), map[string]func(){"ocas": main})
 }
 
 // TestScripts runs the stories in testdata/script, each in a home of its own.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // The test binary plays the program when it is called so.
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	tmpfstest.Main(m)
 }
 
 // environ is one in which the program is found.

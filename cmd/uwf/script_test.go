@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -23,7 +25,7 @@ import (
 // TestMain lets the test binary be each program of the stories: a script that
 // types uwf runs a real process.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tmpfstest.In(m), map[string]func(){
 		"uwf":             main,
 		"uwf-mock":        mock.Run,
 		"gate":            gate,
@@ -32,12 +34,38 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// disk is the directory for what must not be in memory.
+var disk = os.TempDir()
+
+// onDisk marks the stories that confine programs: those share no memory, so a tmpfs is closed to them.
+const onDisk = "# On the disk: "
+
 // TestScripts runs the stories in testdata/script, one scenario a file, each in
 // a home of its own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	require.NoError(t, err)
+	var inMemory, confined []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if strings.HasPrefix(string(text), onDisk) {
+			confined = append(confined, file)
+		} else {
+			inMemory = append(inMemory, file)
+		}
+	}
+	testscript.Run(t, stories(inMemory))
+	require.NoError(t, os.Setenv("GOTMPDIR", disk)) // testscript looks at it at once
+	testscript.Run(t, stories(confined))
+	require.NoError(t, os.Unsetenv("GOTMPDIR"))
+}
+
+// stories are some of them.
+func stories(files []string) testscript.Params {
+	return testscript.Params{
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
@@ -54,7 +82,7 @@ func TestScripts(t *testing.T) {
 			"damage":  cmdDamage,
 			"model":   cmdModel,
 		},
-	})
+	}
 }
 
 var examplesDir = func() string {

@@ -62,7 +62,7 @@ type Terms struct {
 	Backoff time.Duration // before the second round, doubled each time
 	MaxPark time.Duration
 	Places  int // how many agents of the account's name may run at once; 0: any number
-	// Since is when a person asked to continue now: limits noted before do not count. The zero
+	// Since is when a person asked to continue now: limits noted until then do not count. The zero
 	// time: nobody did.
 	Since time.Time
 	// Waits is called again and again while the agent has to wait, with how long it has. It
@@ -75,7 +75,7 @@ func (l Limit) Decide(now time.Time, t Terms) Verdict {
 	switch {
 	case l.UntilMs == 0:
 		return Free
-	case !l.Active(now), !t.Since.IsZero() && l.NotedMs < t.Since.UnixMilli():
+	case !l.Active(now), !t.Since.IsZero() && l.NotedMs <= t.Since.UnixMilli():
 		return Scout
 	case l.Refusals < t.Rounds && l.Until().Sub(now) <= retry.LongestBackoff:
 		return Wait

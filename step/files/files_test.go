@@ -22,13 +22,14 @@ import (
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // TestMain plays a process that is killed over a restore, or over a snapshot, if it is
 // told to.
 func TestMain(m *testing.M) {
 	if os.Getenv("FILES_TEST_SPEC") == "" {
-		os.Exit(prosetest.Run(m))
+		tmpfstest.Main(prosetest.Of(m))
 	}
 	e, err := env.OS()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(beAgent); name != "" {
 		agentkit.Run(agents()[name])
 	}
-	os.Exit(prosetest.Run(m))
+	tmpfstest.Main(prosetest.Of(m))
 }
 
 const (

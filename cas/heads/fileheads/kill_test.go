@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 const workerVar = "UWF_TEST_WORKER" // set in the processes that TestKill starts
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, work(context.Background(), os.Args[1], name))
 		os.Exit(1)
 	}
-	os.Exit(prosetest.Run(m))
+	tmpfstest.Main(prosetest.Of(m))
 }
 
 // work runs threads until it is killed, and acknowledges each act on stdout.
