@@ -46,6 +46,10 @@ demo: build ## three roles fix a real bug in a little Go project; no key, no net
 test: ## run the tests of a working day, with fakes for other people's agents; TAGS=instruments adds what CI runs, too
 	$(GO) test $(RACE) -tags '$(TAGS)' -timeout $(TESTTIME) -shuffle=on work
 
+.PHONY: test-times
+test-times: ## run the same tests, none from the cache, and list the packages that take longest
+	$(GO) test -tags '$(TAGS)' -count=1 -timeout $(TESTTIME) work | awk '{ print } /^ok/ { print $$3, $$2 | "sort -rn | head" }'
+
 .PHONY: test-endpoint
 test-endpoint: ## run client, loop and agents against a fake endpoint that others wrote (npm installs it)
 	$(GO) test -tags endpoint -p 1 -count=1 -v -run TestForeign ./utilagent/react ./utilagent/builtin

@@ -39,7 +39,7 @@ import (
 )
 
 var (
-	graphSeed  = flag.Uint64("graph.seed", 0, "of the first graph; 0: another one each time")
+	graphSeed  = flag.Uint64("graph.seed", 1, "of the first graph; 0: another one each time")
 	graphCount = flag.Int("graph.count", 2, "how many graphs are run")
 	graphSteps = flag.Int("graph.steps", 50, "how many steps their threads make at most")
 )

@@ -67,6 +67,7 @@ func (w *world) over(parent string) map[string]bool {
 
 var (
 	manyChildren = flag.Int("many.children", 30, "of a run that is killed at random")
+	manySeed     = flag.Uint64("many.seed", 1, "when who is killed")
 	manyKills    = flag.Int("many.kills", 16, "how often drivers are killed, with one run after the other")
 )
 
@@ -74,9 +75,7 @@ var (
 // killed, too: what has ended is not run again.
 func TestManyKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(*manySeed, 0))
 	for killed := 0; killed < *manyKills; {
 		killed += killedAtRandom(t, random, *manyKills-killed)
 		t.Log("drivers killed:", killed)
