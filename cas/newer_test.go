@@ -48,8 +48,8 @@ func TestNewerVersionsAreRead(t *testing.T) {
 			require.Equal(t, protocol.Type{Kind: p.Kind(), Version: 9}, protocol.Type{Kind: kind, Version: version})
 			got, err := readKind(ctx, s, p.Kind(), n.Hash)
 			if p.Kind() == protocol.KindWorkflow {
-				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
-				prosetest.Error(t, err, protocol.CodeNewer)
+				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
+				prosetest.Error(t, err, protocol.CodeUnsupportedVersion)
 				continue
 			}
 			require.NoError(t, err, p.Kind())

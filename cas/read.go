@@ -38,7 +38,7 @@ func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 		return asOriginal[P](n)
 	case kind == protocol.KindWorkflow && version > kind.Versions():
 		// What it asks for would be left out.
-		return zero, &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
+		return zero, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
 	}
 	p, err := decodeAs[P](n)
 	if err == nil && p.Version() > version {

@@ -53,7 +53,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
 	if a.locked.facts.ParkedUntil > status.NotParked {
 		if err := a.setParked(ctx, a.locked, status.NotParked); err != nil {
-			a.warn("the thread still counts as parked: " + err.Error())
+			a.warn("the thread still counts as rate-limited: " + err.Error())
 		}
 	}
 	a.unknownCost(got.Step)

@@ -49,7 +49,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	out := w.untilEnd(id)
 	require.Equal(t, protocol.StatusSuspended, out.Status)
 	require.Nil(t, out.Question, "no answer helps")
-	require.Equal(t, protocol.CodeBudget, out.Error.Code)
+	require.Equal(t, protocol.CodeLimit, out.Error.Code)
 	prosetest.Text(t, out.Error.Message)
 	require.Equal(t, 3, w.agentRuns())
 	require.Contains(t, strings.Join(w.runs(), "\n"), `budget {"costUsd":0.2,"tokens":null,"timeMs":null}`)
@@ -59,9 +59,9 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 		require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
 	}
 	_, err := w.Resume(ctx, id, "go on", StepOptions{})
-	requireCode(t, err, protocol.CodeBudget, "has cost $1.20 of at most $1.00")
+	requireCode(t, err, protocol.CodeLimit, "has cost $1.20 of at most $1.00")
 	_, err = w.Poke(ctx, id, "again", StepOptions{})
-	requireCode(t, err, protocol.CodeBudget, "has cost $1.20")
+	requireCode(t, err, protocol.CodeLimit, "has cost $1.20")
 	require.Equal(t, 3, w.agentRuns())
 
 	// What is lost beside the chain is summed up anew.

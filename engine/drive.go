@@ -110,7 +110,7 @@ func (e *Engine) below(k children.Kid) *Engine {
 // more, and one that a person has asked for parked ones, too.
 func due(out protocol.StepOutput, wake bool) bool {
 	s := out.Status
-	return len(out.Children) > 0 && (s == protocol.StatusWaiting || s == protocol.StatusFailed || s == protocol.StatusParked && wake)
+	return len(out.Children) > 0 && (s == protocol.StatusWaitingForChildren || s == protocol.StatusError || s == protocol.StatusRateLimited && wake)
 }
 
 // steps are the outputs of the steps that were made, without the output that says there is
@@ -240,7 +240,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 		return
 	}
 	at := k.Output()
-	at.Status = protocol.StatusFailed
+	at.Status = protocol.StatusError
 	if err == nil {
 		if _, ended, lookErr := e.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
 			at.Status = ended.Status

@@ -36,7 +36,7 @@ func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *status.Position,
 		}
 		out := pos.Output()
 		if out.Status == protocol.StatusIdle && len(pos.Kids) > 0 && !pos.Kids.AllEnded() {
-			out.Status = protocol.StatusWaiting
+			out.Status = protocol.StatusWaitingForChildren
 		}
 		return out, nil
 	}

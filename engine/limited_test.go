@@ -29,7 +29,7 @@ func TestWhenTheFallbackTakesOver(t *testing.T) {
 	t.Parallel()
 	all := []string(nil)
 	for name, c := range map[string]struct {
-		script, onLimit string
+		script, onRateLimit string
 		on              []string
 		runs            int // of both agents
 		fails           bool
@@ -47,7 +47,7 @@ func TestWhenTheFallbackTakesOver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.script)
 			w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
-			w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback, a.FallbackOn = c.onLimit, []string{"other"}, c.on })
+			w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback, a.FallbackOn = c.onRateLimit, []string{"other"}, c.on })
 			out, err := w.Step(context.Background(), w.start(), StepOptions{})
 			require.Equal(t, c.fails, err != nil, "%v", err)
 			require.Equal(t, c.fails, out.StepHash == nil)
@@ -65,15 +65,15 @@ func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
 	later := fakeConfig("!limited:rate-limit/7200000/100/ready").Agents["fake"]
 	later.Account = "later"
 	w.config.Agents["later"] = later
-	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback = protocol.LimitFallback, []string{"later"} })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"later"} })
 	_, err := w.Step(ctx, w.start(), StepOptions{})
 	requireCode(t, err, protocol.CodeAgent, "no more for now")
 	require.Equal(t, 2, w.agentRuns())
 	id := w.start()
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, 2, w.agentRuns())
-	require.Equal(t, protocol.StatusParked, out.Status)
-	require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
+	require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.RateLimitedUntil, 60_000)
 	prosetest.Text(t, w.show(id).Error.Message)
 	require.Len(t, w.Accounts().Active(), 2)
 	out, err = w.Step(ctx, id, StepOptions{Wake: true})
@@ -98,7 +98,7 @@ func TestAnAnswerThatIsNotTriedIsKept(t *testing.T) {
 	runs := w.agentRuns()
 	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
 	require.NoError(t, err)
-	require.Equal(t, protocol.StatusParked, out.Status)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	require.Equal(t, runs, w.agentRuns())
 	ahead = 2 * time.Hour
 	w.plays("ready")
@@ -111,7 +111,7 @@ func TestASuspendedAgentLimitsItsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!suspended-by-limit")
 	require.NotNil(t, w.mustStep(w.start(), StepOptions{}).StepHash)
-	require.Equal(t, protocol.StatusParked, w.mustStep(w.start(), StepOptions{}).Status)
+	require.Equal(t, protocol.StatusRateLimited, w.mustStep(w.start(), StepOptions{}).Status)
 	require.Equal(t, 1, w.agentRuns())
 }
 
@@ -235,25 +235,25 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 			w := newWorld(t, fmt.Sprintf("!limited:rate-limit/%d/100/ready", c.first.Milliseconds()))
 			w.clock(&ahead)
 			later := fakeConfig(fmt.Sprintf("!limited:rate-limit/%d/100/ready", c.second.Milliseconds())).Agents["fake"]
-			later.Account, later.OnLimit, later.Retry = "later", protocol.LimitWait, &protocol.Retry{Attempts: 1}
+			later.Account, later.OnRateLimit, later.Retry = "later", protocol.LimitWait, &protocol.Retry{Attempts: 1}
 			w.config.Agents["later"] = later
 			w.retries(func(a *protocol.Agent) {
-				a.OnLimit, a.Fallback, a.Retry.Attempts = protocol.LimitFallback, []string{"later"}, 1
+				a.OnRateLimit, a.Fallback, a.Retry.Attempts = protocol.LimitFallback, []string{"later"}, 1
 			})
 			if c.held {
-				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{MaxPark: 9 * time.Hour})
+				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{MaxRateLimitWait: 9 * time.Hour})
 				require.NoError(t, err)
 				pass.Refused(limits.Refusal{RetryAt: time.Now().Add(c.second)})
 				pass.Leave()
 			}
 			id := w.start()
 			out := w.mustStep(id, StepOptions{})
-			require.Equal(t, protocol.StatusParked, out.Status)
-			require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+			require.Equal(t, protocol.StatusRateLimited, out.Status)
+			require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.RateLimitedUntil, 60_000)
 			require.Contains(t, w.show(id).Error.Message, "agent "+c.waits+" was ")
 			runs := w.agentRuns()
 			ahead = 2 * time.Hour
-			require.Equal(t, protocol.StatusParked, w.mustStep(id, StepOptions{}).Status)
+			require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{}).Status)
 			require.Equal(t, runs+1, w.agentRuns(), "it is asked again, and no other")
 		})
 	}
@@ -269,10 +269,10 @@ func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	w.plays("!limited:rate-limit/3600000/1/ready")
-	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit = protocol.LimitWait })
 	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
 	require.NoError(t, err)
-	require.Equal(t, protocol.StatusParked, out.Status)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	ahead = 2 * time.Hour
 	last := w.RunDir(id).Read()
 	last.Pid, last.Status, last.Error = 0, rundir.Starting, nil // as the waiting process has left it
@@ -289,7 +289,7 @@ func TestARefusalOutlivesTheEngine(t *testing.T) {
 	ctx := context.Background()
 	for _, script := range []string{"!limited:rate-limit/3600000/100/ready", "!suspended-by-limit"} {
 		w := newWorld(t, script)
-		w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+		w.retries(func(a *protocol.Agent) { a.OnRateLimit = protocol.LimitWait })
 		id := w.start()
 		before := w.head(id)
 		out, err := w.Step(ctx, id, StepOptions{})
@@ -304,7 +304,7 @@ func TestARefusalOutlivesTheEngine(t *testing.T) {
 		require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
 		_, err = w.Step(ctx, id, StepOptions{})
 		require.NoError(t, err)
-		require.Equal(t, protocol.StatusParked, w.mustStep(w.start(), StepOptions{}).Status)
+		require.Equal(t, protocol.StatusRateLimited, w.mustStep(w.start(), StepOptions{}).Status)
 		require.Equal(t, 1, w.agentRuns(), script)
 		_, err = w.Do(ctx, w.start(), Work{Steps: 1, StepOptions: StepOptions{Wake: true}})
 		require.NoError(t, err)
@@ -316,7 +316,7 @@ func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "!limited:rate-limit/3600000/100/ready")
-	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit = protocol.LimitWait })
 	for range 4 {
 		w.start()
 	}
@@ -329,7 +329,7 @@ func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
 	require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
 	parked := 0
 	require.NoError(t, w.Tick(ctx, 1, StepOptions{}, func(at Ticked) {
-		require.Equal(t, protocol.StatusParked, at.Output.Status)
+		require.Equal(t, protocol.StatusRateLimited, at.Output.Status)
 		parked++
 	}))
 	require.Equal(t, 5, parked)
@@ -355,11 +355,11 @@ func TestATickSendsOneScout(t *testing.T) {
 	w := newManyWorld(t, n)
 	w.clock(&ahead)
 	w.plays("!limited:rate-limit/3600000/2/done")
-	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Retry.Attempts = protocol.LimitWait, 1 })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Retry.Attempts = protocol.LimitWait, 1 })
 	id := w.start()
 	outs, err := w.Do(ctx, id, Work{StepOptions: StepOptions{Parallel: 1}})
 	require.NoError(t, err)
-	require.Equal(t, protocol.StatusParked, outs[len(outs)-1].Status)
+	require.Equal(t, protocol.StatusRateLimited, outs[len(outs)-1].Status)
 	require.Equal(t, 1, w.agentRuns())
 	tick := func() (stood []protocol.Status) {
 		require.NoError(t, w.Tick(ctx, 4, StepOptions{}, func(at Ticked) {
@@ -369,7 +369,7 @@ func TestATickSendsOneScout(t *testing.T) {
 		return stood
 	}
 	ahead = 2 * time.Hour
-	require.Equal(t, slices.Repeat([]protocol.Status{protocol.StatusParked}, n), tick())
+	require.Equal(t, slices.Repeat([]protocol.Status{protocol.StatusRateLimited}, n), tick())
 	require.Equal(t, 2, w.agentRuns(), "one was refused for all")
 	require.Empty(t, tick())
 	ahead = 5 * time.Hour
@@ -384,7 +384,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	w := newWorld(t, "ready")
 	cmd, err := w.Casting().Agent(ctx, casting.Wish{}, "test", "planner")
 	require.NoError(t, err)
-	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{MaxPark: time.Hour})
+	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{MaxRateLimitWait: time.Hour})
 	require.NoError(t, err)
 	pass.Refused(limits.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
 	pass.Leave()

@@ -73,7 +73,7 @@ func TestListWithoutAnAnswer(t *testing.T) {
 	w.workflow = w.put(put, schema)
 	id := w.start()
 	out := w.mustStep(id, StepOptions{})
-	require.Equal(t, protocol.StatusFailed, out.Status)
+	require.Equal(t, protocol.StatusError, out.Status)
 	require.Equal(t, protocol.CodeInvalid, out.Error.Code)
 	prosetest.Text(t, out.Error.Message)
 	require.Contains(t, out.Error.Message, `meta is {"$status":"again",`)

@@ -150,7 +150,7 @@ func TestTheEndOfAChildIsNotNoted(t *testing.T) {
 			dies.Heads = mortalHeads{w.Heads}
 			_, err := dies.Step(ctx, child, StepOptions{})
 			require.ErrorContains(t, err, "killed")
-			require.Equal(t, protocol.StatusWaiting, w.show(id).Status)
+			require.Equal(t, protocol.StatusWaitingForChildren, w.show(id).Status)
 			require.NoError(t, goOn(w, id))
 			require.True(t, w.show(id).Done)
 			require.Len(t, w.runs(), 4, "each of the two is run, and told, once")

@@ -70,7 +70,7 @@ func TestCommandThatHangsIsEnded(t *testing.T) {
 			w.eventually("its processes end", func() bool { return !alive(pid) })
 		}
 	}
-	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+	require.Equal(t, protocol.StatusError, w.show(id).Status)
 }
 
 // What a command leaves behind is ended with it, be it in a session of its own.
@@ -125,7 +125,7 @@ func TestCommandThatPrintsForEver(t *testing.T) {
 	}
 	_, err := w.Step(t.Context(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeAgent, `role "run": the command was stopped: it has printed more than 1 MiB`)
-	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+	require.Equal(t, protocol.StatusError, w.show(id).Status)
 }
 
 // Who watches sees the last line of what a command at work has printed, without keys.

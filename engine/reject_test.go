@@ -65,7 +65,7 @@ func TestAgentsThatFail(t *testing.T) {
 			require.Contains(t, strings.Join(e.Hints, "\n"), w.Dirs.Run(id))
 			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
-			require.Equal(t, protocol.StatusFailed, out.Status)
+			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, "planner", *out.CurrentRole)
 			require.Contains(t, out.Error.Message, test.want)
 			require.Equal(t, out, w.show(id), "the failure stays visible")
@@ -143,7 +143,7 @@ func TestTimeout(t *testing.T) {
 			out, err := w.Step(context.Background(), id, StepOptions{Timeout: 300 * time.Millisecond})
 			requireCode(t, err, protocol.CodeTimeout, "longer than 300ms")
 			require.Less(t, time.Since(begin), time.Minute)
-			require.Equal(t, protocol.StatusFailed, out.Status)
+			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
 			w.eventually("the agent is gone", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })

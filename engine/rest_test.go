@@ -39,7 +39,7 @@ func TestRestedAtAQuestion(t *testing.T) {
 	require.Empty(t, told())
 	_, err = w.answers(id, "yes", "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"ended completed"}, told())
+	require.Equal(t, []string{"completed completed"}, told())
 }
 
 // Each try that fails is told of, and a limit of what a run may cost.
@@ -52,7 +52,7 @@ func TestRestedInVain(t *testing.T) {
 	for range 2 {
 		_, err := w.Step(ctx, id, StepOptions{})
 		require.Error(t, err)
-		require.Equal(t, []string{"failed failed"}, told())
+		require.Equal(t, []string{"error error"}, told())
 	}
 	w = newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
 	told = w.rests()
@@ -60,7 +60,7 @@ func TestRestedInVain(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	require.Empty(t, told(), "it could go on")
 	w.untilEnd(id)
-	require.Equal(t, []string{"budget suspended"}, told())
+	require.Equal(t, []string{"limit suspended"}, told())
 	w.untilEnd(id)
 	require.Empty(t, told())
 }
@@ -75,8 +75,8 @@ func TestRestedWhereOthersStep(t *testing.T) {
 		want            []string
 	}{
 		{"!limited:machine/0/9/done", true, true, nil},
-		{"!limited:machine/0/9/done", true, false, []string{"failed failed"}},
-		{"!exit:3", false, true, []string{"failed failed"}},
+		{"!limited:machine/0/9/done", true, false, []string{"error error"}},
+		{"!exit:3", false, true, []string{"error error"}},
 	} {
 		w := newWorld(t, c.agent)
 		w.Shared = c.shared

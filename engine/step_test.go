@@ -189,7 +189,7 @@ func TestWhereTheAgentWorks(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, filepath.Join(w.dir, "sub")+": there is no such directory")
-	require.Equal(t, protocol.StatusFailed, w.show(id).Status)
+	require.Equal(t, protocol.StatusError, w.show(id).Status)
 	prosetest.Text(t, w.show(id).Error.Message, "whoever asks later is told")
 
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o755))
@@ -220,7 +220,7 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	id := w.start()
 	before := w.mustStep(id, StepOptions{}).Head
 	out := w.mustStep(id, StepOptions{})
-	require.Equal(t, protocol.StatusFailed, out.Status)
+	require.Equal(t, protocol.StatusError, out.Status)
 	require.Equal(t, out.Head, *out.StepHash)
 	require.Contains(t, out.Error.Message, `"lost"`)
 	require.Contains(t, out.Error.Hint, "uwf thread fork "+string(before))
@@ -229,7 +229,7 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	e := requireCode(t, err, protocol.CodeInvalid, `"lost"`)
 	require.Contains(t, e.Hints[0], "uwf thread retry "+id)
 	require.Contains(t, e.Hints[1], "uwf thread fork "+string(before))
-	require.Equal(t, protocol.StatusFailed, out.Status)
+	require.Equal(t, protocol.StatusError, out.Status)
 	require.Len(t, w.runs(), 2, "stepping again runs no agent")
 
 	w.plays("ready,done")

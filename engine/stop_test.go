@@ -151,7 +151,7 @@ func TestStopWhatDoesNotRun(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.Stop(ctx, id)
 	require.NoError(t, err)
-	require.Equal(t, protocol.StatusFailed, w.show(id).Status, "stopping nothing changes nothing")
+	require.Equal(t, protocol.StatusError, w.show(id).Status, "stopping nothing changes nothing")
 	require.NoError(t, w.Kill(ctx, id))
 	_, err = w.Stop(ctx, id)
 	requireCode(t, err, protocol.CodeFailed, "is cancelled: nothing runs")

@@ -88,7 +88,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				continue
 			}
 		}
-		if failed == nil || kind == protocol.FailedRateLimit && p.OnLimit == protocol.LimitWait {
+		if failed == nil || kind == protocol.FailedRateLimit && p.OnRateLimit == protocol.LimitWait {
 			return a.park(ctx)
 		}
 		return out, failed
@@ -143,7 +143,7 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 }
 
 func termsOf(p retry.Policy) limits.Terms {
-	return limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxPark: p.MaxPark}
+	return limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxRateLimitWait: p.MaxRateLimitWait}
 }
 
 // quiet is how long an agent waits before a person is told.

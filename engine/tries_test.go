@@ -84,7 +84,7 @@ func TestFailedTriesCount(t *testing.T) {
 	requireCode(t, err, protocol.CodeAgent, "no more for now")
 	require.Equal(t, 2, w.agentRuns())
 	require.InDelta(t, 0.2, w.spent(id).CostUSD, 1e-9)
-	require.Equal(t, protocol.CodeBudget, w.mustStep(id, StepOptions{}).Error.Code)
+	require.Equal(t, protocol.CodeLimit, w.mustStep(id, StepOptions{}).Error.Code)
 	_, err = w.Grant(context.Background(), id, protocol.Limits{}, budget.More{CostUSD: 1})
 	require.NoError(t, err)
 	w.plays("ready")
@@ -99,20 +99,20 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	var ahead time.Duration
 	w := newWorld(t, "!limited:rate-limit/7200000/1/ready")
 	w.clock(&ahead)
-	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit = protocol.LimitWait })
 	id := w.start()
 	out := w.untilEnd(id)
-	require.Equal(t, protocol.StatusParked, out.Status)
-	require.InDelta(t, time.Now().Add(2*time.Hour).UnixMilli(), *out.ParkedUntil, 60_000)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
+	require.InDelta(t, time.Now().Add(2*time.Hour).UnixMilli(), *out.RateLimitedUntil, 60_000)
 	require.Equal(t, 1, w.agentRuns(), "nobody tries for two hours")
 	shown := w.show(id)
-	require.Equal(t, protocol.StatusParked, shown.Status)
-	require.Equal(t, out.ParkedUntil, shown.ParkedUntil)
+	require.Equal(t, protocol.StatusRateLimited, shown.Status)
+	require.Equal(t, out.RateLimitedUntil, shown.RateLimitedUntil)
 	for item := range w.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
-		require.Equal(t, protocol.StatusParked, item.Status)
-		require.Equal(t, out.ParkedUntil, item.ParkedUntil)
+		require.Equal(t, protocol.StatusRateLimited, item.Status)
+		require.Equal(t, out.RateLimitedUntil, item.RateLimitedUntil)
 	}
-	require.Equal(t, protocol.StatusParked, w.mustStep(id, StepOptions{}).Status)
+	require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{}).Status)
 	require.Equal(t, 1, w.agentRuns())
 
 	ahead = 2*time.Hour + time.Minute
@@ -137,17 +137,19 @@ func TestNonsenseTimesAreBounded(t *testing.T) {
 	} {
 		w := newWorld(t, "!limited:rate-limit/"+c.in+"/100/ready")
 		w.clock(&ahead)
-		w.retries(func(a *protocol.Agent) { a.OnLimit, a.MaxPark, a.Retry.Attempts = protocol.LimitWait, "8h", 1 })
+		w.retries(func(a *protocol.Agent) {
+			a.OnRateLimit, a.MaxRateLimitWait, a.Retry.Attempts = protocol.LimitWait, "8h", 1
+		})
 		id := w.start()
 		out := w.mustStep(id, StepOptions{})
-		require.Equal(t, protocol.StatusParked, out.Status, name)
-		require.InDelta(t, time.Now().Add(c.want).UnixMilli(), *out.ParkedUntil, 60_000, name)
+		require.Equal(t, protocol.StatusRateLimited, out.Status, name)
+		require.InDelta(t, time.Now().Add(c.want).UnixMilli(), *out.RateLimitedUntil, 60_000, name)
 		ahead = -365 * 24 * time.Hour
-		require.NotEqual(t, protocol.StatusParked, w.show(id).Status, "%s: a clock that was set back", name)
+		require.NotEqual(t, protocol.StatusRateLimited, w.show(id).Status, "%s: a clock that was set back", name)
 		ahead = 0
 		out, err := w.Step(context.Background(), id, StepOptions{Wake: true})
 		require.NoError(t, err)
-		require.Equal(t, protocol.StatusParked, out.Status)
+		require.Equal(t, protocol.StatusRateLimited, out.Status)
 		require.Equal(t, 2, w.agentRuns(), "a person can go on at once")
 	}
 }
@@ -161,7 +163,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	also := fakeConfig("!limited:rate-limit/0/2/ready").Agents["fake"]
 	also.Retry = &protocol.Retry{Attempts: 1}
 	w.config.Agents["other"], w.config.Agents["also"] = other, also
-	w.retries(func(a *protocol.Agent) { a.OnLimit, a.Fallback = protocol.LimitFallback, []string{"also", "other"} })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"also", "other"} })
 	var said []string
 	w.Warn = func(text string) { said = append(said, text) }
 	id := w.start()
@@ -178,7 +180,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	w.config.Agents["other"] = also
 	w.config.Agents["fake"] = func() protocol.Agent {
 		a := fakeConfig("!limited:rate-limit/0/100/ready").Agents["fake"]
-		a.Retry, a.OnLimit, a.Fallback = &protocol.Retry{Attempts: 1}, protocol.LimitFallback, []string{"other"}
+		a.Retry, a.OnRateLimit, a.Fallback = &protocol.Retry{Attempts: 1}, protocol.LimitFallback, []string{"other"}
 		return a
 	}()
 	a := w.config.Agents["other"]
@@ -199,10 +201,10 @@ func TestAParkedAnswerIsKept(t *testing.T) {
 	id := w.start()
 	require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
 	w.plays("!limited:rate-limit/3600000/1/ready")
-	w.retries(func(a *protocol.Agent) { a.OnLimit = protocol.LimitWait })
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit = protocol.LimitWait })
 	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
 	require.NoError(t, err)
-	require.Equal(t, protocol.StatusParked, out.Status)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	require.Nil(t, w.show(id).Question)
 	ahead = 2 * time.Hour
 	w.plays("ready")

@@ -111,7 +111,7 @@ func Expected(thread string, want, head protocol.Hash) error {
 	if want == "" || want == head {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeMoved, "thread %s is at %s, not at %s: nothing was done", thread, head, want),
+	return fault.Hinted(fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread, head, want),
 		"uwf thread show "+thread)
 }
 

@@ -1,5 +1,7 @@
 package protocol
 
+import "cmp"
+
 // Config is <home>/config.yaml. Unknown keys are errors. A tag "is" has the words that a text can
 // be, or "span" for a length of time; empty is the default.
 type Config struct {
@@ -16,6 +18,8 @@ type Config struct {
 	Timeout        string            `json:"timeout,omitempty" is:"span"` // of a step, such as "30m"; default none
 	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
 	Commands       *CommandsConfig   `json:"commands,omitempty"` // roles that are commands
+	// Sandbox holds for all that agents and commands run; Agents and Commands override it.
+	Sandbox *SandboxConfig `json:"sandbox,omitempty"`
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
 	// although they lie outside of its thread's directory.
 	AllowLocations []string         `json:"allowLocations,omitempty"`
@@ -26,8 +30,8 @@ type Config struct {
 
 // NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
 type NotifyConfig struct {
-	On      []string       `json:"on,omitempty" is:"waiting|failed|ended|budget"` // what is told: waiting, failed, ended, budget; default: all
-	Command []string       `json:"command,omitempty"`                             // a program with its arguments; it gets a [Notice] as JSON on stdin
+	On      []string       `json:"on,omitempty" is:"waiting|error|completed|limit"` // what is told: waiting, error, completed, limit; default: all
+	Command []string       `json:"command,omitempty"`                               // a program with its arguments; it gets a [Notice] as JSON on stdin
 	Webhook *WebhookConfig `json:"webhook,omitempty"`
 	Links   *LinksConfig   `json:"links,omitempty"`
 }
@@ -40,25 +44,25 @@ type WebhookConfig struct {
 
 // LinksConfig makes notices carry a link by which the question is answered once.
 type LinksConfig struct {
-	Address string `json:"address"`                  // where a "uwf web --actions" can be reached, such as https://uwf.example.org
-	Ends    string `json:"ends,omitempty" is:"span"` // how long a link counts; default 24h
+	Address   string `json:"address"`                       // where a "uwf web --actions" can be reached, such as https://uwf.example.org
+	ExpiresIn string `json:"expiresIn,omitempty" is:"span"` // how long a link counts; default 24h
 }
 
 // What a [NotifyConfig] tells.
 const (
-	NoticeWaiting = "waiting" // for a person's answer
-	NoticeFailed  = "failed"  // a step has, and is not tried again
-	NoticeEnded   = "ended"   // the thread is at its end
-	NoticeBudget  = "budget"  // it has cost what it may
+	NoticeWaiting   = "waiting"   // for a person's answer
+	NoticeError     = "error"     // a step has, and is not tried again
+	NoticeCompleted = "completed" // the thread is at its end
+	NoticeLimit     = "limit"     // it has cost what it may
 )
 
 // WorkspaceConfig says how the files of new threads are kept.
 type WorkspaceConfig struct {
-	Default     string            `json:"default,omitempty" is:"here|worktree|none"`     // here, worktree or none; "": here in a git work tree
-	PerWorkflow map[string]string `json:"perWorkflow,omitempty" is:"here|worktree|none"` // workflow → mode
-	MaxFile     int               `json:"maxFile,omitempty"`                             // MB of a file that git does not track; 0: 20
-	Link        []string          `json:"link,omitempty"`                                // directories that a new worktree shares, such as node_modules
-	Setup       []string          `json:"setup,omitempty"`                               // a command that runs once in a new worktree
+	Default     string            `json:"default,omitempty" is:"in-place|worktree|none"`     // in-place, worktree or none; "": in-place in a git work tree
+	PerWorkflow map[string]string `json:"perWorkflow,omitempty" is:"in-place|worktree|none"` // workflow → mode
+	MaxFileMB   int               `json:"maxFileMB,omitempty"`                               // MB of a file that git does not track; 0: 20
+	Link        []string          `json:"link,omitempty"`                                    // directories that a new worktree shares, such as node_modules
+	Setup       []string          `json:"setup,omitempty"`                                   // a command that runs once in a new worktree
 }
 
 // Provider is a model endpoint that speaks OpenAI's chat completions.
@@ -101,9 +105,9 @@ type Agent struct {
 	// role and nothing else, "named" is --thread, --role and --prompt, as agents of the
 	// original want it; empty is the first with --prompt-ref behind it.
 	Protocol   string `json:"protocol,omitempty" is:"positional|named"`
-	Model      string `json:"model,omitempty"`                                 // an alias in models, or an external program's own name of a model
-	Permission string `json:"permission,omitempty" is:"bypass|edits|readonly"` // bypass, edits or readonly
-	Resume     *bool  `json:"resume,omitempty"`                                // continue sessions; default true
+	Model      string `json:"model,omitempty"`                                // an alias in models, or an external program's own name of a model
+	Permission string `json:"permission,omitempty" is:"full|edits|read-only"` // full, edits or read-only
+	Resume     *bool  `json:"resume,omitempty"`                               // continue sessions; default true
 
 	// For agents that run an external program; the limits are of one run of it.
 	MaxTurns     int     `json:"maxTurns,omitempty"`               // 0: the adapter's default
@@ -111,24 +115,18 @@ type Agent struct {
 	StartTimeout string  `json:"startTimeout,omitempty" is:"span"` // to its first word
 	IdleTimeout  string  `json:"idleTimeout,omitempty" is:"span"`  // without a word
 	// What to do when a try fails, and when the provider grants no more.
-	Retry    *Retry   `json:"retry,omitempty"`
-	OnLimit  string   `json:"onLimit,omitempty" is:"stop|wait|fallback"` // stop, wait or fallback; default stop
-	Fallback []string `json:"fallback,omitempty"`                        // aliases, the first that can goes on
+	Retry       *Retry   `json:"retry,omitempty"`
+	OnRateLimit string   `json:"onRateLimit,omitempty" is:"stop|wait|fallback"` // stop, wait or fallback; default stop
+	Fallback    []string `json:"fallback,omitempty"`                            // aliases, the first that can goes on
 	// FallbackOn are the kinds of failures after which a fallback goes on; default rate-limit,
-	// server and crash. For rate-limit onLimit must be fallback, too.
+	// server and crash. For rate-limit onRateLimit must be fallback, too.
 	FallbackOn []string `json:"fallbackOn,omitempty" is:"rate-limit|server|crash"`
 	// Account is the name of the agent's account at its provider; agents with the same one share
 	// its limits. Default: the name of the program, or of the model's provider.
-	Account string `json:"account,omitempty"`
-	MaxPark string `json:"maxPark,omitempty" is:"span"` // that a thread waits at most, such as "8h"; default 24h
+	Account          string `json:"account,omitempty"`
+	MaxRateLimitWait string `json:"maxRateLimitWait,omitempty" is:"span"` // that a thread waits at most, such as "8h"; default 24h
 
-	// Confine says whether the program is kept from writing elsewhere: "auto",
-	// "required" or "off". By default it is "auto" for a known program whose permission
-	// is bypass.
-	Confine    string   `json:"confine,omitempty" is:"auto|required|off"`
-	AllowRead  []string `json:"allowRead,omitempty"`  // what is hidden from a confined program else, such as ~/.ssh
-	AllowWrite []string `json:"allowWrite,omitempty"` // more that a confined program may write to; a path may begin with ~/
-	IPC        bool     `json:"ipc,omitempty"`        // a confined program may share memory with your others, and take what these share
+	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the config's, key by key
 }
 
 // Retry says how often a step is tried that fails.
@@ -138,24 +136,60 @@ type Retry struct {
 	On       []string `json:"on,omitempty" is:"rate-limit|server|crash|timeout"` // kinds of failures; default rate-limit and server
 }
 
-// The values of onLimit in the config.
+// The values of onRateLimit in the config.
 const (
 	LimitStop     = "stop"
 	LimitWait     = "wait"
 	LimitFallback = "fallback"
 )
 
-// The values of confine in the config.
+// SandboxConfig sets what a sandbox lets programs do.
+type SandboxConfig struct {
+	// Mode is "auto", "required" or "none". By default it is "auto", except for a program that
+	// uwf does not know, and for one that brings a sandbox of its own.
+	Mode         string   `json:"mode,omitempty" is:"auto|required|none"`
+	DenyRead     []string `json:"denyRead,omitempty"`             // more that may be neither read nor written
+	AllowRead    []string `json:"allowRead,omitempty"`            // what is hidden otherwise, such as ~/.ssh/config
+	AllowWrite   []string `json:"allowWrite,omitempty"`           // more that may be written to; a path may begin with ~/
+	SharedMemory *bool    `json:"sharedMemory,omitempty"`         // share memory with your other programs, and take what these share
+	Caches       string   `json:"caches,omitempty" is:"own|user"` // of commands: "own" (the default), or "user" for yours
+}
+
+// Over returns s with the values of base for the keys that s does not have. Both may be nil.
+func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
+	var out SandboxConfig
+	for _, from := range []*SandboxConfig{base, s} {
+		if from == nil {
+			continue
+		}
+		out.Mode, out.Caches = cmp.Or(from.Mode, out.Mode), cmp.Or(from.Caches, out.Caches)
+		for _, list := range []struct{ to, from *[]string }{
+			{&out.DenyRead, &from.DenyRead}, {&out.AllowRead, &from.AllowRead}, {&out.AllowWrite, &from.AllowWrite},
+		} {
+			if *list.from != nil {
+				*list.to = *list.from
+			}
+		}
+		if from.SharedMemory != nil {
+			out.SharedMemory = from.SharedMemory
+		}
+	}
+	return out
+}
+
+// SharesMemory reports whether SharedMemory is true.
+func (s SandboxConfig) SharesMemory() bool { return s.SharedMemory != nil && *s.SharedMemory }
+
+// The modes of a [SandboxConfig].
 const (
-	ConfineAuto     = "auto"     // where the system can
-	ConfineRequired = "required" // or it does not start
-	ConfineOff      = "off"
+	SandboxAuto     = "auto"     // where the system can
+	SandboxRequired = "required" // or the program does not start
+	SandboxNone     = "none"
 )
 
-// CommandsConfig sets the roles that are commands. Where they may write and what they may
-// read besides, is what [BuiltinConfig] says for commands of models.
+// CommandsConfig sets the roles that are commands.
 type CommandsConfig struct {
-	Confine string `json:"confine,omitempty" is:"auto|required|off"` // "auto" (the default), "required" or "off"
+	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the config's, key by key
 }
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
@@ -163,15 +197,9 @@ type CommandsConfig struct {
 // grants as much again.
 type BuiltinConfig struct {
 	AllowCommands []string `json:"allowCommands,omitempty"`              // programs that run_command may start; * is any
-	AllowWrite    []string `json:"allowWrite,omitempty"`                 // more directories that a confined command may write to; also what is off limits, by name
-	AllowRead     []string `json:"allowRead,omitempty"`                  // what may be read although keys are kept there, such as ~/.ssh/config
-	Hide          []string `json:"hide,omitempty"`                       // more that may be neither read nor written
 	Capabilities  []string `json:"capabilities,omitempty"`               // that root's commands keep, such as chown
-	Caches        string   `json:"caches,omitempty" is:"own|user"`       // of commands: "own" (the default), or "user" for yours
-	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`              // commands can make no unix sockets, nor talk to any; default: if confine is required, and the kernel cannot keep them from those of others
-	IPC           bool     `json:"ipc,omitempty"`                        // commands may share memory with your other programs, and take what these share
+	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`              // commands can make no unix sockets, nor talk to any; default: if the sandbox is required, and the kernel cannot keep them from those of others
 	PassEnv       []string `json:"passEnv,omitempty"`                    // variables that commands get although they hold secrets
-	Confine       string   `json:"confine,omitempty"`                    // "auto" (the default), "required" or "off"
 	Instructions  string   `json:"instructions,omitempty" is:"auto|off"` // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"
 	AllowFetch    bool     `json:"allowFetch,omitempty"`                 // fetch_url may fetch public pages
 	AllowPrivate  bool     `json:"allowPrivate,omitempty"`               // and pages of this machine and its network

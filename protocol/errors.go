@@ -11,24 +11,24 @@ type Code string
 
 // The codes. New ones may be added; none changes its meaning.
 const (
-	CodeFailed      Code = "failed"      // 1: anything without a code of its own
-	CodeRedacted    Code = "redacted"    // 1: the content was taken away on purpose
-	CodeMoved       Code = "moved"       // 1: a thread is not where --if-head says
-	CodeDiverged    Code = "diverged"    // 1: a thread has gone on here and at a remote, each its own way
-	CodeUsage       Code = "usage"       // 2: the command line is wrong
-	CodeNotFound    Code = "not_found"   // 3: a thing named on the command line does not exist
-	CodeInvalid     Code = "invalid"     // 4: a file or value has wrong content
-	CodeAgent       Code = "agent"       // 5: the agent failed
-	CodeSuspended   Code = "suspended"   // 6: ended suspended
-	CodeBudget      Code = "budget"      // 6: ended suspended, at a limit of what a run may cost
-	CodeCorrupt     Code = "corrupt"     // 7: a node is missing, damaged or not what it should be
-	CodeNewer       Code = "newer"       // 7: a newer program made it, and this one must not touch it
-	CodeUnprinted   Code = "unprinted"   // 74: it is done, but the result could not be written to stdout
-	CodeLocked      Code = "locked"      // 75: someone else is at it
-	CodeTimeout     Code = "timeout"     // 124
-	CodeHangup      Code = "hangup"      // 129: SIGHUP, the terminal is gone
-	CodeInterrupted Code = "interrupted" // 130: SIGINT
-	CodeTerminated  Code = "terminated"  // 143: SIGTERM
+	CodeFailed             Code = "failed"              // 1: anything without a code of its own
+	CodeRedacted           Code = "redacted"            // 1: the content was taken away on purpose
+	CodeHeadMoved          Code = "head-moved"          // 1: a thread is not where --if-head says
+	CodeDiverged           Code = "diverged"            // 1: a thread has gone on here and at a remote, each its own way
+	CodeUsage              Code = "usage"               // 2: the command line is wrong
+	CodeNotFound           Code = "not_found"           // 3: a thing named on the command line does not exist
+	CodeInvalid            Code = "invalid"             // 4: a file or value has wrong content
+	CodeAgent              Code = "agent"               // 5: the agent failed
+	CodeSuspended          Code = "suspended"           // 6: ended suspended
+	CodeLimit              Code = "limit"               // 6: ended suspended, at a limit of what a run may cost
+	CodeCorrupt            Code = "corrupt"             // 7: a node is missing, damaged or not what it should be
+	CodeUnsupportedVersion Code = "unsupported-version" // 7: a newer program made it, and this one must not touch it
+	CodeOutputFailed       Code = "output-failed"       // 74: it is done, but the result could not be written to stdout
+	CodeLocked             Code = "locked"              // 75: someone else is at it
+	CodeTimeout            Code = "timeout"             // 124
+	CodeHangup             Code = "hangup"              // 129: SIGHUP, the terminal is gone
+	CodeInterrupted        Code = "interrupted"         // 130: SIGINT
+	CodeTerminated         Code = "terminated"          // 143: SIGTERM
 )
 
 // ExitCode is the exit status that stands for c.
@@ -44,11 +44,11 @@ func (c Code) ExitCode() int {
 		return 4
 	case CodeAgent:
 		return 5
-	case CodeSuspended, CodeBudget:
+	case CodeSuspended, CodeLimit:
 		return 6
-	case CodeCorrupt, CodeNewer:
+	case CodeCorrupt, CodeUnsupportedVersion:
 		return 7
-	case CodeUnprinted:
+	case CodeOutputFailed:
 		return 74
 	case CodeLocked:
 		return 75

@@ -12,12 +12,14 @@ const (
 	StatusIdle      Status = "idle"      // waits for the next step
 	StatusRunning   Status = "running"   // a step is in flight
 	StatusSuspended Status = "suspended" // waits for a person
-	StatusFailed    Status = "failed"    // the last try of the next step failed; stepping retries
+	StatusError     Status = "error"     // the last try of the next step failed; stepping retries
 	StatusCompleted Status = "completed" // reached $END
 	StatusCancelled Status = "cancelled" // ended by a person
 	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
-	StatusWaiting   Status = "waiting"   // its children are at work or due
-	StatusParked    Status = "parked"    // goes on at a time that is known
+	// StatusWaitingForChildren: its children are at work or due.
+	StatusWaitingForChildren Status = "waiting-for-children"
+	// StatusRateLimited: its provider grants no more before a time that is known.
+	StatusRateLimited Status = "rate-limited"
 	// StatusResumed appears only in history.jsonl: the thread is active again.
 	StatusResumed Status = "resumed"
 )
@@ -48,9 +50,9 @@ type StepOutput struct {
 	Files *FileChanges `json:"files,omitempty"` // by the step that this command made, or by undo and redo
 	// Children play the role that is next, if threads of their own do; uwf thread show names
 	// those of the newest join, if none does.
-	Children    []ChildOutput `json:"children,omitempty"`
-	Parallel    int           `json:"parallel,omitempty"`    // of them at once, as the role says; 0: any number
-	ParkedUntil *int64        `json:"parkedUntil,omitempty"` // ms; its provider grants no more before
+	Children         []ChildOutput `json:"children,omitempty"`
+	Parallel         int           `json:"parallel,omitempty"`         // of them at once, as the role says; 0: any number
+	RateLimitedUntil *int64        `json:"rateLimitedUntil,omitempty"` // ms; its provider grants no more before
 }
 
 // RunOutput answers every command that works on a thread, or waits for that: where
@@ -113,7 +115,7 @@ type ThreadShow struct {
 
 // ThreadWorkspace is where the agents of a thread work.
 type ThreadWorkspace struct {
-	Mode   string `json:"mode"` // here or worktree
+	Mode   string `json:"mode"` // in-place or worktree
 	Root   string `json:"root"`
 	Branch string `json:"branch,omitempty"`
 }
@@ -197,23 +199,23 @@ func (t *Totals) Spend(u *Usage) {
 
 // ThreadItem is one line of a list of threads.
 type ThreadItem struct {
-	Thread        string      `json:"thread"`
-	Workflow      Hash        `json:"workflow"`
-	WorkflowName  *string     `json:"workflowName"`
-	Head          Hash        `json:"head"`
-	Status        Status      `json:"status"`
-	StatusDisplay string      `json:"statusDisplay"`
-	CurrentRole   *string     `json:"currentRole"`
-	SuspendedRole *string     `json:"suspendedRole,omitempty"` // the role that resume runs
-	StartedAt     *int64      `json:"startedAt"`               // ms, from the thread's id
-	CompletedAt   *int64      `json:"completedAt"`             // ms
-	ParkedUntil   *int64      `json:"parkedUntil,omitempty"`   // ms
-	Error         string      `json:"error,omitempty"`
-	Imported      bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
-	Title         string      `json:"title,omitempty"`      // given by a person, else the task's first line
-	ForkedFrom    *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
-	Totals        *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
-	WorkedOnBy    string      `json:"workedOnBy,omitempty"` // who has the lease of a thread at a remote
+	Thread           string      `json:"thread"`
+	Workflow         Hash        `json:"workflow"`
+	WorkflowName     *string     `json:"workflowName"`
+	Head             Hash        `json:"head"`
+	Status           Status      `json:"status"`
+	StatusDisplay    string      `json:"statusDisplay"`
+	CurrentRole      *string     `json:"currentRole"`
+	SuspendedRole    *string     `json:"suspendedRole,omitempty"`    // the role that resume runs
+	StartedAt        *int64      `json:"startedAt"`                  // ms, from the thread's id
+	CompletedAt      *int64      `json:"completedAt"`                // ms
+	RateLimitedUntil *int64      `json:"rateLimitedUntil,omitempty"` // ms
+	Error            string      `json:"error,omitempty"`
+	Imported         bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
+	Title            string      `json:"title,omitempty"`      // given by a person, else the task's first line
+	ForkedFrom       *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
+	Totals           *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
+	WorkedOnBy       string      `json:"workedOnBy,omitempty"` // who has the lease of a thread at a remote
 	// Run is the process at work, where only running threads are listed.
 	Run *RunningThread `json:"run,omitempty"`
 }
@@ -432,7 +434,7 @@ type InboxItem struct {
 	Thread   string    `json:"thread"`
 	Title    string    `json:"title,omitempty"`
 	Workflow string    `json:"workflow"` // its name
-	Status   Status    `json:"status"`   // suspended, failed or corrupt
+	Status   Status    `json:"status"`   // suspended, error or corrupt
 	Question *Question `json:"question,omitempty"`
 	Reason   string    `json:"reason,omitempty"` // why it stands still, where nothing is asked
 	Since    *int64    `json:"since"`            // ms
@@ -444,10 +446,10 @@ type InboxItem struct {
 // of what is posted to notify.webhook.
 type Notice struct {
 	ID    string `json:"id"`    // the same when it is sent once more
-	Event string `json:"event"` // waiting, failed, ended or budget
+	Event string `json:"event"` // waiting, error, completed or limit
 	At    int64  `json:"at"`    // ms
 	Text  string `json:"text"`  // what has happened, in a line
 	InboxItem
-	Link     string `json:"link,omitempty"`     // answers the question, once
-	LinkEnds *int64 `json:"linkEnds,omitempty"` // ms
+	Link          string `json:"link,omitempty"`          // answers the question, once
+	LinkExpiresAt *int64 `json:"linkExpiresAt,omitempty"` // ms
 }

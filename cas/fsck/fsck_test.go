@@ -357,7 +357,7 @@ func TestRecover(t *testing.T) {
 	newer := []byte("{\"version\":2,\"hash\":\"xxh3\",\"layout\":\"fan2\",\"flush\":\"auto\"}\n")
 	require.NoError(t, os.WriteFile(format, newer, 0o644))
 	_, err = fsstore.Recover(ctx, filepath.Dir(format), durable.OS())
-	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 	now, err := os.ReadFile(format)
 	require.NoError(t, err)
 	require.Equal(t, newer, now)

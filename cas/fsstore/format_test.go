@@ -131,7 +131,7 @@ func TestStoresOfANewerProgram(t *testing.T) {
 			_, opened := fsstore.Open(ctx, dir, fsstore.Options{})
 			_, recovered := fsstore.Recover(ctx, dir, durable.OS())
 			for _, err := range []error{opened, recovered, fsstore.Readable(dir)} {
-				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
+				require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 				require.ErrorContains(t, err, c.want)
 				require.ErrorContains(t, err, dir)
 			}

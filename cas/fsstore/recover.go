@@ -22,7 +22,7 @@ func Recover(ctx context.Context, dir string, fsys durable.FS) (done string, err
 	data, readErr := readSmall(at)
 	if readErr == nil {
 		_, err := parseFormat(data)
-		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeNewer}) {
+		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
 			return "", atStore(dir, err)
 		}
 	} else if !errors.Is(readErr, fs.ErrNotExist) {

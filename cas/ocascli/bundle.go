@@ -291,7 +291,7 @@ func BundleError(name string, err error) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
 			Hints: []string{"uwf thread export <thread> -o threads.uwfb makes one"}}
 	case errors.As(err, &newer):
-		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("%s: %v", name, err), Err: err, Hints: []string{"upgrade uwf"}}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("%s: %v", name, err), Err: err, Hints: []string{"upgrade uwf"}}
 	case errors.As(err, &hash):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
 			Hints: []string{"import it into a store of its own: --store DIR, with another --home DIR"}}

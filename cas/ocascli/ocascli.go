@@ -129,7 +129,7 @@ func StoreError(err error, program string) error {
 		return err
 	}
 	hint := program + " fsck --repair makes it again"
-	if coded.Code == protocol.CodeNewer {
+	if coded.Code == protocol.CodeUnsupportedVersion {
 		hint = "install the newest uwf: this one does not touch the store"
 	}
 	return &protocol.Error{Code: coded.Code, Message: err.Error(), Err: err, Hints: []string{hint}}

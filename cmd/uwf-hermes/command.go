@@ -46,8 +46,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	switch c.Permission {
 	case cliagent.Readonly:
 		return inv, &cliagent.Error{
-			Program: "hermes", Text: `hermes has no switch that keeps it from changing files, so permission "readonly" cannot be held`,
-			Hint: `set agents.<alias>.permission to "edits" or "bypass", or give the role to another agent`,
+			Program: "hermes", Text: `hermes has no switch that keeps it from changing files, so permission "read-only" cannot be held`,
+			Hint: `set agents.<alias>.permission to "edits" or "full", or give the role to another agent`,
 		}
 	case cliagent.Bypass:
 		args = append(args, "--yolo")

@@ -48,7 +48,7 @@ ann() { (cd $DIR/app; UWF_HOME=$DIR/ann uwf "$@"); }
 bob() { (cd $DIR/clone; UWF_HOME=$DIR/bob uwf "$@"); }
 mkdir app clone
 for who in ann bob; do
-	$who config set commands.confine off
+	$who config set commands.sandbox.mode none
 	$who remote add team far:$DIR/threads
 done
 rmdir clone

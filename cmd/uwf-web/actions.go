@@ -59,7 +59,7 @@ func formOf(at protocol.StepOutput) *form {
 		f.Verb, f.Label, f.Button = "resume", "Your answer", "Answer"
 	case at.Status == protocol.StatusSuspended:
 		f.Verb, f.Button = "continue", "Continue"
-		f.More = at.Error != nil && at.Error.Code == protocol.CodeBudget
+		f.More = at.Error != nil && at.Error.Code == protocol.CodeLimit
 	case at.Status == protocol.StatusCompleted:
 		f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"
 	default:

@@ -42,7 +42,7 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 	k.Tell(ctx, s.engine.Store, heads)
 	below := 0
 	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
-		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaiting && c.Status != protocol.StatusSuspended || below == kidsBelow {
+		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren && c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
 		at, err := s.engine.Show(ctx, c.Thread)

@@ -77,7 +77,8 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	p := threadsPage{
 		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"), Workflow: query.Get("workflow"),
 		Statuses: []protocol.Status{
-			protocol.StatusIdle, protocol.StatusRunning, protocol.StatusSuspended, protocol.StatusFailed,
+			protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
+			protocol.StatusSuspended, protocol.StatusError,
 			protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
 		},
 	}

@@ -370,7 +370,7 @@ func TestPaging(t *testing.T) {
 		}
 	}
 	require.Equal(t, rows+1, seen)
-	require.Contains(t, s.get("threads?status=failed", http.StatusOK), "No thread is like that")
+	require.Contains(t, s.get("threads?status=error", http.StatusOK), "No thread is like that")
 }
 
 // A page is told when another process has changed something, where the system tells of

@@ -86,7 +86,7 @@ func TestDamagedRedactedNewer(t *testing.T) {
 
 	newer := s.newer()
 	_, wrong = s.engine.Show(ctx, newer)
-	require.ErrorIs(t, wrong, &protocol.Error{Code: protocol.CodeNewer})
+	require.ErrorIs(t, wrong, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 	s.says("thread/"+newer, http.StatusInternalServerError, wrong.Error())
 	s.says("threads", http.StatusOK, "new", "whole")
 	flow, err := s.engine.Head(ctx, newer)

@@ -44,7 +44,7 @@ func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPag
 	facts, _ := s.engine.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
 	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
 	return can{
-		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaiting, Message: moving || at.Status == protocol.StatusWaiting,
+		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaitingForChildren, Message: moving || at.Status == protocol.StatusWaitingForChildren,
 		Undo: whole && !moving && p.Steps > 0, Redo: whole && !moving && len(facts.Undone) > 0,
 		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
 	}

@@ -79,7 +79,7 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	write("items.json", `{"$status": "listed", "items": [`+strings.Join(items, ",")+`]}`)
 	write("many.yaml", manyAtWork)
 	write("one.yaml", strings.ReplaceAll(oneAtWork, "GATE", file))
-	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("commands: { confine: off }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("commands: { sandbox: { mode: none } }\n"), 0o600))
 
 	tty := openPTY(t)
 	s := &screen{pty: tty, ended: make(chan error, 1)}

@@ -77,7 +77,7 @@ func (n *night) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // stand is where a thread stands, as uwf prints it.
 type stand struct {
 	Thread, Status string
-	ParkedUntil    int64
+	RateLimitedUntil    int64
 	Totals         struct{ Steps, InputTokens, OutputTokens int64 }
 	Threads        []struct{ Thread string }
 }
@@ -112,16 +112,16 @@ func TestOvernightInFastForward(t *testing.T) {
 		"home/config.yaml": fmt.Sprintf(`providers: { here: { baseUrl: %q, apiKey: k-0123456789 } }
 models: { m: { provider: here, name: m } }
 defaultModel: m
-agents: { builtin: { command: uwf-builtin, onLimit: wait, maxPark: 2h, retry: { attempts: 1 } } }
+agents: { builtin: { command: uwf-builtin, onRateLimit: wait, maxRateLimitWait: 2h, retry: { attempts: 1 } } }
 defaultAgent: builtin
 `, server.URL),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o600))
 	}
 	at, code := n.types("run", "loop.yaml", "-p", "Work through the night", "--max-tokens", "600")
-	require.Equal(t, "parked", at.Status)
+	require.Equal(t, "rate-limited", at.Status)
 	require.NotZero(t, code)
-	require.InDelta(t, n.begun.Add(time.Hour).UnixMilli(), at.ParkedUntil, 60_000, "the provider's own time")
+	require.InDelta(t, n.begun.Add(time.Hour).UnixMilli(), at.RateLimitedUntil, 60_000, "the provider's own time")
 	thread := at.Thread
 
 	stopped := 0
@@ -132,11 +132,11 @@ defaultAgent: builtin
 		ticked, _ := n.types("run-due")
 		was := at
 		at, _ = n.types("thread", "show", thread)
-		if was.Status == "parked" && n.now().UnixMilli() < was.ParkedUntil {
+		if was.Status == "rate-limited" && n.now().UnixMilli() < was.RateLimitedUntil {
 			require.Empty(t, ticked.Threads, "nobody disturbs it")
 			require.Equal(t, before, n.asked.Load()+n.refused.Load())
 		}
-		require.LessOrEqual(t, at.ParkedUntil, n.now().Add(2*time.Hour).UnixMilli(), "no provider parks it for ever")
+		require.LessOrEqual(t, at.RateLimitedUntil, n.now().Add(2*time.Hour).UnixMilli(), "no provider parks it for ever")
 		if at.Status == "suspended" { // the budget: it survived the night, and only a person grants more
 			stopped++
 			_, _ = n.types("run-due")

@@ -122,7 +122,7 @@ func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (pro
 		case w.err == nil && w.Error != nil:
 			return none, fault.Hinted(fault.New(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
 		case w.err == nil && w.Output != nil:
-			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaiting
+			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaitingForChildren
 			if running {
 				w.Output.Background = &running
 			}

@@ -40,7 +40,7 @@ func (k Kid) Status() protocol.Status {
 // failed reports whether a child cannot go on by itself.
 func (k Kid) failed() bool {
 	s := k.Status()
-	return s == protocol.StatusFailed || s == protocol.StatusCorrupt
+	return s == protocol.StatusError || s == protocol.StatusCorrupt
 }
 
 // Kids are all children of a position, in the order in which they are joined.

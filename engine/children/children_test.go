@@ -28,13 +28,13 @@ func kid(key string, status protocol.Status) children.Kid {
 // Where a thread stands follows from where its children stand.
 func TestTell(t *testing.T) {
 	t.Parallel()
-	const done, failed, asks, idle, runs = protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusSuspended, protocol.StatusIdle, protocol.StatusRunning
+	const done, failed, asks, idle, runs = protocol.StatusCompleted, protocol.StatusError, protocol.StatusSuspended, protocol.StatusIdle, protocol.StatusRunning
 	for want, all := range map[protocol.Status][][]protocol.Status{
-		idle:                     {{}, {done, done}},
-		protocol.StatusWaiting:   {{done, idle}, {failed, runs}, {asks, protocol.StatusWaiting}},
-		failed:                   {{done, failed}, {asks, failed, protocol.StatusParked}, {protocol.StatusCorrupt}},
-		protocol.StatusParked:    {{done, protocol.StatusParked, asks}},
-		protocol.StatusSuspended: {{done, asks, asks}},
+		idle:                              {{}, {done, done}},
+		protocol.StatusWaitingForChildren: {{done, idle}, {failed, runs}, {asks, protocol.StatusWaitingForChildren}},
+		failed:                            {{done, failed}, {asks, failed, protocol.StatusRateLimited}, {protocol.StatusCorrupt}},
+		protocol.StatusRateLimited:        {{done, protocol.StatusRateLimited, asks}},
+		protocol.StatusSuspended:          {{done, asks, asks}},
 	} {
 		for _, statuses := range all {
 			var kids children.Kids
@@ -56,14 +56,14 @@ func TestTell(t *testing.T) {
 	atItsEnd.Ended = nil
 	out = protocol.StepOutput{}
 	children.Kids{kid("a", done), atItsEnd}.Tell(place, &out)
-	require.Equal(t, protocol.StatusWaiting, out.Status, "nobody has noted its end")
+	require.Equal(t, protocol.StatusWaitingForChildren, out.Status, "nobody has noted its end")
 }
 
 // Whoever drives children and who looks at them later say the same of those that have failed.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	why := fault.New(protocol.CodeAgent, "it crashed")
-	b := kid("b", protocol.StatusFailed)
+	b := kid("b", protocol.StatusError)
 	b.Out.Error = fault.Step(why)
 	var out protocol.StepOutput
 	children.Kids{kid("a", protocol.StatusCompleted), b, kid("c", protocol.StatusCorrupt)}.Tell(place, &out)

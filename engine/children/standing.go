@@ -26,16 +26,16 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 	switch {
 	case k.Unstarted(), k.AllEnded():
 		out.Status = protocol.StatusIdle // the next step starts them, or joins
-	case count[protocol.StatusIdle]+count[protocol.StatusRunning]+count[protocol.StatusWaiting] > 0:
-		out.Status = protocol.StatusWaiting
-	case count[protocol.StatusFailed]+count[protocol.StatusCorrupt] > 0:
-		out.Status = protocol.StatusFailed
+	case count[protocol.StatusIdle]+count[protocol.StatusRunning]+count[protocol.StatusWaitingForChildren] > 0:
+		out.Status = protocol.StatusWaitingForChildren
+	case count[protocol.StatusError]+count[protocol.StatusCorrupt] > 0:
+		out.Status = protocol.StatusError
 		out.Error = fault.Step(k.failed(p))
-	case count[protocol.StatusParked] > 0:
-		out.Status = protocol.StatusParked
+	case count[protocol.StatusRateLimited] > 0:
+		out.Status = protocol.StatusRateLimited
 		for _, k := range k {
-			if until := k.Out.ParkedUntil; until != nil && (out.ParkedUntil == nil || *until < *out.ParkedUntil) {
-				out.ParkedUntil = until
+			if until := k.Out.RateLimitedUntil; until != nil && (out.RateLimitedUntil == nil || *until < *out.RateLimitedUntil) {
+				out.RateLimitedUntil = until
 				if k.Out.Error != nil {
 					why := *k.Out.Error
 					why.Hint, out.Error = "uwf thread resume "+p.Thread, &why

@@ -58,10 +58,10 @@ const (
 
 // Terms are the settings under which an agent asks for an account.
 type Terms struct {
-	Rounds  int           // refusals in a row after which no process waits for a reset
-	Backoff time.Duration // before the second round, doubled each time
-	MaxPark time.Duration
-	Places  int // how many agents of the account's name may run at once; 0: any number
+	Rounds           int           // refusals in a row after which no process waits for a reset
+	Backoff          time.Duration // before the second round, doubled each time
+	MaxRateLimitWait time.Duration
+	Places           int // how many agents of the account's name may run at once; 0: any number
 	// Since is when a person asked to continue now: limits noted until then do not count. The zero
 	// time: nobody did.
 	Since time.Time
@@ -109,7 +109,7 @@ func (l Limit) After(r Refusal, t Terms) Limit {
 		}
 		wait = max(wait, first<<min(next.Refusals-t.Rounds, 8))
 	}
-	next.UntilMs = r.At.Add(min(wait, t.MaxPark)).UnixMilli()
+	next.UntilMs = r.At.Add(min(wait, t.MaxRateLimitWait)).UnixMilli()
 	if together && l.UntilMs > next.UntilMs {
 		next.UntilMs, next.Reason = l.UntilMs, l.Reason
 	}

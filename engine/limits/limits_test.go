@@ -51,7 +51,7 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 
 func TestWhatARefusalMakesOfALimit(t *testing.T) {
 	t.Parallel()
-	terms := Terms{Rounds: 3, Backoff: 5 * time.Second, MaxPark: 8 * time.Hour}
+	terms := Terms{Rounds: 3, Backoff: 5 * time.Second, MaxRateLimitWait: 8 * time.Hour}
 	since := func(begun, retryAt time.Duration) Refusal {
 		r := Refusal{Begun: noon.Add(begun), At: noon}
 		if retryAt != 0 {
@@ -109,7 +109,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	a, said := accounts(t)
-	terms := Terms{Rounds: 1, MaxPark: time.Hour}
+	terms := Terms{Rounds: 1, MaxRateLimitWait: time.Hour}
 	p, _, err := a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
 	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
@@ -161,7 +161,7 @@ func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 		path := filepath.Join(a.Dir, "claude.json")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		for range 2 {
-			p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxPark: time.Hour})
+			p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxRateLimitWait: time.Hour})
 			require.NoError(t, err)
 			require.Zero(t, held, name)
 			prosetest.Text(t, (*said)[0], name)
@@ -183,7 +183,7 @@ func TestALinkIsReplaced(t *testing.T) {
 	other, path := filepath.Join(t.TempDir(), "other"), filepath.Join(a.Dir, "claude.json")
 	require.NoError(t, os.WriteFile(other, []byte("mine"), 0o600))
 	require.NoError(t, os.Symlink(other, path))
-	terms := Terms{Rounds: 1, MaxPark: time.Hour}
+	terms := Terms{Rounds: 1, MaxRateLimitWait: time.Hour}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
 	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
@@ -200,7 +200,7 @@ func TestALinkIsReplaced(t *testing.T) {
 func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
-	terms := Terms{Rounds: 3, MaxPark: time.Hour, Places: 1}
+	terms := Terms{Rounds: 3, MaxRateLimitWait: time.Hour, Places: 1}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
 	p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
@@ -235,8 +235,8 @@ func TestOneScoutAsksFirst(t *testing.T) {
 		require.NoError(t, err)
 		p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 		p.Leave()
-		terms := Terms{Rounds: 3, MaxPark: time.Hour}
-		scout, held, err := a.Enter(ctx, claude, Terms{Rounds: 3, MaxPark: time.Hour, Since: time.Now().Add(time.Second)})
+		terms := Terms{Rounds: 3, MaxRateLimitWait: time.Hour}
+		scout, held, err := a.Enter(ctx, claude, Terms{Rounds: 3, MaxRateLimitWait: time.Hour, Since: time.Now().Add(time.Second)})
 		require.NoError(t, err)
 		require.Zero(t, held)
 		require.NotNil(t, scout.scout)
@@ -279,7 +279,7 @@ func TestWithoutAScoutsLock(t *testing.T) {
 	p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 	p.Leave()
 	require.NoError(t, os.Mkdir(filepath.Join(a.Dir, "claude.scout"), 0o700))
-	p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 3, MaxPark: time.Hour})
+	p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 3, MaxRateLimitWait: time.Hour})
 	require.NoError(t, err)
 	require.Zero(t, held)
 	p.Leave()
@@ -290,7 +290,7 @@ func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
 	begin := func() *Pass {
-		p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxPark: time.Hour})
+		p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxRateLimitWait: time.Hour})
 		require.NoError(t, err)
 		require.Zero(t, held)
 		return p

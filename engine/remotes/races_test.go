@@ -123,7 +123,7 @@ func race(t *testing.T, ahead time.Duration) {
 	}
 	require.NotEmpty(t, counted)
 	for code := range words {
-		require.Contains(t, []protocol.Code{protocol.CodeLocked, protocol.CodeDiverged, protocol.CodeMoved}, code)
+		require.Contains(t, []protocol.Code{protocol.CodeLocked, protocol.CodeDiverged, protocol.CodeHeadMoved}, code)
 	}
 	t.Logf("%d rounds: %d steps made, %d acknowledged, %d in the chain; refused: %v", *races, len(made), len(counted), len(chain), words)
 }

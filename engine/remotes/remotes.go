@@ -102,9 +102,9 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &fence):
 		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
 	case errors.As(err, &moved) && moved.Got == "":
-		return about(protocol.CodeMoved, "thread %s has moved there meanwhile: it is not where it was", moved.Thread)
+		return about(protocol.CodeHeadMoved, "thread %s has moved there meanwhile: it is not where it was", moved.Thread)
 	case errors.As(err, &moved):
-		return about(protocol.CodeMoved, "thread %s has moved there meanwhile: it is at %s", moved.Thread, moved.Got)
+		return about(protocol.CodeHeadMoved, "thread %s has moved there meanwhile: it is at %s", moved.Thread, moved.Got)
 	case errors.As(err, &future):
 		return about(protocol.CodeInvalid, "%v: it would be the newest for ever", err)
 	case errors.As(err, &hash):

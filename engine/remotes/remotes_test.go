@@ -323,7 +323,7 @@ func TestLeased(t *testing.T) {
 	require.NoError(t, err)
 	start := ann.head(id)
 	err = ann.With(context.Background(), id, start, remotes.Options{}, nil)
-	e := coded(t, err, protocol.CodeMoved)
+	e := coded(t, err, protocol.CodeHeadMoved)
 	require.Contains(t, e.Message, string(bob.head(id)))
 }
 

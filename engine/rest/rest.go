@@ -64,7 +64,7 @@ func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.St
 	event := Of(after.out)
 	moved := after.out.Head != before.out.Head || after.started != before.started || Of(before.out) != event ||
 		len(after.out.Children) > 0 && err != nil || asks(after.out) != asks(before.out) || t.isNew(ctx, after.out)
-	if event == protocol.NoticeEnded {
+	if event == protocol.NoticeCompleted {
 		facts, factsErr := t.Heads.Facts(ctx, id)
 		moved = moved && factsErr == nil && facts.Parent == nil
 	}
@@ -85,12 +85,12 @@ func isAsked(c protocol.Code) bool {
 // Of returns the kind of notice for a thread in this state; "": none.
 func Of(out protocol.StepOutput) string {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
-		return protocol.NoticeBudget
-	case out.Status == protocol.StatusFailed, out.Status == protocol.StatusCorrupt:
-		return protocol.NoticeFailed
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeLimit:
+		return protocol.NoticeLimit
+	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
+		return protocol.NoticeError
 	case out.Status == protocol.StatusCompleted:
-		return protocol.NoticeEnded
+		return protocol.NoticeCompleted
 	case out.Status == protocol.StatusSuspended:
 		return protocol.NoticeWaiting
 	}
@@ -177,10 +177,10 @@ func (t Teller) forsaken(ctx context.Context, id string) bool {
 	}
 	event := Of(at)
 	if event == "" && t.wasForsaken(at) {
-		event = protocol.NoticeFailed
+		event = protocol.NoticeError
 		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))
 	}
-	if event == protocol.NoticeEnded {
+	if event == protocol.NoticeCompleted {
 		if facts, err := t.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
 			return err == nil
 		}
@@ -200,7 +200,7 @@ func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 		if c.Status == protocol.StatusRunning {
 			return true
 		}
-		if c.Status != protocol.StatusWaiting {
+		if c.Status != protocol.StatusWaitingForChildren {
 			continue
 		}
 		if below, err := t.Show(ctx, c.Thread); err == nil && t.isWorkedOn(ctx, below) {
@@ -213,7 +213,7 @@ func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 // wasForsaken reports whether something was begun but not finished.
 func (t Teller) wasForsaken(at protocol.StepOutput) bool {
 	record := t.RunDir(at.Thread).Read()
-	return at.Status == protocol.StatusWaiting || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
+	return at.Status == protocol.StatusWaitingForChildren || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
 }
 
 func why(at protocol.StepOutput) string {

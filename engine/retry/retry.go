@@ -16,20 +16,20 @@ import (
 
 // Policy is what the config says about an agent that fails.
 type Policy struct {
-	Attempts int
-	Backoff  time.Duration
-	On       []protocol.FailureKind
-	OnLimit  string
-	Fallback []string
+	Attempts    int
+	Backoff     time.Duration
+	On          []protocol.FailureKind
+	OnRateLimit string
+	Fallback    []string
 	// FallbackOn are the kinds of failures after which a fallback takes over.
-	FallbackOn []protocol.FailureKind
-	MaxPark    time.Duration
+	FallbackOn       []protocol.FailureKind
+	MaxRateLimitWait time.Duration
 }
 
 // FallsBack reports whether another agent takes over after a failure.
 func (p Policy) FallsBack(kind protocol.FailureKind) bool {
 	return len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, kind) &&
-		(kind != protocol.FailedRateLimit || p.OnLimit == protocol.LimitFallback)
+		(kind != protocol.FailedRateLimit || p.OnRateLimit == protocol.LimitFallback)
 }
 
 // Rounds is how often a provider may refuse an account before no process waits for it.
@@ -53,7 +53,7 @@ const (
 func Of(c protocol.Config, alias string) Policy {
 	a := c.Agents[alias]
 	p := Policy{
-		Attempts: defaultAttempts, Backoff: defaultBackoff, OnLimit: a.OnLimit, Fallback: a.Fallback, MaxPark: span(a.MaxPark, defaultMaxPark),
+		Attempts: defaultAttempts, Backoff: defaultBackoff, OnRateLimit: a.OnRateLimit, Fallback: a.Fallback, MaxRateLimitWait: span(a.MaxRateLimitWait, defaultMaxPark),
 		On:         []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
 		FallbackOn: kinds(a.FallbackOn, protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash),
 	}

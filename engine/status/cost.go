@@ -216,7 +216,7 @@ func (p *Position) WithinBudget(role string) error {
 	if !over {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeBudget, "thread %s: %s", p.ID, reason), p.moreHints()...)
+	return fault.Hinted(fault.New(protocol.CodeLimit, "thread %s: %s", p.ID, reason), p.moreHints()...)
 }
 
 // moreHints say how to grant more, to the thread whose limit is reached.

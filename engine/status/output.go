@@ -22,14 +22,14 @@ func (p *Position) Output() protocol.StepOutput {
 	switch {
 	case p.Problem == nil && p.Parked > 0:
 		role, until := p.Next.Role, p.Parked
-		out.Status, out.CurrentRole, out.ParkedUntil = protocol.StatusParked, &role, &until
+		out.Status, out.CurrentRole, out.RateLimitedUntil = protocol.StatusRateLimited, &role, &until
 	case p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Next.Cause != moderator.ByBudget && p.Facts.ParkedUntil > NotParked:
 		role := p.Next.Role // its time has come
 		out.CurrentRole = &role
 	case p.Problem != nil:
 		out.Error = fault.Step(p.Explain())
 		if p.stuck {
-			out.Status = protocol.StatusFailed
+			out.Status = protocol.StatusError
 		}
 	case p.Next.Kind == moderator.Run:
 		role := p.Next.Role // a copy: the output must not keep the position
@@ -47,9 +47,9 @@ func (p *Position) Output() protocol.StepOutput {
 		switch {
 		case p.Next.Cause == moderator.ByLimit:
 		case p.Next.Cause == moderator.ByBudget, p.ofRun:
-			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: strings.Join(p.moreHints(), "\n")}
+			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Hint: strings.Join(p.moreHints(), "\n")}
 		case p.UsedUp != "":
-			out.Error = &protocol.StepError{Code: protocol.CodeBudget, Message: prompt, Hint: "uwf thread resume " + p.ID + " gives the step as much again"}
+			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Hint: "uwf thread resume " + p.ID + " gives the step as much again"}
 		default:
 			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.Form}
 		}

@@ -125,7 +125,7 @@ func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 
 // since is [Reader.Since] of a thread that was read; t is nil if it could not be.
 func (r *Reader) since(at protocol.StepOutput, t *thread.Thread) *int64 {
-	if at.Status == protocol.StatusFailed || at.Status == protocol.StatusRunning {
+	if at.Status == protocol.StatusError || at.Status == protocol.StatusRunning {
 		if last := r.RunDir(at.Thread).Read(); !last.Damaged && last.Thread != "" {
 			return &last.StartedAt
 		}
@@ -169,7 +169,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 		Thread: out.Thread, Workflow: out.Workflow, Head: out.Head,
 		Status: out.Status, StatusDisplay: string(out.Status), CurrentRole: out.CurrentRole,
 	}
-	item.ParkedUntil, item.SuspendedRole = out.ParkedUntil, out.SuspendedRole
+	item.RateLimitedUntil, item.SuspendedRole = out.RateLimitedUntil, out.SuspendedRole
 	if out.Status == protocol.StatusSuspended {
 		item.StatusDisplay += " [suspended]" // the original's words
 	}

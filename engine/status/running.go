@@ -220,10 +220,10 @@ func (r *Reader) ParkedUntil(facts heads.Facts) int64 {
 func (r *Reader) AwaitParked(ctx context.Context, thread string) error {
 	for {
 		at, err := r.Show(ctx, thread) // the time may be that of its children
-		if err != nil || at.Status != protocol.StatusParked || at.ParkedUntil == nil {
+		if err != nil || at.Status != protocol.StatusRateLimited || at.RateLimitedUntil == nil {
 			return fault.OrNil(err)
 		}
-		wait := min(time.UnixMilli(*at.ParkedUntil).Sub(r.Env.Now())+time.Millisecond, time.Minute)
+		wait := min(time.UnixMilli(*at.RateLimitedUntil).Sub(r.Env.Now())+time.Millisecond, time.Minute)
 		if err := retry.Pause(ctx, wait); err != nil {
 			return fault.Ended(ctx, err)
 		}

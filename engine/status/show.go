@@ -60,7 +60,7 @@ func (r *Reader) showActive(ctx context.Context, id string, head protocol.Hash) 
 	}
 	out := pos.Output()
 	r.overlay(ctx, &out)
-	if pos.Facts.ParkedUntil > NotParked && out.Status == protocol.StatusFailed && !pos.stuck {
+	if pos.Facts.ParkedUntil > NotParked && out.Status == protocol.StatusError && !pos.stuck {
 		out.Status = protocol.StatusIdle // the time has come: what failed was no more than that it had not
 	}
 	return out, pos, nil
@@ -107,14 +107,14 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code, Hint: "uwf thread step " + out.Thread}
-		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusParked || out.Done {
+		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
 			out.Error.Hint = "uwf thread resume " + out.Thread
 		}
 		if last.StepHash != "" {
 			out.Error.StepHash = &last.StepHash
 		}
 		if out.Status == protocol.StatusIdle {
-			out.Status = protocol.StatusFailed
+			out.Status = protocol.StatusError
 		}
 	}
 }

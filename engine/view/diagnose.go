@@ -67,14 +67,14 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
 	case s.Pending:
 		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it without running the agent again")
-	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeBudget:
+	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeLimit:
 		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
-	case s.Status == protocol.StatusParked && s.ParkedUntil != nil:
+	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
 		why := ""
 		if s.Error != nil {
 			why = ": " + s.Error.Message
 		}
-		d.add("note", "uwf thread resume "+s.Thread, "it is parked until %s, when its provider grants more%s", time.UnixMilli(*s.ParkedUntil).Format(time.DateTime), why)
+		d.add("note", "uwf thread resume "+s.Thread, "it is rate-limited until %s%s", time.UnixMilli(*s.RateLimitedUntil).Format(time.DateTime), why)
 	case s.Error != nil:
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:

@@ -34,10 +34,10 @@ type Waiting struct {
 // first. Each thread is read once.
 func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
 	f := Filter{Statuses: []protocol.Status{
-		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting,
+		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaitingForChildren,
 	}}
 	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
-		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaiting {
+		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren {
 			atWork = append(atWork, at)
 		} else if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
 			waiting = append(waiting, Waiting{InboxItem: in, At: at.At})
@@ -71,11 +71,11 @@ func Command(s protocol.StepOutput) string {
 			return answerLine(s)
 		}
 		return "uwf thread resume " + s.Thread + " -p '<answer>'"
-	case protocol.StatusIdle, protocol.StatusWaiting:
+	case protocol.StatusIdle, protocol.StatusWaitingForChildren:
 		return "uwf thread resume " + s.Thread
 	case protocol.StatusRunning:
 		return "uwf thread wait " + s.Thread
-	case protocol.StatusFailed, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt:
 		return "uwf thread diagnose " + s.Thread
 	case protocol.StatusCompleted:
 		return "uwf thread read " + s.Thread

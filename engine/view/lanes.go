@@ -77,7 +77,7 @@ func tookText(ms int64) string {
 // Urgency is how much a person cares about where a child stands: the least first.
 func Urgency(s protocol.Status) int {
 	order := []protocol.Status{
-		protocol.StatusSuspended, protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaiting, protocol.StatusParked,
+		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
 		protocol.StatusIdle, protocol.StatusCancelled, protocol.StatusCompleted,
 	}
 	if at := slices.Index(order, s); at >= 0 {

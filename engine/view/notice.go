@@ -16,12 +16,12 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	}
 	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Since(ctx, at), show.Title, show.Totals)}
 	what := map[string]string{
-		protocol.NoticeWaiting: "waits: ", protocol.NoticeFailed: "failed: ",
-		protocol.NoticeEnded: "has ended", protocol.NoticeBudget: "stopped at a limit: ",
+		protocol.NoticeWaiting: "waits: ", protocol.NoticeError: "failed: ",
+		protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",
 	}[event]
 	if n.Question != nil && event == protocol.NoticeWaiting {
 		what = n.Question.Role + " asks: " + n.Question.Text
-	} else if event != protocol.NoticeEnded {
+	} else if event != protocol.NoticeCompleted {
 		what += n.Reason
 	}
 	line, _, more := strings.Cut(strings.TrimSpace(what), "\n")

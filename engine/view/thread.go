@@ -43,7 +43,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Children, _ = e.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
 	if w := facts.Workspace; w != nil && w.Mode != workspace.AsItIs {
-		show.Workspace = &protocol.ThreadWorkspace{Mode: w.Mode, Root: w.Root, Branch: w.Branch}
+		show.Workspace = &protocol.ThreadWorkspace{Mode: workspace.Word(w.Mode), Root: w.Root, Branch: w.Branch}
 	}
 	totals := e.Files().Totals(ctx, state.Head, workspace.MostTotals)
 	if all, ok := totals[""]; ok {
@@ -70,7 +70,7 @@ func Next(s protocol.StepOutput) string {
 			return "The thread waits for a person. Answer with: uwf thread answer " + s.Thread
 		}
 		return "The thread is suspended. Resume with: uwf thread resume " + s.Thread
-	case protocol.StatusFailed:
+	case protocol.StatusError:
 		return "The last try failed. Retry with: uwf thread step " + s.Thread
 	case protocol.StatusRunning:
 		return "A step is running. Wait with: uwf thread wait " + s.Thread

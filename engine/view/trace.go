@@ -59,7 +59,7 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 
 // Graph is the workflow's graph with the way; note says what a role has used.
 func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
-	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{}, Busy: j.Status == protocol.StatusRunning || j.Status == protocol.StatusWaiting}
+	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{}, Busy: j.Status == protocol.StatusRunning || j.Status == protocol.StatusWaitingForChildren}
 	for role, children := range j.Children {
 		t.Lanes[role] = lanes(children)
 	}

@@ -39,7 +39,7 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
 		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
-			"uwf run, and uwf thread start, keep them in a git work tree: --workspace here, or --workspace worktree")
+			"uwf run, and uwf thread start, keep them in a git work tree: --workspace in-place, or --workspace worktree")
 	}
 	k, err := e.OpenFiles(ctx, parent.ID, at, w)
 	if err != nil {

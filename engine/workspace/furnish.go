@@ -90,7 +90,7 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 	}
 	message := fmt.Sprintf("the set-up of the worktree failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err},
-		"uwf config get workspace.setup", "--workspace here works without a worktree")
+		"uwf config get workspace.setup", "--workspace in-place works without a worktree")
 }
 
 // tail is the end of what the set-up has printed.

@@ -218,7 +218,7 @@ func noFiles(step protocol.Hash, gone bool) error {
 	if gone {
 		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes them along")
 	}
-	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace here")
+	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace in-place")
 }
 
 // MostTotals bounds for how many steps the changes to the files are reported.

@@ -27,12 +27,21 @@ import (
 
 // The modes of a workspace: how the files of a thread are kept.
 const (
-	AsItIs     = "none"              // they are not
-	InPlace    = "here"              // where a person has them, a snapshot with each step
-	InWorktree = protocol.InWorktree // likewise, in a git worktree of the thread's own
+	AsItIs      = "none"              // they are not
+	ModeInPlace = "in-place"          // where a person has them, a snapshot with each step
+	InPlace     = "here"              // the same, as facts and bundles have it
+	InWorktree  = protocol.InWorktree // likewise, in a git worktree of the thread's own
 	// ByDefault is the one that the config wants, else InPlace where git has a work tree.
 	ByDefault = "default"
 )
+
+// Word is a mode of facts as people write it.
+func Word(mode string) string {
+	if mode == InPlace {
+		return ModeInPlace
+	}
+	return mode
+}
 
 // treePatience is how long to wait for another thread's step to end in a work tree.
 const treePatience = 100 * time.Millisecond
@@ -122,8 +131,8 @@ func (e Keeper) begin(ctx context.Context, id string, k *Keeping) error {
 		return err
 	}
 	k.Spec.Hide = e.Unread(c, k.Repo.Root, k.dir)
-	if c.Workspace != nil && c.Workspace.MaxFile > 0 {
-		k.Spec.MaxFile = int64(c.Workspace.MaxFile) << 20
+	if c.Workspace != nil && c.Workspace.MaxFileMB > 0 {
+		k.Spec.MaxFile = int64(c.Workspace.MaxFileMB) << 20
 	}
 	taken, rescued, err := files.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
 	k.Left = taken.Left
@@ -252,12 +261,12 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 	switch mode {
 	case "", AsItIs:
 		return nil, nil
-	case InPlace:
+	case ModeInPlace, InPlace:
 		return e.InPlace(ctx, dir)
 	case InWorktree:
 		return e.startTree(ctx, id, workflow, dir, o)
 	}
-	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: here, worktree or none", mode)
+	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: in-place, worktree or none", mode)
 }
 
 // InPlace is the workspace of a thread that works in a person's own directory.
@@ -329,5 +338,5 @@ func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, 
 			return AsItIs, nil
 		}
 	}
-	return cmp.Or(wanted, InPlace), nil
+	return cmp.Or(wanted, ModeInPlace), nil
 }

@@ -122,7 +122,7 @@ func notMade(n NewTree, err error) error {
 		why = look + " lfs fetch gets the content that is missing"
 	}
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
-		why, "--workspace here works in "+root+" itself")
+		why, "--workspace in-place works in "+root+" itself")
 }
 
 // plan records in the run directory of the thread which files its worktree is to have, and

@@ -106,8 +106,8 @@ func tellACP(t *testing.T, p acpProgram) {
 	own := append(append([]string{}, p.asking...), p.args...)
 	asks := p.without[granted] == ""
 	p.more = []story{
-		{granted, func(t *testing.T, b *bench) { permission(t, b, own, "bypass", asks, true) }},
-		{refused, func(t *testing.T, b *bench) { permission(t, b, own, "readonly", asks, false) }},
+		{granted, func(t *testing.T, b *bench) { permission(t, b, own, "full", asks, true) }},
+		{refused, func(t *testing.T, b *bench) { permission(t, b, own, "read-only", asks, false) }},
 		{copied, fork}, {"told while it works", told(3)},
 	}
 	tellAll(t, p.program)

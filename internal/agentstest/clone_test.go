@@ -31,7 +31,7 @@ func aClone(t *testing.T, b *bench) {
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "EVIL", evil)), 0o600))
 		defer os.RemoveAll(filepath.Join(b.dir, "work", strings.Split(name, "/")[0]))
 	}
-	for _, permission := range []string{"bypass", "readonly"} {
+	for _, permission := range []string{"full", "read-only"} {
 		b.configure(map[string]any{"permission": permission, "ipc": true}) // so that what is started could leave its mark
 		b.thread = b.begun()
 		b.model.play(reply{text: answer("moon")})

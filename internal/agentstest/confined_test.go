@@ -109,21 +109,21 @@ func confinedStory(t *testing.T, b *bench) {
 	require.NoFileExists(t, "/var/spool/cron/uwf-agentstest")
 }
 
-// confineSettings: what confine says holds, and the step says what was in force.
+// confineSettings: what sandbox.mode says holds, and the step says what was in force.
 func confineSettings(t *testing.T, b *bench) {
 	if runtime.GOOS != "linux" {
 		return
 	}
 	out := filepath.Join(b.dir, "outside")
 	shell(t, b.dir, "mkdir -p outside")
-	for setting, says := range map[string]string{"off": "ok; not confined", "required": "ok; confined by: landlock "} {
-		b.configure(map[string]any{"confine": setting})
+	for setting, says := range map[string]string{"none": "ok; not confined", "required": "ok; confined by: landlock "} {
+		b.configure(map[string]any{"sandbox": map[string]any{"mode": setting}})
 		b.thread = b.begun()
 		b.model.play(reply{text: "Elsewhere.", run: "echo x > " + filepath.Join(out, setting)}, reply{text: answer("fog")})
 		b.mustStep()
 		require.Contains(t, b.outcome(b.last().Hash), says)
 		_, err := os.Stat(filepath.Join(out, setting))
-		require.Equal(t, setting == "off", err == nil)
+		require.Equal(t, setting == "none", err == nil)
 	}
 }
 
@@ -145,8 +145,8 @@ func moreIsNeeded(t *testing.T, b *bench) {
 	require.Error(t, err)
 	require.Contains(t, said, state)
 	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.it.allowWrite '["`+state+`"]'`)
-	require.Contains(t, said, "agent says: uwf config set agents.it.confine off lets it write anywhere")
-	b.configure(map[string]any{"env": environ, "allowWrite": []string{filepath.Dir(state)}})
+	require.Contains(t, said, "agent says: uwf config set agents.it.sandbox.mode none lets it write anywhere")
+	b.configure(map[string]any{"env": environ, "sandbox": map[string]any{"allowWrite": []string{filepath.Dir(state)}}})
 	b.model.play(reply{text: answer("fog")})
 	b.mustStep()
 }

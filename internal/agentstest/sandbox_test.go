@@ -19,15 +19,15 @@ func ownSandbox(t *testing.T, b *bench) {
 	}
 	shell(t, b.home, "mkdir -p .ssh && echo the-ke''y > .ssh/id && mkdir -p .codex && echo '{}' > .codex/auth.json")
 	for _, c := range []struct {
-		permission, confine, told string
+		permission, mode, told string
 		writes                    bool
 	}{
-		{"edits", "off", "ran-it", true}, {"readonly", "off", "ran-it", false},
-		{"edits", "required", "", false}, {"readonly", "required", "", false},
+		{"edits", "none", "ran-it", true}, {"read-only", "none", "ran-it", false},
+		{"edits", "required", "", false}, {"read-only", "required", "", false},
 	} {
-		b.configure(map[string]any{"confine": c.confine, "permission": c.permission})
+		b.configure(map[string]any{"sandbox": map[string]any{"mode": c.mode}, "permission": c.permission})
 		b.thread = b.begun()
-		name := c.permission + "-" + c.confine
+		name := c.permission + "-" + c.mode
 		b.model.play(reply{text: "I try.", run: "printf ran-%s it; cat " + b.home + "/.ssh/id || printf no-%s key; cat " + b.home + "/.codex/auth.json " + b.dir + "/home/config.yaml || printf no-%s config; test -r " + b.dir + "/home/cas/format.json && printf st''ore; echo x > " + name}, reply{text: answer("fog")})
 		_, said, err := b.step()
 		require.NoError(t, err, said)

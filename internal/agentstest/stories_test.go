@@ -208,7 +208,7 @@ func counted(t *testing.T, b *bench) {
 	require.Contains(t, said, "refused")
 	b.check(script, side)
 	b.model.play(reply{text: answer("rain")})
-	if status, _, _ := b.step(); status == "parked" || status == "suspended" {
+	if status, _, _ := b.step(); status == "rate-limited" || status == "suspended" {
 		b.json(new(any), "thread", "resume", b.thread, "-c", "1")
 	}
 	require.Equal(t, "rain", b.last().Output["word"])

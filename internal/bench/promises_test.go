@@ -93,7 +93,7 @@ roles: { go: { description: Goes., run: [%q] } }
 graph: { $START: { _: go }, go: { passed: go, failed: $END } }
 `, w.helper(b, "empty")))
 		p.thread = w.uwf(b, p.home, "thread", "start", file, "-p", "task", "--cwd", w.dir, "--format", "text")
-		w.uwf(b, p.home, "config", "set", "commands.confine", "off") // nor does uwf hold back the agent
+		w.uwf(b, p.home, "config", "set", "commands.sandbox.mode", "off") // nor does uwf hold back the agent
 		w.uwf(b, p.home, "thread", "step", p.thread, "-c", "10")
 		return p
 	})

@@ -24,7 +24,7 @@ type rules struct {
 }
 
 // kinds says how many fields a rule has behind its kind.
-var kinds = map[string]int{"command": 2, "gone": 1, "file": 3, "key": 2, "value": 3, "added": 1, "removed": 1, "at": 5}
+var kinds = map[string]int{"command": 2, "gone": 1, "file": 3, "key": 2, "value": 3, "added": 1, "removed": 1, "line": 2, "at": 5}
 
 // parseRules reads the file of differences. Each block of rules begins with its reason.
 func parseRules(text string) (*rules, error) {
@@ -94,6 +94,9 @@ func (r *rules) allow(d difference) bool {
 		return r.use("removed", func(f []string) bool { return f[0] == key }) != nil || r.listed(d)
 	}
 	was, is := short(d.was), short(d.is)
+	if strings.Contains(d.path, ".out:") && r.use("line", func(f []string) bool { return f[0] == was && f[1] == is }) != nil {
+		return true
+	}
 	return r.use("value", func(f []string) bool { return f[0] == key && f[1] == was && f[2] == is }) != nil || r.listed(d)
 }
 

@@ -347,7 +347,7 @@ func (c *coding) withoutFiles(th *coder, a act) bool {
 	}
 	c.threads = slices.DeleteFunc(c.threads, func(other *coder) bool { return other == th })
 	c.disk[th.top] = c.read(th.top)
-	c.add(c.started("here"), c.top, nil)
+	c.add(c.started("in-place"), c.top, nil)
 	return true
 }
 

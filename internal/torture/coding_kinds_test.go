@@ -153,7 +153,7 @@ func (c *coding) cleanEnded(th *coder) act {
 // redact takes a key out of what a thread of its own has kept.
 func (c *coding) redact(*coder) act {
 	number := c.told([]edit{{"ü/key", file{"100644", fmt.Sprintln("key", c.random.Int64())}}}, "again")
-	th := c.add(c.started("here"), c.top, nil)
+	th := c.add(c.started("in-place"), c.top, nil)
 	step := c.step(th)
 	step.args = append([]string{"thread", "step", th.id}, c.coderArgs(number)...)
 	step.done = func(ended) { c.taken(th, []string{}, number, c.disk[th.top]) }

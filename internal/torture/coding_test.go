@@ -170,7 +170,7 @@ func newCoding(t *testing.T, tools tools, l layout, random *rand.Rand) *coding {
 			}
 		}
 	}
-	c.add(c.started("here"), c.top, nil)
+	c.add(c.started("in-place"), c.top, nil)
 	c.user = c.gitFiles()
 	return c
 }

@@ -117,7 +117,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, os.MkdirAll(w.pictures, 0o755))
 	for name, text := range map[string]string{
 		"release.yaml": release, "talk.yaml": talk, "two.yaml": two, "panel.yaml": panel, "script.yaml": script,
-		"uwf/config.yaml": "agents: { mock: { command: uwf-mock, args: [--mock-data, " + filepath.Join(w.home, "script.yaml") + "] }, slow: { command: uwf-mock, args: [--mock-data, " + filepath.Join(w.home, "slow.yaml") + "] } }\ndefaultAgent: mock\ncommands: { confine: off }\n",
+		"uwf/config.yaml": "agents: { mock: { command: uwf-mock, args: [--mock-data, " + filepath.Join(w.home, "script.yaml") + "] }, slow: { command: uwf-mock, args: [--mock-data, " + filepath.Join(w.home, "slow.yaml") + "] } }\ndefaultAgent: mock\ncommands: { sandbox: { mode: none } }\n",
 	} {
 		path := filepath.Join(w.home, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

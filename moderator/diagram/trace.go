@@ -31,9 +31,9 @@ func (l Lane) text() string {
 	switch l.Status {
 	case protocol.StatusCompleted:
 		mark = "✓"
-	case protocol.StatusFailed, protocol.StatusCorrupt, protocol.StatusCancelled:
+	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusCancelled:
 		mark = "✗"
-	case protocol.StatusSuspended, protocol.StatusParked:
+	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		mark = "?"
 	case protocol.StatusIdle:
 		mark = "·"

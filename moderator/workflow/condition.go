@@ -55,7 +55,7 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s has the condition %s, which does not exist", n.at(e), quote(e.when))
 		return
 	}
-	d.checkExpression("condition of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
+	d.checkExpression("when of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
 }
 
 // wordPattern is compiled when it is first needed: the tables of Unicode's

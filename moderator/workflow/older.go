@@ -146,7 +146,7 @@ func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 				continue
 			}
 			f.Key, f.Text = "goal", "goal"
-		case "outputSchema", "frontmatter", "meta":
+		case "outputSchema", "schema", "frontmatter", "meta":
 			f.Value = titledByID(f.Value)
 		}
 		out.Entries = append(out.Entries, f)

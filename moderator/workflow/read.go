@@ -27,7 +27,7 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
 		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
 		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
-		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and frontmatter"},
+		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and schema"},
 		{key: "conditions"},
 		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
 		{key: "limits"},

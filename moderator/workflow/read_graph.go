@@ -66,7 +66,7 @@ func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
 		d.refuseTransitionKeys(e.Value, what)
 	}
 	return d.readTarget(edge, e.Value, what, []field{
-		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "condition"},
+		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "when"}, {key: "condition"},
 	})
 }
 
@@ -97,7 +97,7 @@ func (d *draft) readTarget(edge *edgeDraft, n *yamldoc.Node, what string, keys [
 	edge.edge.Role, edge.target = target, role.Pos
 	d.readPrompt(edge, m["prompt"], what)
 	d.readLocation(edge, m["location"], what)
-	edge.condition = m["condition"]
+	edge.condition = cmp.Or(m["when"], m["condition"])
 	return keepIf(ok, edge)
 }
 

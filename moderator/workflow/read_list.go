@@ -26,15 +26,18 @@ func (d *draft) readTransition(node *nodeDraft, i int, n *yamldoc.Node) *edgeDra
 	if n.Get("role") != nil && n.Get("to") != nil {
 		d.add(n.Pos, "keep one of them", "%s has both \"role\" and \"to\", which mean the same", what)
 	}
+	if n.Get("when") != nil && n.Get("condition") != nil {
+		d.add(n.Pos, "keep one of them", "%s has both \"when\" and \"condition\", which mean the same", what)
+	}
 	edge = d.readTarget(edge, n, what, []field{
-		{key: "role"}, {key: "to"}, {key: "condition"}, {key: "prompt"}, {key: "location"},
+		{key: "role"}, {key: "to"}, {key: "when"}, {key: "condition"}, {key: "prompt"}, {key: "location"},
 	})
 	if edge == nil || edge.condition == nil || isUnread(edge.condition) {
 		return edge
 	}
-	text, ok := d.text(edge.condition, "condition of "+what)
+	text, ok := d.text(edge.condition, "when of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(edge.condition.Pos, "condition: null, or leave it out, for always", "condition of %s is blank", what)
+		d.add(edge.condition.Pos, "when: null, or leave it out, for always", "when of %s is blank", what)
 	}
 	if edge.when = strings.TrimSpace(text); edge.when == "" {
 		d.incomplete = true // whether the entry is always taken is not known

@@ -11,7 +11,7 @@ import (
 
 // schemaKeys are the names under which a role's schema may stand; the first is
 // ours, the others are older.
-func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchema"} }
+func schemaKeys() []string { return []string{"schema", "frontmatter", "meta", "outputSchema"} }
 
 func (d *draft) readRoles(n *yamldoc.Node) {
 	if n == nil {
@@ -43,7 +43,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return r
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and frontmatter", "%s must be a mapping, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and schema", "%s must be a mapping, but this is %s", what, kindOf(n))
 		return r
 	}
 	fields, player := roleFields(n)
@@ -79,7 +79,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 // roleFields are the keys of a role, by who plays it.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
-	schema := []field{{key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // at most one, see readSchema
+	schema := []field{{key: "schema"}, {key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // at most one, see readSchema
 	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"}}
 	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "parallel"}, {key: "workspace"}, {key: "merge"}})
 	switch {
@@ -150,16 +150,16 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // said with the key
 	}
 	if found == nil && r.role.Person {
-		d.add(r.pos, `add "frontmatter": the JSON Schema of the form`, "%s has no \"frontmatter\"", what)
+		d.add(r.pos, `add "schema": the JSON Schema of the form`, "%s has no \"schema\"", what)
 		return
 	}
 	if found == nil && r.role.Parse != "" {
-		d.add(r.pos, `add "frontmatter": the JSON Schema of what the command prints`, "%s has no \"frontmatter\"", what)
+		d.add(r.pos, `add "schema": the JSON Schema of what the command prints`, "%s has no \"schema\"", what)
 		return
 	}
 	if found == nil && r.role.HasChildren() {
 		if r.role.Join != "" {
-			d.add(r.pos, `add "frontmatter": the JSON Schema of what the join gives`, "%s has a \"join\", but no \"frontmatter\"", what)
+			d.add(r.pos, `add "schema": the JSON Schema of what the join gives`, "%s has a \"join\", but no \"schema\"", what)
 		}
 		if r.role.Merge {
 			r.use(moderator.MergeSchema())
@@ -177,7 +177,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // refused already
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "frontmatter: {type: object, properties: {…}, required: […]}", "%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
+		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}", "%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
 		return
 	}
 	if !isTyped(n) {

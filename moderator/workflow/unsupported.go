@@ -26,9 +26,9 @@ func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
 		switch e.Key {
 		case "to":
 			d.add(e.Pos, `write "role"`, "%s has \"to\", which belongs to lists of transitions", what)
-		case "condition":
-			d.add(e.Pos, "make the node a list: - {role: …, condition: …}, or let the role answer a $status and name the edge after it",
-				"%s has a condition, which belongs to lists of transitions", what)
+		case "when", "condition":
+			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or let the role answer a $status and name the edge after it",
+				"%s has a %q, which belongs to lists of transitions", what, e.Key)
 		}
 	}
 }

@@ -59,8 +59,8 @@ func titled(head string, rest []string) string {
 	if len(rest) == 0 {
 		return head
 	}
-	if rest[0] == "frontmatter" {
-		head, rest = head+": frontmatter", rest[1:]
+	if rest[0] == "schema" {
+		head, rest = head+": schema", rest[1:]
 		if len(rest) > 0 {
 			head += " "
 		}

@@ -29,7 +29,7 @@ const (
 )
 
 // Change is one difference. Path leads to the part: ["roles", role, field],
-// ["roles", role, "frontmatter", status or field …], ["graph", node, status or
+// ["roles", role, "schema", status or field …], ["graph", node, status or
 // condition, field], ["conditions", name, field], ["limits", field].
 type Change struct {
 	Op   Op       `json:"op"`
@@ -129,7 +129,7 @@ func (d *diff) roles(a, b workflow.Definition) {
 		d.text(at("output"), before.Output, after.Output)
 		d.text(at("extractPrompt"), before.ExtractPrompt, after.ExtractPrompt)
 		role := path[len(path)-1]
-		d.schema(at("frontmatter"), a.Schemas[role], b.Schemas[role])
+		d.schema(at("schema"), a.Schemas[role], b.Schemas[role])
 	})
 }
 

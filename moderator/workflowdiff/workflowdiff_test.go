@@ -65,11 +65,11 @@ func TestEachPart(t *testing.T) {
 		{"the name", "name: ask", "name: asked", "~ name\n    - ask\n    + asked\n"},
 		{"a line of a procedure", "      two\n", "      TWO\n", "~ role clerk: procedure\n      one\n    - two\n    + TWO\n      three\n      four\n      …\n"},
 		{"capabilities", "[a, b]", "[b, a]", "~ role clerk: capabilities\n    - [\"a\",\"b\"]\n    + [\"b\",\"a\"]\n"},
-		{"the type of a field", "day: { type: string }", "day: { type: integer }", "~ role clerk: frontmatter done.day.type\n    - string\n    + integer\n"},
-		{"an optional field", ", note: { type: string }", "", "- role clerk: frontmatter done.note\n    {\"type\":\"string\"}\n"},
-		{"what is required", "required: [$status, question]", "required: [$status]", "- role clerk: frontmatter asks.question.required\n    true\n"},
-		{"the order of a list", "required: [$status, question]", "required: [question, $status]", "~ role clerk: frontmatter asks.(order)\n"},
-		{"items", "items: { type: string }", "items: { type: string, minLength: 1 }", "+ role judge: frontmatter list.items.minLength\n    1\n"},
+		{"the type of a field", "day: { type: string }", "day: { type: integer }", "~ role clerk: schema done.day.type\n    - string\n    + integer\n"},
+		{"an optional field", ", note: { type: string }", "", "- role clerk: schema done.note\n    {\"type\":\"string\"}\n"},
+		{"what is required", "required: [$status, question]", "required: [$status]", "- role clerk: schema asks.question.required\n    true\n"},
+		{"the order of a list", "required: [$status, question]", "required: [question, $status]", "~ role clerk: schema asks.(order)\n"},
+		{"items", "items: { type: string }", "items: { type: string, minLength: 1 }", "+ role judge: schema list.items.minLength\n    1\n"},
 		{"where an edge leads", "judge: { _: $END }", "judge: { _: { role: $END, prompt: Bye. } }", "+ edge judge _: prompt\n    Bye.\n"},
 		{"a limit", "maxSteps: 5", "maxSteps: 7, maxVisitsPerRole: 2", "~ limit maxSteps\n    - 5\n    + 7\n+ limit maxVisitsPerRole\n    2\n"},
 		{"what cannot be seen", "goal: g", `goal: "g\n"`, "~ role clerk: goal\n    - \"g\"\n    + \"g\\n\"\n"},
@@ -96,9 +96,9 @@ func TestRolesAndStatusesThatCameAndWent(t *testing.T) {
 		"role: judge", "role: jury", "judge: { _: $END }", "jury: { _: $END }",
 		"const: asks", "const: lost", "asks: { role: $SUSPEND, prompt: \"{{question}}\" }", "lost: clerk",
 	).Replace(base))
-	require.Equal(t, `+ role clerk: frontmatter lost
+	require.Equal(t, `+ role clerk: schema lost
     {"properties":{"$status":{"const":"lost"},"question":{"type":"string"}},"required":["$status","question"]}
-- role clerk: frontmatter asks
+- role clerk: schema asks
     {"properties":{"$status":{"const":"asks"},"question":{"type":"string"}},"required":["$status","question"]}
 + role jury
     Twelve.

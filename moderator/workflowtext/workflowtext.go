@@ -66,7 +66,7 @@ func roles(def workflow.Definition) yamltext.Map {
 		r := def.Roles[name]
 		fields := append(yamltext.Map{{Key: "description", Value: r.Description}}, player(r)...)
 		if !isCommand(r) && !isJoin(r, def.Schemas[name]) {
-			fields = append(fields, yamltext.Entry{Key: "frontmatter", Value: schema(def.Schemas[name])})
+			fields = append(fields, yamltext.Entry{Key: "schema", Value: schema(def.Schemas[name])})
 		}
 		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
 	}
@@ -228,7 +228,7 @@ func node(w protocol.Workflow, name string, n protocol.GraphNode) any {
 func edge(way flow.Way) yamltext.Map {
 	m := yamltext.Map{{Key: "role", Value: way.Role}}
 	for _, e := range []yamltext.Entry{
-		{Key: "condition", Value: way.Condition}, {Key: "prompt", Value: way.Prompt}, {Key: "location", Value: way.Location},
+		{Key: "when", Value: way.Condition}, {Key: "prompt", Value: way.Prompt}, {Key: "location", Value: way.Location},
 	} {
 		if e.Value != "" {
 			m = append(m, e)

@@ -100,7 +100,7 @@ graph:
   $START: { _: worker }
   worker:
     - { to: worker, condition: notOk, prompt: "Again: {{ok}}" }
-    - { role: $SUSPEND, condition: late, prompt: "Go on?" }
+    - { role: $SUSPEND, when: late, prompt: "Go on?" }
     - { role: $SUSPEND, condition: "$exists(output.ok) and\n  output.ok", prompt: "Go on?" }
     - { role: judge, condition: null }
   judge: { good: $END, bad: worker }
@@ -111,7 +111,7 @@ func TestBothFormsComeBack(t *testing.T) {
 	def, err := workflow.Parse(workflow.Source{Data: []byte(lists)})
 	require.NoError(t, err)
 	text := string(requireSame(t, def))
-	require.Contains(t, text, `- { role: worker, condition: notOk, prompt: "Again: {{ok}}" }`)
+	require.Contains(t, text, `- { role: worker, when: notOk, prompt: "Again: {{ok}}" }`)
 	require.Contains(t, text, "- { role: judge }\n")
 }
 

@@ -117,7 +117,7 @@ func (c *Client) greet(ctx context.Context) error {
 		return err
 	}
 	if a.Version != Version || a.Info == nil {
-		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version, Version)}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version, Version)}
 	}
 	if !a.Info.Hash.Known() {
 		return c.broken(remote.Faultf("%q is not a hash function", a.Info.Hash))

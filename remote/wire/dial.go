@@ -176,7 +176,7 @@ func (c *Client) lost(err error) error {
 
 // Connect speaks to the other end. hangUp ends the connection: reads and writes that wait
 // must end by it. Errors: [*remote.FaultError], [*SilentError], [*remote.HashError], a
-// [*protocol.Error] with [protocol.CodeNewer], and what the other side says.
+// [*protocol.Error] with [protocol.CodeUnsupportedVersion], and what the other side says.
 func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options) (*Client, error) {
 	return connect(ctx, in, out, hangUp, o, nil)
 }

@@ -32,14 +32,14 @@ type failure struct {
 const (
 	conflict    = "conflict"
 	leased      = "leased"
-	fenced      = "fence"
+	fenced      = "lease-expired"
 	absent      = "missing"
 	noThread    = "no_thread"
-	taken       = "name"
+	taken       = "name-conflict"
 	collision   = "collision"
 	corrupt     = "corrupt"
-	newer       = "newer"
-	fault       = "fault"
+	newer       = "unsupported-version"
+	fault       = "invalid-request"
 	unsupported = "unsupported"
 	locked      = "locked"
 	failed      = "failed"
@@ -89,7 +89,7 @@ func failureOf(err error) *failure {
 		f.Code = unsupported
 	case errors.As(err, &coded) && coded.Code == protocol.CodeLocked:
 		f.Code = locked
-	case errors.As(err, &coded) && coded.Code == protocol.CodeNewer:
+	case errors.As(err, &coded) && coded.Code == protocol.CodeUnsupportedVersion:
 		f.Code = newer
 	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // of an object
 		f.Code = corrupt
@@ -129,7 +129,7 @@ func (f *failure) err() error {
 		}
 		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: said}
 	case newer:
-		return &protocol.Error{Code: protocol.CodeNewer, Message: said}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: said}
 	case fault:
 		return &remote.FaultError{Problem: said}
 	case unsupported:

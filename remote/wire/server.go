@@ -240,7 +240,7 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 	case putObjects:
 		err = s.remote.PutObjects(ctx, rest.objects)
 	default:
-		err = &protocol.Error{Code: protocol.CodeNewer, Message: "the remote does not know " + a.Verb + ", which a newer uwf asks for"}
+		err = &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: "the remote does not know " + a.Verb + ", which a newer uwf asks for"}
 	}
 	return r, err
 }
@@ -250,7 +250,7 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 		return answer{}, remote.Faultf("hello twice")
 	}
 	if !slices.Contains(a.Versions, Version) {
-		return answer{}, &protocol.Error{Code: protocol.CodeNewer, Message: "the remote speaks version 1 of the protocol only: upgrade it"}
+		return answer{}, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: "the remote speaks version 1 of the protocol only: upgrade it"}
 	}
 	if !a.Hash.Known() {
 		return answer{}, remote.Faultf("%q is not a hash function", a.Hash)

@@ -101,7 +101,7 @@ func TestHostileGreetings(t *testing.T) {
 		"no version":                 {wire.Magic + frame('.', `{"info":{"hash":"xxh3"}}`), "version 0"},
 		"no info":                    {wire.Magic + frame('.', `{"version":1}`), "knows version 1"},
 		"a refusal with codes in it": {wire.Magic + frame('.', `{"error":{"code":"failed","message":"no \u001b[2J\u001b]0;x\u0007\u202eway"}}`), "no "},
-		"an upgrade":                 {wire.Magic + frame('.', `{"error":{"code":"newer","message":"upgrade"}}`), "upgrade"},
+		"an upgrade":                 {wire.Magic + frame('.', `{"error":{"code":"unsupported-version","message":"upgrade"}}`), "upgrade"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestHostileGreetings(t *testing.T) {
 		})
 	}
 	_, err := stranger(t, false, wire.Magic+frame('.', `{"version":2,"info":{"hash":"xxh3"}}`))
-	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 }
 
 // What a helper answers is held against the question; what does not fit ends the

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -10,23 +11,35 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// Confining is what holds for an agent that drives a program of other people: one of
-// protocol's values of confine. By default it is confined, whatever it may do: what a
+// Confining is what holds for an agent that drives a program of other people: a mode
+// of [protocol.SandboxConfig]. By default it is confined, whatever it may do: what a
 // directory's own settings make it start is asked by nobody. Two are not: one that holds
 // its commands in a sandbox which cannot be made inside of ours, and a command of the
 // user's own that uwf does not know (unknown): where it keeps what is its own cannot be
 // told, and without that it might fail in silence.
-func Confining(a protocol.Agent, command []string) (setting string, unknown bool) {
-	if a.Confine != "" {
-		return a.Confine, false
+func Confining(a protocol.Agent, mode string, command []string) (setting string, unknown bool) {
+	if mode != "" {
+		return mode, false
 	}
 	if _, known := programs.Places(command); !known {
-		return protocol.ConfineOff, true
+		return protocol.SandboxNone, true
 	}
 	if !unasked(a) && programs.Sandboxes(command) {
-		return protocol.ConfineOff, false
+		return protocol.SandboxNone, false
 	}
-	return protocol.ConfineAuto, false
+	return protocol.SandboxAuto, false
+}
+
+// Sandbox is the sandbox of an agent; alias "": of whatever has none of its own.
+func Sandbox(c protocol.Config, alias string) protocol.SandboxConfig {
+	return c.Agents[alias].Sandbox.Over(c.Sandbox)
+}
+
+// CommandSandbox is the sandbox of roles that are commands.
+func CommandSandbox(c protocol.Config) protocol.SandboxConfig {
+	s := cmp.Or(c.Commands, &protocol.CommandsConfig{}).Sandbox.Over(c.Sandbox)
+	s.Mode = cmp.Or(s.Mode, protocol.SandboxAuto)
+	return s
 }
 
 // HeedsPermission reports whether an adapter passes on what an agent may do. A command
@@ -36,16 +49,17 @@ func HeedsPermission(adapter string) bool { return program([]string{adapter}) !=
 // unasked reports whether an agent's program may do anything without being asked, as
 // far as it is told.
 func unasked(a protocol.Agent) bool {
-	return a.Permission == "" || a.Permission == "bypass" || !HeedsPermission(a.Command)
+	return a.Permission == "" || a.Permission == "full" || !HeedsPermission(a.Command)
 }
 
 // IsUnknown reports whether an agent is not confined because its program is not known.
-func IsUnknown(a protocol.Agent, argv []string) bool {
+func IsUnknown(c protocol.Config, alias string, argv []string) bool {
+	a := c.Agents[alias]
 	name := program(argv)
 	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || OwnsModels(name) {
 		return false
 	}
-	_, unknown := Confining(a, driven(argv))
+	_, unknown := Confining(a, Sandbox(c, alias).Mode, driven(argv))
 	return unknown
 }
 
@@ -90,7 +104,7 @@ func (s System) open() string {
 // where. argv is how it is started; s is what this system can do. Of a command that
 // is none of ours nobody knows.
 func Access(c protocol.Config, alias string, argv []string, e env.Env, s System) string {
-	a := c.Agents[alias]
+	a, box := c.Agents[alias], Sandbox(c, alias)
 	name := program(argv)
 	for key, value := range a.Env {
 		e = e.With(key, value)
@@ -101,17 +115,17 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, s System)
 	case name == "uwf-mock":
 		return "plays a script"
 	case OwnsModels(name):
-		return builtinAccess(c.Builtin, a.Permission, e, s)
+		return builtinAccess(c.Builtin, box.Mode, a.Permission, e, s)
 	case !strings.HasPrefix(name, protocol.AgentPrefix):
 		return "what the program does: uwf does not confine it"
 	}
-	if a.Permission == "readonly" && HeedsPermission(name) {
-		return "reads" + extra(a, argv, s)
+	if a.Permission == "read-only" && HeedsPermission(name) {
+		return "reads" + extra(a, box, argv, s)
 	}
 	if a.Permission == "edits" && HeedsPermission(name) {
-		return "changes files in the directory" + extra(a, argv, s)
+		return "changes files in the directory" + extra(a, box, argv, s)
 	}
-	return "runs anything" + extra(a, argv, s)
+	return "runs anything" + extra(a, box, argv, s)
 }
 
 // AdapterTimeout is how long a step of an adapter may take if nothing is configured.
@@ -123,21 +137,12 @@ func IsAdapter(command string) bool {
 	return ok
 }
 
-// CommandConfining is how roles that are commands are held back: one of protocol's values
-// of confine.
-func CommandConfining(c protocol.Config) string {
-	if c.Commands == nil || c.Commands.Confine == "" {
-		return protocol.ConfineAuto
-	}
-	return c.Commands.Confine
-}
-
 // CommandAccess says in a few words what a role that is a command may do.
 func CommandAccess(c protocol.Config, s System) string {
-	switch setting := CommandConfining(c); {
-	case setting == protocol.ConfineOff:
-		return "do anything you can: commands.confine is off"
-	case !s.Confines && setting == protocol.ConfineRequired:
+	switch setting := CommandSandbox(c).Mode; {
+	case setting == protocol.SandboxNone:
+		return "do anything you can: their sandbox.mode is none"
+	case !s.Confines && setting == protocol.SandboxRequired:
 		return "nothing: commands cannot be confined here"
 	case !s.Confines:
 		return "do anything you can: commands cannot be confined here"
@@ -146,21 +151,21 @@ func CommandAccess(c protocol.Config, s System) string {
 }
 
 // extra says whether a program is confined.
-func extra(a protocol.Agent, argv []string, s System) string {
-	switch setting, unknown := Confining(a, driven(argv)); {
+func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System) string {
+	switch setting, unknown := Confining(a, box.Mode, driven(argv)); {
 	case unknown:
 		return ", writes anywhere: uwf does not know where the program keeps its own files"
-	case setting == protocol.ConfineOff && unasked(a):
-		return ", writes anywhere: confine is off"
-	case setting == protocol.ConfineOff:
+	case setting == protocol.SandboxNone && unasked(a):
+		return ", writes anywhere: sandbox.mode is none"
+	case setting == protocol.SandboxNone:
 		return ", as far as the program holds itself back"
-	case !s.Confines && setting == protocol.ConfineRequired:
+	case !s.Confines && setting == protocol.SandboxRequired:
 		return "; does not start: it cannot be confined here"
 	case !s.Confines:
 		return ", writes anywhere: it cannot be confined here"
 	}
-	places := a.AllowWrite
-	if a.Permission != "readonly" || !HeedsPermission(a.Command) {
+	places := box.AllowWrite
+	if a.Permission != "read-only" || !HeedsPermission(a.Command) {
 		places = append([]string{"the directory"}, places...)
 	}
 	if _, known := programs.Places(driven(argv)); !known {
@@ -175,14 +180,14 @@ func extra(a protocol.Agent, argv []string, s System) string {
 // NoUnixSockets reports whether commands can make no unix sockets. By default that is so
 // where all that can be held is required, and the system cannot keep them from those
 // of others alone.
-func NoUnixSockets(b *protocol.BuiltinConfig, s System) bool {
-	if b == nil || b.Confine == protocol.ConfineOff {
+func NoUnixSockets(b *protocol.BuiltinConfig, mode string, s System) bool {
+	if mode == protocol.SandboxNone {
 		return false
 	}
-	if b.NoUnixSockets != nil {
+	if b != nil && b.NoUnixSockets != nil {
 		return *b.NoUnixSockets
 	}
-	return b.Confine == protocol.ConfineRequired && !s.Sockets
+	return mode == protocol.SandboxRequired && !s.Sockets
 }
 
 // AnyProgram in allowCommands lets our own agents run every program.
@@ -194,12 +199,12 @@ func AnyCommand(b *protocol.BuiltinConfig, e env.Env) bool {
 }
 
 // builtinAccess is of our own agents with tools.
-func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, s System) string {
+func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env, s System) string {
 	if b == nil {
 		b = &protocol.BuiltinConfig{}
 	}
 	switch permission {
-	case "readonly":
+	case "read-only":
 		return "reads in the directory"
 	case "edits":
 		return "changes files in the directory"
@@ -214,14 +219,14 @@ func builtinAccess(b *protocol.BuiltinConfig, permission string, e env.Env, s Sy
 	switch {
 	case runs == "runs nothing":
 		return "changes files in the directory, " + runs
-	case b.Confine == protocol.ConfineOff:
-		return runs + ", writes anywhere: builtin.confine is off"
-	case !s.Confines && b.Confine == protocol.ConfineRequired:
+	case mode == protocol.SandboxNone:
+		return runs + ", writes anywhere: sandbox.mode is none"
+	case !s.Confines && mode == protocol.SandboxRequired:
 		return "changes files in the directory, runs nothing: commands cannot be confined here"
 	case !s.Confines:
 		return runs + ", writes anywhere: commands cannot be confined here"
 	}
-	if NoUnixSockets(b, s) {
+	if NoUnixSockets(b, mode, s) {
 		s.Sockets = true
 	}
 	return runs + ", writes in the directory" + s.open()

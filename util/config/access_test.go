@@ -20,29 +20,29 @@ func TestAccess(t *testing.T) {
 		want     string
 	}{
 		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-codex", AllowWrite: []string{"~/x"}}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory and ~/x"},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{AllowWrite: []string{"~/x"}}}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory and ~/x"},
 		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, false, "runs anything, writes anywhere: it cannot be confined here"},
-		{protocol.Agent{Command: "uwf-codex", Confine: "required"}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
-		{protocol.Agent{Command: "uwf-codex", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
-		{protocol.Agent{Command: "uwf-codex", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
-		{protocol.Agent{Command: "uwf-claude-code", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads, writes nothing"},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "required"}}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
+		{protocol.Agent{Command: "uwf-codex", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
+		{protocol.Agent{Command: "uwf-claude-code", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads, writes nothing"},
 		{protocol.Agent{Command: "uwf-gemini", Permission: "edits"}, protocol.BuiltinConfig{}, true, "changes files in the directory, writes in the directory"},
 		{protocol.Agent{Command: "uwf-cursor"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
 		{protocol.Agent{Command: "uwf-acp", Args: []string{"--auth", "key", "--", "npx", "-y", "@google/gemini-cli@0.61.0"}}, protocol.BuiltinConfig{}, true,
 			"runs anything, writes in the directory"},
 		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "mine"}}, protocol.BuiltinConfig{}, true,
 			"runs anything, writes anywhere: uwf does not know where the program keeps its own files"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Confine: "auto"}, protocol.BuiltinConfig{}, true,
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Sandbox: &protocol.SandboxConfig{Mode: "auto"}}, protocol.BuiltinConfig{}, true,
 			"runs anything, writes in the directory and its own directories (what it leaves there may run later)"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "readonly"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "edits", Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Confine: "off"}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: confine is off"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "read-only"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "edits", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
 		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true, "what the program does: uwf does not confine it"},
 		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true, "changes files in the directory, runs nothing"},
 		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}}, true, "runs go, git, writes in the directory"},
-		{protocol.Agent{Command: "uwf-builtin", Env: map[string]string{"UWF_BUILTIN_ALLOW_SHELL": "1"}}, protocol.BuiltinConfig{Confine: "off"}, true,
-			"runs anything, writes anywhere: builtin.confine is off"},
-		{protocol.Agent{Command: "uwf-react", Permission: "readonly"}, protocol.BuiltinConfig{}, true, "reads in the directory"},
+		{protocol.Agent{Command: "uwf-builtin", Env: map[string]string{"UWF_BUILTIN_ALLOW_SHELL": "1"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true,
+			"runs anything, writes anywhere: sandbox.mode is none"},
+		{protocol.Agent{Command: "uwf-react", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads in the directory"},
 		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true, "asks only"},
 	} {
 		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
@@ -56,21 +56,22 @@ func TestSocketsAreClosedIfConfinementIsRequired(t *testing.T) {
 	yes, no := true, false
 	old, newer := config.System{Confines: true}, config.System{Confines: true, Sockets: true}
 	for _, c := range []struct {
+		mode       string
 		b          *protocol.BuiltinConfig
 		old, newer bool
 	}{
-		{nil, false, false},
-		{&protocol.BuiltinConfig{}, false, false},
-		{&protocol.BuiltinConfig{Confine: "required"}, true, false},
-		{&protocol.BuiltinConfig{Confine: "required", NoUnixSockets: &no}, false, false},
-		{&protocol.BuiltinConfig{NoUnixSockets: &yes}, true, true},
-		{&protocol.BuiltinConfig{Confine: "off", NoUnixSockets: &yes}, false, false},
+		{"", nil, false, false},
+		{"auto", &protocol.BuiltinConfig{}, false, false},
+		{"required", nil, true, false},
+		{"required", &protocol.BuiltinConfig{NoUnixSockets: &no}, false, false},
+		{"", &protocol.BuiltinConfig{NoUnixSockets: &yes}, true, true},
+		{"none", &protocol.BuiltinConfig{NoUnixSockets: &yes}, false, false},
 	} {
-		require.Equal(t, c.old, config.NoUnixSockets(c.b, old))
-		require.Equal(t, c.newer, config.NoUnixSockets(c.b, newer))
-		settings := protocol.Config{Builtin: c.b, Agents: map[string]protocol.Agent{"a": {Command: "uwf-builtin"}}}
+		require.Equal(t, c.old, config.NoUnixSockets(c.b, c.mode, old))
+		require.Equal(t, c.newer, config.NoUnixSockets(c.b, c.mode, newer))
+		settings := protocol.Config{Builtin: c.b, Sandbox: &protocol.SandboxConfig{Mode: c.mode}, Agents: map[string]protocol.Agent{"a": {Command: "uwf-builtin"}}}
 		e := env.Env{Environ: []string{"UWF_BUILTIN_ALLOW_SHELL=1"}}
-		if c.b == nil || c.b.Confine != "off" {
+		if c.mode != "none" {
 			require.Equal(t, !c.old, strings.Contains(config.Access(settings, "a", []string{"uwf-builtin"}, e, old), "sockets"))
 		}
 		require.NotContains(t, config.Access(settings, "a", []string{"uwf-builtin"}, e, newer), "sockets")

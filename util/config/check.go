@@ -80,11 +80,11 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	for _, other := range a.Fallback {
 		k.reference(other, "agent", keys(k.c.Agents), "agents", alias, "fallback")
 	}
-	if a.OnLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
-		k.add(k.at([]string{"agents", alias, "onLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onLimit: fallback, and no fallback", alias)
+	if a.OnRateLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
+		k.add(k.at([]string{"agents", alias, "onRateLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onRateLimit: fallback, and no fallback", alias)
 	}
-	if a.FallbackOn != nil && a.OnLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn, string(protocol.FailedRateLimit)) {
-		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onLimit: stop", "agents.%s has onLimit: fallback, and no rate-limit in fallbackOn", alias)
+	if a.FallbackOn != nil && a.OnRateLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn, string(protocol.FailedRateLimit)) {
+		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onRateLimit: stop", "agents.%s has onRateLimit: fallback, and no rate-limit in fallbackOn", alias)
 	}
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
 		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
@@ -192,8 +192,8 @@ func (k checker) workspace() {
 	if len(w.Setup) > 0 && w.Setup[0] == "" {
 		k.add(k.at([]string{"workspace", "setup"}), "write a command, word by word, such as [npm, ci]", "workspace.setup names no program")
 	}
-	if w.MaxFile < 0 {
-		k.add(k.at([]string{"workspace", "maxFile"}), "write a number of MB, such as 20", "workspace.maxFile cannot be negative")
+	if w.MaxFileMB < 0 {
+		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20", "workspace.maxFileMB cannot be negative")
 	}
 }
 

@@ -27,9 +27,9 @@ func (n Notify) String() string { return "notify" }
 // GoString is String, for %#v.
 func (n Notify) GoString() string { return n.String() }
 
-// linkEnds is how long an answer link counts, mostLinkEnds how long it can.
+// linkExpires is how long an answer link counts, mostLinkEnds how long it can.
 const (
-	linkEnds     = 24 * time.Hour
+	linkExpires  = 24 * time.Hour
 	mostLinkEnds = 30 * 24 * time.Hour
 )
 
@@ -41,7 +41,7 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 		return Notify{}, nil
 	}
 	use := user{env: e}
-	out := Notify{On: n.On, Ends: linkEnds}
+	out := Notify{On: n.On, Ends: linkExpires}
 	if len(out.On) == 0 {
 		out.On = notices()
 	}
@@ -54,8 +54,8 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 	}
 	if n.Links != nil {
 		out.Address = strings.TrimRight(n.Links.Address, "/")
-		if n.Links.Ends != "" {
-			out.Ends, _ = time.ParseDuration(n.Links.Ends) // it was checked
+		if n.Links.ExpiresIn != "" {
+			out.Ends, _ = time.ParseDuration(n.Links.ExpiresIn) // it was checked
 		}
 	}
 	if use.err == nil && out.Webhook != "" && !isPrivate(out.Webhook) {
@@ -68,7 +68,7 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 }
 
 func notices() []string {
-	return []string{protocol.NoticeWaiting, protocol.NoticeFailed, protocol.NoticeEnded, protocol.NoticeBudget}
+	return []string{protocol.NoticeWaiting, protocol.NoticeError, protocol.NoticeCompleted, protocol.NoticeLimit}
 }
 
 // isPrivate reports whether nobody between here and an address can read along.
@@ -109,7 +109,7 @@ func (k checker) notify() {
 	if u, err := url.Parse(l.Address); l.Address != "" && (!isPrivate(l.Address) || err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil) {
 		k.add(k.at([]string{"notify", "links", "address"}), "such as https://uwf.example.org", "notify.links.address must be https:// and a host, without a path; http:// is for this machine only")
 	}
-	if d, err := time.ParseDuration(l.Ends); err == nil && d > mostLinkEnds {
-		k.add(k.at([]string{"notify", "links", "ends"}), "at most 720h", "notify.links.ends is too long")
+	if d, err := time.ParseDuration(l.ExpiresIn); err == nil && d > mostLinkEnds {
+		k.add(k.at([]string{"notify", "links", "expiresIn"}), "at most 720h", "notify.links.expiresIn is too long")
 	}
 }

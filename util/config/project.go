@@ -36,15 +36,20 @@ type project struct {
 
 // projectAgent is what it may say of an agent of the user's.
 type projectAgent struct {
-	Model        string  `json:"model"`
-	Permission   string  `json:"permission" is:"bypass|edits|readonly"`
-	Confine      string  `json:"confine" is:"auto|required|off"`
-	Timeout      string  `json:"timeout" is:"span"`
-	StartTimeout string  `json:"startTimeout" is:"span"`
-	IdleTimeout  string  `json:"idleTimeout" is:"span"`
-	MaxTurns     int     `json:"maxTurns"`
-	MaxCostUSD   float64 `json:"maxCostUsd"`
-	Resume       *bool   `json:"resume"`
+	Model        string         `json:"model"`
+	Permission   string         `json:"permission" is:"full|edits|read-only"`
+	Sandbox      projectSandbox `json:"sandbox"`
+	Timeout      string         `json:"timeout" is:"span"`
+	StartTimeout string         `json:"startTimeout" is:"span"`
+	IdleTimeout  string         `json:"idleTimeout" is:"span"`
+	MaxTurns     int            `json:"maxTurns"`
+	MaxCostUSD   float64        `json:"maxCostUsd"`
+	Resume       *bool          `json:"resume"`
+}
+
+// projectSandbox is what it may say of that agent's sandbox.
+type projectSandbox struct {
+	Mode string `json:"mode" is:"auto|required|none"`
 }
 
 // WithProject is the user's config with that of a project beneath it; path is the
@@ -85,6 +90,7 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	refused(r, doc.Root, "", reflect.TypeFor[protocol.Config](), reflect.TypeFor[project]())
 	for alias, a := range entries(doc.Root.Get("agents")) {
 		refused(r, a, "agents."+alias+".", reflect.TypeFor[protocol.Agent](), reflect.TypeFor[projectAgent]())
+		refused(r, a.Get("sandbox"), "agents."+alias+".sandbox.", reflect.TypeFor[protocol.SandboxConfig](), reflect.TypeFor[projectSandbox]())
 	}
 	for alias, m := range entries(doc.Root.Get("models")) {
 		for _, e := range m.Entries {
@@ -171,7 +177,7 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 		for role, alias := range roles {
 			path := []string{"agentOverrides", workflow, role}
 			known(alias, "agent", agents, path...)
-			if may := user.Agents[user.DefaultAgent]; user.AgentOverrides[workflow][role] == "" && user.DefaultAgent != "" && wider(k.c, k.c.Agents[alias], may) {
+			if user.AgentOverrides[workflow][role] == "" && user.DefaultAgent != "" && wider(k.c, alias, user) {
 				k.add(k.at(path), "put it in your own config.yaml if that is meant", "%s gives the role agent %q, which may more than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
 			}
 		}
@@ -184,22 +190,20 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	}
 }
 
-// wider reports whether an agent may more than another one, or is held back less.
-func wider(c protocol.Config, a, than protocol.Agent) bool {
-	may := func(a protocol.Agent) int {
-		return max(0, slices.Index([]string{"bypass", "edits", "readonly"}, a.Permission))
+// wider reports whether an agent may do more than the user's default agent, or is held back less.
+func wider(c protocol.Config, alias string, user protocol.Config) bool {
+	may := func(c protocol.Config, alias string) int {
+		return max(0, slices.Index([]string{"full", "edits", "read-only"}, c.Agents[alias].Permission))
 	}
-	held := func(a protocol.Agent) int {
-		setting, _ := Confining(a, driven(append([]string{a.Command}, a.Args...)))
+	held := func(c protocol.Config, alias string) int {
+		a, mode := c.Agents[alias], Sandbox(c, alias).Mode
+		setting, _ := Confining(a, mode, driven(append([]string{a.Command}, a.Args...)))
 		if OwnsModels(a.Command) {
-			setting = protocol.ConfineAuto
-			if c.Builtin != nil {
-				setting = first(c.Builtin.Confine, setting)
-			}
+			setting = first(mode, protocol.SandboxAuto)
 		}
-		return slices.Index([]string{protocol.ConfineOff, protocol.ConfineAuto, protocol.ConfineRequired}, setting)
+		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxRequired}, setting)
 	}
-	return may(a) < may(than) || held(a) < held(than)
+	return may(c, alias) < may(user, user.DefaultAgent) || held(c, alias) < held(user, user.DefaultAgent)
 }
 
 // isPlainName tells a name of a model that no program takes for an option.
@@ -231,7 +235,7 @@ func (p project) under(user protocol.Config) protocol.Config {
 	c.Agents = beneath(user.Agents, nil)
 	for alias, a := range p.Agents {
 		if was, known := c.Agents[alias]; known {
-			c.Agents[alias] = a.under(was)
+			c.Agents[alias] = a.under(was, c.Sandbox.Over(nil).Mode)
 		}
 	}
 	if p.Limits != nil {
@@ -245,10 +249,14 @@ func (p project) under(user protocol.Config) protocol.Config {
 }
 
 // under is an agent of the user's, narrowed.
-func (p projectAgent) under(a protocol.Agent) protocol.Agent {
+func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	a.Model = first(a.Model, p.Model)
-	a.Permission = stricter(a.Permission, p.Permission, []string{"", "bypass", "edits", "readonly"})
-	a.Confine = stricter(a.Confine, p.Confine, []string{protocol.ConfineOff, "", protocol.ConfineAuto, protocol.ConfineRequired})
+	a.Permission = stricter(a.Permission, p.Permission, []string{"", "full", "edits", "read-only"})
+	if p.Sandbox.Mode != "" {
+		box := a.Sandbox.Over(nil)
+		box.Mode = stricter(cmp.Or(box.Mode, mode), p.Sandbox.Mode, []string{protocol.SandboxNone, "", protocol.SandboxAuto, protocol.SandboxRequired})
+		a.Sandbox = &box
+	}
 	a.Timeout = shorter(a.Timeout, p.Timeout)
 	a.StartTimeout = shorter(a.StartTimeout, p.StartTimeout)
 	a.IdleTimeout = shorter(a.IdleTimeout, p.IdleTimeout)

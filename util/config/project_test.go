@@ -18,7 +18,7 @@ models: { default: { provider: here, name: small } }
 defaultModel: default
 agents:
   builtin: { command: uwf-builtin, timeout: 30m, maxTurns: 10 }
-  claude: { command: uwf-claude-code, permission: edits, confine: "off" }
+  claude: { command: uwf-claude-code, permission: edits, sandbox: { mode: none } }
 defaultAgent: builtin
 agentOverrides: { review: { reviewer: builtin } }
 limits: { maxSteps: 50 }
@@ -41,8 +41,8 @@ func TestProjectIsBeneathTheUser(t *testing.T) {
 	t.Parallel()
 	user, c, err := withProject(t, `
 agents:
-  builtin: { timeout: 10m, maxTurns: 40, permission: readonly, confine: required, model: large }
-  claude: { permission: bypass, confine: auto, model: opus }
+  builtin: { timeout: 10m, maxTurns: 40, permission: read-only, sandbox: { mode: required }, model: large }
+  claude: { permission: full, sandbox: { mode: auto }, model: opus }
 models: { large: { provider: here, name: big }, default: { provider: here, name: other } }
 agentOverrides: { review: { reviewer: claude, writer: claude }, fix: { fixer: claude } }
 modelOverrides: { review.writer: sonnet }
@@ -51,8 +51,8 @@ timeout: 1h
 `)
 	require.NoError(t, err)
 	b, claude := c.Agents["builtin"], c.Agents["claude"]
-	require.Equal(t, protocol.Agent{Command: "uwf-builtin", Timeout: "10m", MaxTurns: 10, Permission: "readonly", Confine: "required", Model: "large"}, b)
-	require.Equal(t, protocol.Agent{Command: "uwf-claude-code", Permission: "edits", Confine: "auto", Model: "opus"}, claude)
+	require.Equal(t, protocol.Agent{Command: "uwf-builtin", Timeout: "10m", MaxTurns: 10, Permission: "read-only", Sandbox: &protocol.SandboxConfig{Mode: "required"}, Model: "large"}, b)
+	require.Equal(t, protocol.Agent{Command: "uwf-claude-code", Permission: "edits", Sandbox: &protocol.SandboxConfig{Mode: "auto"}, Model: "opus"}, claude)
 	require.Equal(t, "small", c.Models["default"].Name)
 	require.Equal(t, "big", c.Models["large"].Name)
 	require.Equal(t, map[string]map[string]string{"review": {"reviewer": "builtin", "writer": "claude"}, "fix": {"fixer": "claude"}}, c.AgentOverrides)
@@ -75,13 +75,13 @@ func TestProjectIsRefused(t *testing.T) {
 		`agents: { claude: { args: [--x] } }`:                  `agents.claude.args may not be set by a project`,
 		`agents: { claude: { env: { A: b } } }`:                `agents.claude.env may not be set by a project`,
 		`agents: { claude: { passEnv: [KEY] } }`:               `agents.claude.passEnv may not be set by a project`,
-		`agents: { claude: { allowWrite: [/] } }`:              `agents.claude.allowWrite may not be set by a project`,
-		`agents: { claude: { allowRead: [~/.ssh] } }`:          `agents.claude.allowRead may not be set`,
+		`agents: { claude: { sandbox: { allowWrite: [/] } } }`: `agents.claude.sandbox.allowWrite may not be set by a project`,
+		`sandbox: { mode: none }`:                              `sandbox may not be set by a project`,
 		`agents: { cloude: { model: x } }`:                     `did you mean "claude"?`,
 		`agents: { claude: { model: --dangerous } }`:           `agents.claude.model is not the name of a model`,
 		`agents: { claude: { model: "${SECRET}" } }`:           `cannot use variables`,
 		`agents: { builtin: { model: none } }`:                 `names model "none"`,
-		`agents: { claude: { permission: all } }`:              `must be "bypass" or "edits" or "readonly"`,
+		`agents: { claude: { permission: all } }`:              `must be "full" or "edits" or "read-only"`,
 		`models: { m: { provider: evil, name: x } }`:           `names provider "evil", which is not in your own config.yaml`,
 		`models: { m: { provider: here } }`:                    `models.m.name is missing`,
 		`agentOverrides: { w: { r: nobody } }`:                 `names agent "nobody", which is not in your own`,
@@ -123,7 +123,7 @@ func TestProjectWidensNothing(t *testing.T) {
 	user, err := Parse([]byte(`
 providers: { here: { baseUrl: "http://localhost:1/v1" } }
 models: { default: { provider: here, name: big, price: { input: 9, output: 9 } } }
-agents: { free: { command: uwf-builtin, model: default }, safe: { command: uwf-builtin, model: default, permission: readonly } }
+agents: { free: { command: uwf-builtin, model: default }, safe: { command: uwf-builtin, model: default, permission: read-only } }
 defaultAgent: safe
 `), "config.yaml", env.Env{})
 	require.NoError(t, err)
@@ -132,6 +132,6 @@ defaultAgent: safe
 	require.Equal(t, user.Models["default"].Price, merged.Models["z"].Price)
 	_, err = mergeProject(user, []byte(`agentOverrides: { w: { a: free } }`), "p")
 	prosetest.Error(t, err, protocol.CodeInvalid)
-	_, err = mergeProject(user, []byte("agentOverrides: { w: { a: free } }\nagents: { free: { permission: readonly } }"), "p")
+	_, err = mergeProject(user, []byte("agentOverrides: { w: { a: free } }\nagents: { free: { permission: read-only } }"), "p")
 	require.NoError(t, err)
 }

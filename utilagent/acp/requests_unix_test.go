@@ -58,9 +58,9 @@ func TestPermission(t *testing.T) {
 		mode    string
 		answers []string // read, edit, execute, other, edit outside, unknown options
 	}{
-		"bypass":   {"yolo", []string{"selected yes", "selected yes", "selected yes", "selected yes", "selected yes", "cancelled"}},
+		"full":   {"yolo", []string{"selected yes", "selected yes", "selected yes", "selected yes", "selected yes", "cancelled"}},
 		"edits":    {"acceptEdits", []string{"selected yes", "selected yes", "selected no", "selected no", "selected no", "cancelled"}},
-		"readonly": {"plan", []string{"selected yes", "selected no", "selected no", "selected no", "selected no", "cancelled"}},
+		"read-only": {"plan", []string{"selected yes", "selected no", "selected no", "selected no", "selected no", "cancelled"}},
 	} {
 		t.Run(permission, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestPermission(t *testing.T) {
 // What readonly and edits do not include is not served either.
 func TestPermissionOfRequests(t *testing.T) {
 	t.Parallel()
-	for permission, writes := range map[string]bool{"readonly": false, "edits": true} {
+	for permission, writes := range map[string]bool{"read-only": false, "edits": true} {
 		t.Run(permission, func(t *testing.T) {
 			t.Parallel()
 			a := play(t, "permission: "+permission, "files")

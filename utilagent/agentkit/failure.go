@@ -49,6 +49,6 @@ func (f *Failure) in(r protocol.Result) protocol.Result {
 
 // yields reports whether the engine deals with the limits of this agent's provider.
 func yields(c protocol.Config, alias string) bool {
-	on := c.Agents[alias].OnLimit
+	on := c.Agents[alias].OnRateLimit
 	return on == protocol.LimitWait || on == protocol.LimitFallback
 }

@@ -219,7 +219,7 @@ func TestCommandsNeedAPermission(t *testing.T) {
 func TestReadOnlyAgentHasNoToolsThatChange(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
-	s := e.scenario("agents: { builtin: { command: uwf-builtin, permission: readonly } }")
+	s := e.scenario("agents: { builtin: { command: uwf-builtin, permission: read-only } }")
 	agentkittest.Run(t, Options(), s).Succeeded()
 	require.Contains(t, e.messages(t, 0)[0], "Your tools: read_file, list_dir, glob, grep.")
 }

@@ -15,15 +15,13 @@ import (
 
 // confine sets what is off limits, and what holds commands back. They are
 // confined by default, where that is possible.
-func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) error {
-	if b == nil {
-		b = &protocol.BuiltinConfig{}
-	}
+func (w *work) confine(commands *tools.Commands, c protocol.Config) error {
+	b, box := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
 	e := w.run.Env
 	commands.Warn, commands.Guard = w.warn, offlimits.GuardDir(w.run.Dirs) // first: what is not there cannot be hidden
 	w.off = offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
-		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
+		Hide: box.DenyRead, AllowRead: box.AllowRead, AllowWrite: box.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
 	changed, err := offlimits.Recover(commands.Guard)
@@ -38,23 +36,15 @@ func (w *work) confine(commands *tools.Commands, b *protocol.BuiltinConfig) erro
 			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
 		}
 	}
-	if b.Caches != "" && b.Caches != "own" && b.Caches != "user" {
-		return fmt.Errorf("builtin.caches in config.yaml is %q: use own or user", b.Caches)
-	}
-	switch b.Confine {
-	case "off":
+	if box.Mode == protocol.SandboxNone {
 		return nil
-	case "", "auto":
-	case "required":
-		commands.MustConfine = true
-	default:
-		return fmt.Errorf("builtin.confine in config.yaml is %q: use auto, required or off", b.Confine)
 	}
-	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, b.IPC
-	commands.NoUnixSockets = config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()})
+	commands.MustConfine = box.Mode == protocol.SandboxRequired
+	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, box.SharesMemory()
+	commands.NoUnixSockets = config.NoUnixSockets(b, box.Mode, config.System{Sockets: confine.HoldsSockets()})
 	var env, dirs []string
 	switch {
-	case b.Caches == "user":
+	case box.Caches == "user":
 		dirs = tools.CacheDirs(e.Environ)
 	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for whoever uses them
 		env, dirs = w.workspace.Caches(e.Environ, e.Now())

@@ -21,7 +21,7 @@ func TestDaemonsEndWithTheirCommand(t *testing.T) {
 	t.Parallel()
 	const daemon = `env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 300' & while ! [ -e pid ]; do sleep 0.01; done`
 	e := serve(t, call("run_command", `{"command":"`+daemon+`"}`), call("run_command", `{"command":"test -e /proc/$(cat pid) || echo it is gone"}`), say(done))
-	s := e.scenario("builtin: { confine: off }") // a test cannot confine; who is not confined can do more
+	s := e.scenario("sandbox: { mode: none }") // a test cannot confine; who is not confined can do more
 	s.Environ = append(s.Environ, "UWF_BUILTIN_ALLOW_SHELL=1")
 	th := agentkittest.New(t, s)
 	got := th.Play(process(t.Context(), t)).Succeeded()
@@ -35,7 +35,7 @@ func TestDaemonsEndWithTheirCommand(t *testing.T) {
 func TestCommandsOfAKilledTryAreEnded(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
-	s := e.scenario("builtin: { confine: off }")
+	s := e.scenario("sandbox: { mode: none }")
 	s.Environ = append(s.Environ, "UWF_BUILTIN_ALLOW_SHELL=1")
 	th := agentkittest.New(t, s)
 	orphan := exec.Command("sleep", "300")

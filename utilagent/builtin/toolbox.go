@@ -33,12 +33,12 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		commands.Allow = b.AllowCommands
 		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
 	}
-	if err := w.confine(&commands, c.Builtin); err != nil {
+	if err := w.confine(&commands, c); err != nil {
 		return err
 	}
 	most := tools.Runs
 	switch c.Agents[w.req.Alias].Permission {
-	case "readonly":
+	case "read-only":
 		most = tools.Reads
 	case "edits":
 		most = tools.Writes

@@ -137,9 +137,9 @@ type Permission string
 // What a program may do. Nobody can be asked during a run, so whatever is not allowed is
 // refused.
 const (
-	Bypass   Permission = "bypass"   // anything; the default
-	Edits    Permission = "edits"    // change files in the working directory
-	Readonly Permission = "readonly" // read
+	Bypass   Permission = "full"      // anything; the default
+	Edits    Permission = "edits"     // change files in the working directory
+	Readonly Permission = "read-only" // read
 )
 
 // Call is one run of the program.

@@ -39,31 +39,31 @@ type confinement struct {
 // is in force for the detail.
 func (r *runner) confined() (*confinement, error) {
 	adapter := protocol.AgentName(r.adapter.Name)
-	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Confine: r.confine, Permission: string(r.permission)}, r.driven())
+	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Permission: string(r.permission)}, r.sandbox.Mode, r.driven())
 	if r.permission != Bypass && !config.HeedsPermission(adapter) {
 		r.req.Warn("permission %s does not reach %s: %s cannot tell a command what it may do", r.permission, r.adapter.Program, adapter)
 	}
-	if setting == protocol.ConfineOff {
+	if setting == protocol.SandboxNone {
 		r.held = "not confined"
 		if programs.Sandboxes(r.driven()) {
 			r.hidden = r.offLimits().Closed() // also what it is logged in with: only its commands are held
 			if r.adapter.Commanded {
-				r.req.Warn("%s holds its commands back itself, and lets them read keys: use uwf-codex, or permission bypass, in which uwf confines it", r.adapter.Program)
+				r.req.Warn("%s holds its commands back itself, and lets them read keys: use uwf-codex, or permission full, in which uwf confines it", r.adapter.Program)
 			}
 		}
 		if unknown {
 			r.held += ": where it keeps its own files is not known"
-			r.req.Warn("%s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to off if that is meant",
-				r.adapter.Program, r.key("confine"))
+			r.req.Warn("%s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to none if that is meant",
+				r.adapter.Program, r.key("sandbox.mode"))
 		}
 		return nil, nil
 	}
 	if why := r.unconfinable(); why != "" {
 		r.held = "not confined: " + why
-		if setting == protocol.ConfineRequired {
+		if setting == protocol.SandboxRequired {
 			return nil, &Error{
 				Program: r.adapter.Program, Kind: Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
-				Hint: "use a Linux with Landlock; or uwf config set " + r.key("confine") + " auto",
+				Hint: "use a Linux with Landlock; or uwf config set " + r.key("sandbox.mode") + " auto",
 			}
 		}
 		r.req.Warn("%s is not confined: %s", r.adapter.Program, why)
@@ -71,7 +71,7 @@ func (r *runner) confined() (*confinement, error) {
 	}
 	if r.permission != Bypass && programs.Sandboxes(r.driven()) {
 		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass",
-			r.adapter.Program, r.permission, r.key("confine"))
+			r.adapter.Program, r.permission, r.key("sandbox.mode"))
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.req.Warn("what a program has changed whose agent was killed cannot be put back: %v", err)
 	}
 	outside, writable := slices.Concat(caches, mine.Apart), slices.Clone(dirs)
-	if r.ipc {
+	if r.sandbox.SharesMemory() {
 		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
 	}
 	watched, err := offlimits.Keep(guard, off, offlimits.Place{
@@ -212,7 +212,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		}
 	}
 	return confine.Rules{
-		Dirs: dirs, Files: files, IPC: r.ipc, Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
+		Dirs: dirs, Files: files, IPC: r.sandbox.SharesMemory(), Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
 	}, off, watched, nil
 }
@@ -223,7 +223,8 @@ func (r *runner) offLimits(reads ...string) offlimits.List {
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Path: r.env.Get("PATH"),
 		Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
-		AllowRead: slices.Concat(reads, []string{r.runDir}, r.allowRead), AllowWrite: r.allowWrite,
+		Hide:      r.sandbox.DenyRead,
+		AllowRead: slices.Concat(reads, []string{r.runDir}, r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
 	})
 }
 

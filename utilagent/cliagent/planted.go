@@ -15,7 +15,7 @@ func (r *runner) planted() error {
 	variable, value, alone := programs.Trust(command)
 	trusted := alone && r.env.Get(variable) == value
 	told := r.adapter.Distrusts != nil && r.adapter.Distrusts(r.version()) || slices.Contains(command, "--setting-sources")
-	if trusted || told || r.confinement == nil && (programs.AsksForTrust(command) || r.confine == protocol.ConfineOff && !alone) {
+	if trusted || told || r.confinement == nil && (programs.AsksForTrust(command) || r.sandbox.Mode == protocol.SandboxNone && !alone) {
 		return nil
 	}
 	path := programs.Planted(command, r.cwd)

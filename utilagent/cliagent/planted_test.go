@@ -47,7 +47,7 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 			r.adapter.Distrusts = since
 		}
 		if c.off {
-			r.confine = "off"
+			r.sandbox.Mode = "none"
 		}
 		if c.confined {
 			r.confinement = &confinement{}

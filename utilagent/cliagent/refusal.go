@@ -98,18 +98,18 @@ func (r *runner) heldHints(out tried) []string {
 		return nil // its model's endpoint is the reason
 	case len(said) > 0:
 		path := pathIn(said[0])
-		if !r.ipc && (strings.HasPrefix(path, confine.SharedMemory) || strings.Contains(said[0], "hared memory") || strings.Contains(said[0], "SemLock")) {
-			return []string{r.adapter.Program + " runs confined and shares no memory with other programs. If it needs that: uwf config set " + r.key("ipc") + " true"}
+		if !r.sandbox.SharesMemory() && (strings.HasPrefix(path, confine.SharedMemory) || strings.Contains(said[0], "hared memory") || strings.Contains(said[0], "SemLock")) {
+			return []string{r.adapter.Program + " runs confined and shares no memory with other programs. If it needs that: uwf config set " + r.key("sandbox.sharedMemory") + " true"}
 		}
 		if path == "" {
 			path = "…"
 		}
 		return []string{
-			r.adapter.Program + " runs confined and cannot write everywhere. If it needs that file: uwf config set " + r.key("allowWrite") + " '[\"" + path + "\"]'",
-			"uwf config set " + r.key("confine") + " off lets it write anywhere",
+			r.adapter.Program + " runs confined and cannot write everywhere. If it needs that file: uwf config set " + r.key("sandbox.allowWrite") + " '[\"" + path + "\"]'",
+			"uwf config set " + r.key("sandbox.mode") + " none lets it write anywhere",
 		}
 	case !out.worked && (out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown):
-		return []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("confine") + " off"}
+		return []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("sandbox.mode") + " none"}
 	}
 	return nil
 }

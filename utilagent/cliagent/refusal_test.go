@@ -13,8 +13,8 @@ import (
 
 func TestAConfinedProgramThatIsRefused(t *testing.T) {
 	t.Parallel()
-	const allow, off = `claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.mine.allowWrite '["PATH"]'`,
-		"uwf config set agents.mine.confine off lets it write anywhere"
+	const allow, off = `claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.mine.sandbox.allowWrite '["PATH"]'`,
+		"uwf config set agents.mine.sandbox.mode none lets it write anywhere"
 	for _, c := range []struct {
 		name, stderr string
 		out          tried
@@ -42,11 +42,11 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 		{
 			name: "shared memory", stderr: "FATAL: could not create shared memory segment: Operation not permitted", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
 			said:  "FATAL: could not create shared memory segment: Operation not permitted",
-			hints: []string{"claude runs confined and shares no memory with other programs. If it needs that: uwf config set agents.mine.ipc true"},
+			hints: []string{"claude runs confined and shares no memory with other programs. If it needs that: uwf config set agents.mine.sandbox.sharedMemory true"},
 		},
 		{
 			name: "it ends without a word", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}},
-			hints: []string{"claude runs confined. If it works without that, uwf config set agents.mine.confine off"},
+			hints: []string{"claude runs confined. If it works without that, uwf config set agents.mine.sandbox.mode none"},
 		},
 		{name: "it ends after its work began", out: tried{Outcome: Outcome{Kind: Failed, Error: Crashed}, worked: true}},
 		{

@@ -234,7 +234,7 @@ func TestNotInstalled(t *testing.T) {
 	a.Probe.Min = cliagent.V(1, 3, 0)
 	set(t, a, "").step().Failed("toy 1.2.3 is too old: version 1.3.0 or later is needed\nhint: get a toy")
 	a.Probe = cliagent.Probe{Flaws: []cliagent.Flaw{{Before: cliagent.V(1, 3, 0), Text: "it squeaks"}, {From: cliagent.V(1, 3, 0), Text: "never"}}}
-	got := set(t, a, "confine: off").plays("S {session}\n" + good + "\n.").step().Succeeded()
+	got := set(t, a, "sandbox: { mode: none }").plays("S {session}\n" + good + "\n.").step().Succeeded()
 	require.Equal(t, "warning: toy 1.2.3: it squeaks\n", got.Stderr)
 }
 
@@ -243,10 +243,10 @@ func TestNotInstalled(t *testing.T) {
 func TestNotConfined(t *testing.T) {
 	t.Parallel()
 	good := "S {session}\n" + good + "\n."
-	set(t, toy(), "confine: required").plays(good).step().Failed("toy must be confined, and cannot be: ")
+	set(t, toy(), "sandbox: { mode: required }").plays(good).step().Failed("toy must be confined, and cannot be: ")
 	prosetest.Text(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr)
-	require.Empty(t, set(t, toy(), "confine: off").plays(good).step().Succeeded().Stderr)
-	prosetest.Text(t, set(t, toy(), "permission: readonly").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")
+	require.Empty(t, set(t, toy(), "sandbox: { mode: none }").plays(good).step().Succeeded().Stderr)
+	prosetest.Text(t, set(t, toy(), "permission: read-only").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")
 }
 
 // A limit that is reached after the model has begun suspends the thread at the last try, also if that is
@@ -270,7 +270,7 @@ func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 func TestALongAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(good, "It is done.", strings.Repeat("many words ", 120_000), 1)
-	got := set(t, toy(), "confine: off").plays("S {session}\n" + long + "\n.").step().Succeeded()
+	got := set(t, toy(), "sandbox: { mode: none }").plays("S {session}\n" + long + "\n.").step().Succeeded()
 	prosetest.Text(t, got.Stderr)
 	prosetest.Text(t, got.Content)
 	require.Less(t, len(got.Content), 2<<20)

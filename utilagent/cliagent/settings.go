@@ -24,10 +24,7 @@ type settings struct {
 	resume     bool // a later step goes on in the session of this one
 	passEnv    []string
 	limits     Timeouts
-	confine    string   // as configured
-	allowRead  []string // as configured, as allowWrite
-	allowWrite []string
-	ipc        bool
+	sandbox    protocol.SandboxConfig
 }
 
 // settingsOf reads the config. A program gets a model only if one is set for this agent or
@@ -50,7 +47,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 	}
 	s.resume = agent.Resume == nil || *agent.Resume
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
-	s.confine, s.allowRead, s.allowWrite, s.ipc = agent.Confine, agent.AllowRead, agent.AllowWrite, agent.IPC
+	s.sandbox = config.Sandbox(c, req.Alias)
 	if left := req.Budget.CostUSD; left != nil && *left > 0 && (s.maxCost == 0 || *left < s.maxCost) {
 		s.maxCost, s.ofRun = *left, true
 	}

@@ -35,7 +35,7 @@ const Argument = "__confined"
 // Mark is the variable of a process that was started to bind itself and has not
 // done so yet. It counts such starts: a program that ignores its first argument
 // would start itself again and again. It says nothing about being confined.
-const Mark = "UWF_CONFINED"
+const Mark = "UWF_SANDBOXED"
 
 // maxStarts is how often a program may be started to bind itself without doing
 // so. A mark that somebody has left in an environment does no harm then.

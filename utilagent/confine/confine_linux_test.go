@@ -189,7 +189,7 @@ func TestBoundAgain(t *testing.T) {
 		return
 	}
 	outer, inner := t.TempDir(), t.TempDir()
-	script := `echo "mark:$UWF_CONFINED"; echo a > ` + outer + `/a && "$AGENT" ` + confine.Argument + ` '{"dirs":["` + inner + `"]}' /bin/sh -c 'echo b > ` +
+	script := `echo "mark:$UWF_SANDBOXED"; echo a > ` + outer + `/a && "$AGENT" ` + confine.Argument + ` '{"dirs":["` + inner + `"]}' /bin/sh -c 'echo b > ` +
 		outer + `/b; echo c > ` + inner + `/c'`
 	out, _ := run(t, script, outer)
 	require.Contains(t, out, "mark:\n")

@@ -72,7 +72,7 @@ func (l List) dotted(path string) error {
 	if err != nil || rel == "." || !strings.HasPrefix(rel, ".") {
 		return nil
 	}
-	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: builtin.allowWrite in config.yaml)", path)
+	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: sandbox.allowWrite in config.yaml)", path)
 }
 
 // folded is a path as a file system may see it; see plain.

@@ -195,7 +195,7 @@ func TestSharedMemory(t *testing.T) {
 		shm := "/dev/shm/" + filepath.Base(filepath.Dir(w.real)) + "-x"
 		text := call(t, r, "run_command", args{"command": "echo x > " + shm + " && ln " + shm + " " + shm + "2 && rm " + shm + " " + shm + "2 && echo semaphores; mkdir " + shm + "; mv lib " + shm + "; ln -s /tmp " + shm})
 		require.Equal(t, ipc, strings.Contains(text, "semaphores\n"), text)
-		require.Equal(t, !ipc, strings.Contains(text, "builtin.ipc in config.yaml"), text)
+		require.Equal(t, !ipc, strings.Contains(text, "sandbox.sharedMemory in config.yaml"), text)
 		require.NoDirExists(t, shm)
 		require.NoFileExists(t, shm)
 		require.FileExists(t, filepath.Join(w.real, "lib/f"))

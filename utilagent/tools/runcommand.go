@@ -85,9 +85,9 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 	var lines []string
 	switch {
 	case c.Exe == "":
-		lines = append(lines, "commands are not confined: builtin.confine is off")
+		lines = append(lines, "commands are not confined: sandbox.mode is none")
 	case !c.confined():
-		lines = append(lines, "commands are not confined: they can do anything you can ("+c.Confinement()+"). builtin.confine: required refuses them then")
+		lines = append(lines, "commands are not confined: they can do anything you can ("+c.Confinement()+"). sandbox.mode: required refuses them then")
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
 	}
@@ -243,7 +243,7 @@ func (c Commands) putBack(w *Workspace, watched *offlimits.Watched) string {
 	if c.Warn != nil {
 		c.Warn("a command " + said)
 	}
-	return "\n[this " + said + ". Leave these files alone; a person can allow them by name: builtin.allowWrite in config.yaml]"
+	return "\n[this " + said + ". Leave these files alone; a person can allow them by name: sandbox.allowWrite in config.yaml]"
 }
 
 // unseen says once what is too much to be watched.
@@ -373,11 +373,11 @@ func (c Commands) hint(s proc.Status, text string) string {
 	case !c.confined() || s.Code == 0:
 		return ""
 	case !c.IPC && shares && (denied || strings.Contains(text, "not permitted")):
-		return "\n[commands share no memory with other programs, which System V's calls and " + confine.SharedMemory + " are for; a person can allow it: builtin.ipc in config.yaml]"
+		return "\n[commands share no memory with other programs, which System V's calls and " + confine.SharedMemory + " are for; a person can allow it: sandbox.sharedMemory in config.yaml]"
 	case !denied:
 		return ""
 	}
-	return "\n[commands can write only to the working directory and $TMPDIR, and not read where people keep keys; a person can add directories: builtin.allowWrite, allowRead in config.yaml]"
+	return "\n[commands can write only to the working directory and $TMPDIR, and not read where people keep keys; a person can add directories: sandbox.allowWrite, allowRead in config.yaml]"
 }
 
 func (c Commands) now() time.Time {

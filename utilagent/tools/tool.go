@@ -72,7 +72,7 @@ func New[A any](spec Spec, call func(ctx context.Context, args A) (string, error
 }
 
 // Func is [New] for a tool with only a name and a description. The tool counts as one that may
-// do anything ([Runs]), so an agent with the permission readonly or edits is not offered it.
+// do anything ([Runs]), so an agent with the permission read-only or edits is not offered it.
 func Func[A any](name, description string, call func(ctx context.Context, args A) (string, error)) Tool {
 	return New(Spec{Name: name, Description: description, Effect: Runs}, call)
 }

@@ -42,11 +42,11 @@ func Mood(s protocol.Status) string {
 	switch s {
 	case protocol.StatusCompleted:
 		return "good"
-	case protocol.StatusFailed, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt:
 		return "bad"
 	case protocol.StatusSuspended:
 		return "care"
-	case protocol.StatusRunning, protocol.StatusWaiting:
+	case protocol.StatusRunning, protocol.StatusWaitingForChildren:
 		return "busy"
 	}
 	return "plain"

@@ -286,7 +286,7 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 		}
 		switch now := l.clock.UnixMilli(); {
 		case k.Ended:
-		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaiting:
+		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaitingForChildren:
 			kid.add(span{kind: barBusy, from: end, to: now, title: string(stands[k.Thread]), link: link})
 		default:
 			kid.wait(end, now, "and goes on waiting: "+string(stands[k.Thread]))

@@ -41,11 +41,11 @@ var errNoSchema = errors.New("there is no schema of uwf in the database")
 func (f format) check() error {
 	switch {
 	case f.oldest > Version:
-		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade uwf-remote-postgres", f.version, Version)}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade uwf-remote-postgres", f.version, Version)}
 	case f.version < Version:
 		return invalid("the schema of the database has version %d, this program needs %d: its owner runs uwf-remote-postgres migrate", f.version, Version)
 	case !f.hash.Known():
-		return &protocol.Error{Code: protocol.CodeNewer, Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres", plaintext.Line(string(f.hash)))}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres", plaintext.Line(string(f.hash)))}
 	}
 	return nil
 }

@@ -71,15 +71,15 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	require.NoError(t, opening(t, query), "a newer schema says that this program may work on it")
 	sql(t, query, `update format set oldest = 98`)
 	err = opening(t, query)
-	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer})
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 	require.ErrorContains(t, err, "version 99, this program knows 1: upgrade")
 	_, _, err = pgstore.Migrate(t.Context(), server.Socket("postgres", query), cas.XXH3)
-	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeNewer}, "it is not touched")
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}, "it is not touched")
 
 	sql(t, query, `update format set version = 0, oldest = 0`)
 	require.ErrorContains(t, opening(t, query), "its owner runs uwf-remote-postgres migrate")
 	sql(t, query, `update format set version = 1, oldest = 1, hash = 'sha512'`)
-	require.ErrorIs(t, opening(t, query), &protocol.Error{Code: protocol.CodeNewer})
+	require.ErrorIs(t, opening(t, query), &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 }
 
 // TestDurableAllTheSame: whoever configured otherwise, a commit waits for the disk.

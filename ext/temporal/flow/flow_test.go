@@ -149,7 +149,7 @@ func TestAParkedThreadIsATimer(t *testing.T) {
 	var start time.Time
 	_, e := play(t, Thread{Thread: "A"}, func(n int, _ Request) (Outcome, error) {
 		if n == 0 {
-			return Outcome{Status: protocol.StatusParked, Until: start.Add(3 * time.Hour).UnixMilli()}, nil
+			return Outcome{Status: protocol.StatusRateLimited, Until: start.Add(3 * time.Hour).UnixMilli()}, nil
 		}
 		return Outcome{Status: protocol.StatusCompleted}, nil
 	}, func(e *testsuite.TestWorkflowEnvironment) { start = e.Now() })
@@ -196,7 +196,7 @@ func TestChildrenAreWorkflows(t *testing.T) {
 		if len(over) == 5 {
 			return Outcome{Status: protocol.StatusCompleted, Made: true}, nil
 		}
-		out := Outcome{Status: protocol.StatusWaiting, Parallel: 2}
+		out := Outcome{Status: protocol.StatusWaitingForChildren, Parallel: 2}
 		for _, c := range []string{"a", "b", "c", "d", "e"} {
 			out.Children = append(out.Children, Child{c, protocol.StatusIdle})
 		}
@@ -231,7 +231,7 @@ func TestAChildThatAsks(t *testing.T) {
 		case over["b"] && !answered:
 			return Outcome{Status: protocol.StatusSuspended}, nil
 		}
-		return Outcome{Status: protocol.StatusWaiting, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}, Parallel: 1}, nil
+		return Outcome{Status: protocol.StatusWaitingForChildren, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}, Parallel: 1}, nil
 	}, func(e *testsuite.TestWorkflowEnvironment) {
 		e.RegisterDelayedCallback(func() {
 			mu.Lock()
@@ -252,7 +252,7 @@ func TestFailedChildrenFailTheirParentAfterTheOthers(t *testing.T) {
 		case "a":
 			return Outcome{}, &StuckError{Failed, "thread a"}
 		case "P":
-			return Outcome{Status: protocol.StatusWaiting, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}, Parallel: 1}, nil
+			return Outcome{Status: protocol.StatusWaitingForChildren, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}, Parallel: 1}, nil
 		}
 		return Outcome{Status: protocol.StatusCompleted}, nil
 	})

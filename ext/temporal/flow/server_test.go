@@ -47,10 +47,10 @@ func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
 		return Outcome{Head: hash(at), Status: protocol.StatusSuspended}, nil
 	}
 	if left := time.Until(time.UnixMilli(c.until)); r.Thread == "parked" && left > 0 {
-		return Outcome{Head: hash(at), Status: protocol.StatusParked, Until: c.until}, nil
+		return Outcome{Head: hash(at), Status: protocol.StatusRateLimited, Until: c.until}, nil
 	}
 	if r.Thread == "parent" && (c.heads["a"] < 5 || c.heads["b"] < 5) {
-		return Outcome{Head: hash(at), Status: protocol.StatusWaiting, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}}, nil
+		return Outcome{Head: hash(at), Status: protocol.StatusWaitingForChildren, Children: []Child{{"a", protocol.StatusIdle}, {"b", protocol.StatusIdle}}}, nil
 	}
 	if r.Expect != "" && r.Expect != hash(at) {
 		return Outcome{Status: protocol.StatusIdle}, nil

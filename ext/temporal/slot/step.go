@@ -75,7 +75,7 @@ func (p *Pool) unable(r flow.Request, reason string) error {
 
 // log tells of a step.
 func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
-	if p.c.Made == nil || ran.code() == "" && !ran.made() || ran.code() == protocol.CodeMoved {
+	if p.c.Made == nil || ran.code() == "" && !ran.made() || ran.code() == protocol.CodeHeadMoved {
 		return
 	}
 	out, role := ran.out, ""
@@ -140,7 +140,7 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 		case "":
 			made.problem = protocol.Error{}
 			return made, nil
-		case protocol.CodeDiverged, protocol.CodeMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
+		case protocol.CodeDiverged, protocol.CodeHeadMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
 			return pushed, nil
 		}
 		select {
@@ -156,12 +156,12 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	switch code := ran.code(); code {
 	case "", protocol.CodeSuspended:
-	case protocol.CodeMoved, protocol.CodeDiverged:
+	case protocol.CodeHeadMoved, protocol.CodeDiverged:
 		// Somebody was faster: the next step begins wherever that has led.
 		return flow.Outcome{Status: protocol.StatusIdle}, nil
 	case protocol.CodeAgent:
 		return flow.Outcome{}, stuck(r, flow.Failed, "the agent of thread %s has failed", r.Thread)
-	case protocol.CodeBudget:
+	case protocol.CodeLimit:
 		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s is at a limit of what it may cost", r.Thread)
 	case protocol.CodeCorrupt:
 		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: uwf says %s", r.Thread, code)
@@ -192,18 +192,18 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 		if len(p.c.Queues) > 0 {
 			o.Queue, o.Routed = p.queueOf(out), true
 		}
-	case protocol.StatusWaiting:
+	case protocol.StatusWaitingForChildren:
 		o.Parallel = out.Parallel
 		for _, c := range out.Children {
 			if c.Status != protocol.StatusCompleted && c.Status != protocol.StatusCancelled {
 				o.Children = append(o.Children, flow.Child{Thread: c.Thread, Status: c.Status})
 			}
 		}
-	case protocol.StatusParked:
-		if out.ParkedUntil != nil {
-			o.Until = *out.ParkedUntil
+	case protocol.StatusRateLimited:
+		if out.RateLimitedUntil != nil {
+			o.Until = *out.RateLimitedUntil
 		}
-	case protocol.StatusFailed:
+	case protocol.StatusError:
 		return flow.Outcome{}, stuck(r, flow.Failed, "thread %s has failed", r.Thread)
 	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
 	default:

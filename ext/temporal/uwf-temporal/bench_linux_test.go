@@ -57,7 +57,7 @@ func BenchmarkMachines(b *testing.B) {
 	defer dialled.Close()
 	idle := nothing(b, dialled)
 	defer idle.Stop()
-	w.serve(b, "--slots", strconv.Itoa(benchSlots))
+	w.serve(b, "--max-concurrent-steps", strconv.Itoa(benchSlots))
 	pool, err := slot.Open(b.Context(), slot.Config{
 		Uwf: filepath.Join(w.bin, "uwf"), Dir: filepath.Join(w.slots, "direct"), Home: w.path("home"), Slots: benchSlots, Environ: w.environ, Lease: "5s", Now: time.Now,
 	})

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,15 +41,15 @@ type config struct {
 
 	// Of workers.
 	Dir   string   `json:"dir"`   // for the slots; on a local disk
-	Slots int      `json:"slots"` // steps at once
-	Drain duration `json:"drain"` // that steps in flight may take once the worker is to stop
+	Slots int      `json:"maxConcurrentSteps"` // steps at once
+	Drain duration `json:"shutdownTimeout"` // that steps in flight may take once the worker is to stop
 	Watch duration `json:"watch"` // how often a worker looks at one of the threads that wait for a person
 	Lease duration `json:"lease"` // how long others wait for a thread if the process that steps it dies
 	// Listen is the HOST:PORT at which a worker answers probes; "": nowhere.
 	Listen string `json:"listen"`
 	// Silence is after how long without a word from its worker a step is given to another
 	// one, in threads that are started with this config.
-	Silence duration `json:"silence"`
+	Silence duration `json:"heartbeatTimeout"`
 
 	home string // of threads, config and agents
 }
@@ -121,10 +122,16 @@ func parse(text []byte, c *config) error {
 	from := json.NewDecoder(bytes.NewReader(asJSON))
 	from.DisallowUnknownFields()
 	if err := from.Decode(c); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		text := strings.TrimPrefix(err.Error(), "json: ")
+		for was, now := range map[string]string{"slots": "maxConcurrentSteps", "drain": "shutdownTimeout", "silence": "heartbeatTimeout"} {
+			if strings.Contains(text, strconv.Quote(was)) {
+				text += "; it is " + now + " now"
+			}
+		}
+		return errors.New(text)
 	}
 	if c.Slots < 0 || c.Slots > maxSlots {
-		return fmt.Errorf("slots: between 1 and %d", maxSlots)
+		return fmt.Errorf("maxConcurrentSteps: between 1 and %d", maxSlots)
 	}
 	// uwf would refuse each step, which fails its thread.
 	if lease := time.Duration(c.Lease); lease != 0 && (lease < remote.MinLease || lease > remote.MaxLease) {

@@ -10,7 +10,8 @@ import (
 func TestConfigBounds(t *testing.T) {
 	t.Parallel()
 	for text, wrong := range map[string]string{
-		"slots: -1": "slots", "slots: 1001": "slots", "slots: 8": "",
+		"maxConcurrentSteps: -1": "maxConcurrentSteps", "maxConcurrentSteps: 1001": "maxConcurrentSteps", "maxConcurrentSteps: 8": "",
+		"slots: 8": "it is maxConcurrentSteps now", "drain: 1m": "it is shutdownTimeout now", "silence: 1m": "it is heartbeatTimeout now",
 		"lease: 1ms": "lease", "lease: 25h": "lease", "lease: 1s": "", "lease: 24h": "", "lease: 0s": "above zero", "lease: -5s": "above zero",
 		"watch: 1ns": "watch", "watch: 50ms": "", "remote: team": "", "": "", "leese: 1s": "leese",
 	} {

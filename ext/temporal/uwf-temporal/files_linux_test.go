@@ -23,7 +23,7 @@ func TestFilesAtWorkers(t *testing.T) {
 	files := map[string]string{
 		"edit.yaml": editWorkflow, "kids.yaml": kidsWorkflow, "shared.yaml": sharedWorkflow,
 		"repo/a": "one\n", "repo/sub/b": "two\n", "repo/.gitignore": "ignored\n",
-		"home/config.yaml": "commands: { confine: \"off\" }\nagents: { nobody: { command: \"false\" } }\ndefaultAgent: nobody\n",
+		"home/config.yaml": "commands: { sandbox: { mode: none } }\nagents: { nobody: { command: \"false\" } }\ndefaultAgent: nobody\n",
 		"go-on":            "",
 	}
 	w := newTeam(t, nil, files)
@@ -39,7 +39,7 @@ func TestFilesAtWorkers(t *testing.T) {
 	want := w.trees(t, single.Thread)
 	require.Len(t, want, 3)
 
-	text := strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "slots: 3", "slots: 2") + "queues: { edit: { second: other } }\n"
+	text := strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "maxConcurrentSteps: 3", "maxConcurrentSteps: 2") + "queues: { edit: { second: other } }\n"
 	w.write(t, map[string]string{"home/temporal.yaml": text})
 	require.NoError(t, os.CopyFS(w.path("home-other"), os.DirFS(w.path("home"))))
 	other := *w

@@ -57,7 +57,7 @@ func tuned(n int, health *slot.Health) (worker.WorkerTuner, error) {
 type probed struct {
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
-	Slots  int    `json:"slots"`
+	Slots  int    `json:"maxConcurrentSteps"`
 }
 
 // probes serves /healthz until the context ends: status 200 while steps are taken, else 503.

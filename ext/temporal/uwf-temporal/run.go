@@ -34,7 +34,7 @@ func run(ctx context.Context, e env.Env) int {
 		Commands: []*ucli.Command{
 			cmd.leaf("worker", "make steps until it is stopped; a signal lets those in flight end", "", cmd.worker,
 				&ucli.StringFlag{Name: "queue", Usage: "make steps of task queue `NAME` (default: that of the config)"},
-				&ucli.IntFlag{Name: "slots", Usage: "make `N` steps at once (default: that of the config)"},
+				&ucli.IntFlag{Name: "max-concurrent-steps", Usage: "run up to `N` steps at once (default: maxConcurrentSteps of the config)"},
 				&ucli.StringFlag{Name: "listen", Usage: "answer GET /healthz at `HOST:PORT` (default: that of the config, else nowhere)"}),
 			cmd.leaf("run", "start a thread at the remote and let workers step it to its end", "[<workflow>]", cmd.start,
 				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},

@@ -64,7 +64,7 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 		if failed = outcome(c.Context, running, &ended); failed == nil {
 			s.Status, s.Head = ended.Status, ended.Head
 		} else {
-			s.Status = protocol.StatusFailed
+			s.Status = protocol.StatusError
 		}
 	}
 	return errors.Join(failed, cmd.print(s, func(w io.Writer) error {
@@ -99,7 +99,7 @@ func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended)
 		case flow.Failed, flow.Children:
 			code = protocol.CodeAgent
 		case flow.Budget:
-			code = protocol.CodeBudget
+			code = protocol.CodeLimit
 		case flow.Broken:
 			code = protocol.CodeCorrupt
 		case flow.Refused:

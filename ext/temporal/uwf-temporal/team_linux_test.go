@@ -34,7 +34,7 @@ func newTeam(t testing.TB, postgres *temporaltest.Postgres, files map[string]str
 	t.Helper()
 	w := &team{dir: t.TempDir(), bin: filepath.Join(temporaltest.Root(t), "bin"), slots: memory(t), server: temporaltest.StartOn(t, postgres)}
 	w.write(t, map[string]string{
-		"home/temporal.yaml": fmt.Sprintf("remote: team\naddress: %s\ndir: %s\nslots: %d\nsilence: 10s\nlease: 10s\nwatch: 200ms\n", w.server.Address, w.slots, slots),
+		"home/temporal.yaml": fmt.Sprintf("remote: team\naddress: %s\ndir: %s\nmaxConcurrentSteps: %d\nheartbeatTimeout: 10s\nlease: 10s\nwatch: 200ms\n", w.server.Address, w.slots, slots),
 	})
 	w.write(t, files)
 	for _, entry := range os.Environ() {

@@ -147,7 +147,7 @@ func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids
 	t.Cleanup(dialled.Close)
 	machines := make([]*machine, *workersFlag)
 	for i := range machines {
-		machines[i] = &machine{team: w, args: []string{"--slots", strconv.Itoa(*slotsFlag)}}
+		machines[i] = &machine{team: w, args: []string{"--max-concurrent-steps", strconv.Itoa(*slotsFlag)}}
 		machines[i].start(t)
 	}
 	begun := time.Now()

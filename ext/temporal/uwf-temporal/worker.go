@@ -30,8 +30,8 @@ const grace = 30 * time.Second
 // worker makes steps until a signal comes. The steps that are in flight then may end.
 func (cmd *command) worker(c *ucli.Context, conf config) error {
 	main, queue := conf.Queue, cmp.Or(c.String("queue"), conf.Queue)
-	if n := c.Int("slots"); n < 0 || n > maxSlots {
-		return cmdline.UsageError(fmt.Sprintf("--slots must be 1 to %d", maxSlots), "--slots 8")
+	if n := c.Int("max-concurrent-steps"); n < 0 || n > maxSlots {
+		return cmdline.UsageError(fmt.Sprintf("--max-concurrent-steps must be 1 to %d", maxSlots), "--max-concurrent-steps 8")
 	} else if n > 0 {
 		conf.Slots = n
 	}

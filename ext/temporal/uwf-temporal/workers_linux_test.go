@@ -29,12 +29,12 @@ func TestWorkers(t *testing.T) {
 	w.write(t, map[string]string{
 		"home/config.yaml": fmt.Sprintf(`agents:
   scripted: { command: sh, args: [%[1]s/agent.sh] }
-  limited: { command: sh, args: [%[1]s/limited.sh], onLimit: wait, retry: { attempts: 1 } }
+  limited: { command: sh, args: [%[1]s/limited.sh], onRateLimit: wait, retry: { attempts: 1 } }
   broken: { command: "false", retry: { attempts: 1 } }
 defaultAgent: scripted
 agentOverrides: { parked: { worker: limited }, refused: { worker: broken } }
 `, w.dir),
-		"home/temporal.yaml": strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "silence: 10s\nlease: 10s\n", "") + "queues: { train: { trainer: gpu } }\n",
+		"home/temporal.yaml": strings.ReplaceAll(string(must(os.ReadFile(w.path("home/temporal.yaml")))), "heartbeatTimeout: 10s\nlease: 10s\n", "") + "queues: { train: { trainer: gpu } }\n",
 	})
 	w.serve(t)
 

@@ -133,11 +133,11 @@ func (a *App) keepRemote(hint string) string {
 // must notice that a person is needed, or that the thread cannot go on.
 func (a *App) EndsAs(out protocol.StepOutput) {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeBudget:
-		a.Status = protocol.CodeBudget
-	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusParked:
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeLimit:
+		a.Status = protocol.CodeLimit
+	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusRateLimited:
 		a.Status = protocol.CodeSuspended
-	case out.Status == protocol.StatusFailed && out.Error != nil:
+	case out.Status == protocol.StatusError && out.Error != nil:
 		a.Status = out.Error.Code
 	}
 }

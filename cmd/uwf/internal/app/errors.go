@@ -28,7 +28,7 @@ func Classify(err error) *protocol.Error {
 			return coded // this one matters more than that the result could not be printed
 		}
 		return &protocol.Error{
-			Code: protocol.CodeUnprinted, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
+			Code: protocol.CodeOutputFailed, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
 			Hints: []string{"look before you repeat it: uwf thread list --all, or uwf thread show <thread>"},
 		}
 	}

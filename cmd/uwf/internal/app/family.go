@@ -199,19 +199,19 @@ func (v *Display) counted(f *family) string {
 			atWork[key] = true
 		}
 	}
-	var done, failed, asks, parked, busy, left int
+	var done, failed, asks, limited, busy, left int
 	for key, at := range f.stand {
 		switch {
 		case atWork[key]:
 			busy++
 		case at == protocol.StatusCompleted:
 			done++
-		case at == protocol.StatusFailed, at == protocol.StatusCorrupt, at == protocol.StatusCancelled:
+		case at == protocol.StatusError, at == protocol.StatusCorrupt, at == protocol.StatusCancelled:
 			failed++
 		case at == protocol.StatusSuspended:
 			asks++
-		case at == protocol.StatusParked:
-			parked++
+		case at == protocol.StatusRateLimited:
+			limited++
 		default:
 			left++
 		}
@@ -220,7 +220,7 @@ func (v *Display) counted(f *family) string {
 	for _, more := range []struct {
 		n    int
 		what string
-	}{{failed, "failed"}, {asks, "waiting for you"}, {parked, "parked"}, {busy, "at work"}, {left, "to come"}} {
+	}{{failed, "failed"}, {asks, "waiting for you"}, {limited, "rate-limited"}, {busy, "at work"}, {left, "to come"}} {
 		if more.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", more.n, more.what))
 		}

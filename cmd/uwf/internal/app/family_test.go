@@ -51,8 +51,8 @@ func TestATreeOfChildren(t *testing.T) {
 		require.LessOrEqual(t, len(v.tree(most)), most, fmt.Sprint(most))
 	}
 	v.StepEnded(engine.StepInfo{Path: "A/docs", Label: "item A/docs", Number: 1, Role: "docs", Started: at}, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
-	v.StepEnded(engine.StepInfo{Path: "A/tests", Label: "item A/tests", Number: 1, Role: "tests", Started: at}, protocol.StepOutput{Status: protocol.StatusFailed}, nil)
-	v.Children(engine.StepInfo{Number: 1, Role: "all"}, kids(protocol.StatusFailed, "A"))
+	v.StepEnded(engine.StepInfo{Path: "A/tests", Label: "item A/tests", Number: 1, Role: "tests", Started: at}, protocol.StepOutput{Status: protocol.StatusError}, nil)
+	v.Children(engine.StepInfo{Number: 1, Role: "all"}, kids(protocol.StatusError, "A"))
 	require.Contains(t, v.tree(7)[0], "0 of 4 done, 1 failed, 1 waiting for you, 1 at work, 1 to come")
 	v.Leave()
 	require.Empty(t, v.drawn)

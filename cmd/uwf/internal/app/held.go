@@ -33,15 +33,15 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 		if err != nil {
 			return agentproc.Outcome{}, err
 		}
-		setting := config.CommandConfining(settings)
+		setting := config.CommandSandbox(settings).Mode
 		able := confine.Level() > 0 && a.Env.Exe != ""
 		switch {
-		case setting == protocol.ConfineOff:
+		case setting == protocol.SandboxNone:
 			return agentproc.Run(ctx, inv)
-		case setting == protocol.ConfineRequired && (!able || !confine.Seccomp()):
+		case setting == protocol.SandboxRequired && (!able || !confine.Seccomp()):
 			return agentproc.Outcome{}, &protocol.Error{
 				Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
-				Hints: []string{"use a Linux with Landlock; or uwf config set commands.confine auto"},
+				Hints: []string{"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto"},
 			}
 		case !able:
 			a.unheld.Do(func() {
@@ -79,7 +79,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 		name, _, _ := strings.Cut(kv, "=")
 		return tools.LeadsOut(name)
 	})
-	if settings.Builtin != nil && settings.Builtin.Caches == "user" {
+	if config.CommandSandbox(settings).Caches == "user" {
 		c.Writable = append(c.Writable, tools.CacheDirs(environ)...)
 	} else if c.Exe != "" {
 		more, dirs := w.Caches(environ, a.Env.Now())
@@ -97,22 +97,22 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 }
 
 // offLimits is what commands in a directory must not touch.
-func (a *App) offLimits(dirs home.Dirs, b *protocol.BuiltinConfig, dir string) offlimits.List {
+func (a *App) offLimits(dirs home.Dirs, box protocol.SandboxConfig, dir string) offlimits.List {
 	get := a.Env.Get
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: dir, Home: dirs.Home, Store: dirs.Store,
-		Hide: b.Hide, AllowRead: b.AllowRead, AllowWrite: b.AllowWrite,
+		Hide: box.DenyRead, AllowRead: box.AllowRead, AllowWrite: box.AllowWrite,
 	})
 }
 
 // hidden are the places that commands in a directory may not read, those too that are
 // not there yet.
 func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
-	b := cmp.Or(c.Builtin, &protocol.BuiltinConfig{})
-	paths := a.offLimits(dirs, b, dir).Hidden()
+	box := config.Sandbox(c, "")
+	paths := a.offLimits(dirs, box, dir).Hidden()
 	e := a.Env
 	e.Dir = dir
-	for _, name := range b.Hide {
+	for _, name := range box.DenyRead {
 		if path, err := home.Absolute(e, name); err == nil {
 			paths = append(paths, path)
 		}
@@ -120,16 +120,15 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 	return paths
 }
 
-// holding is how commands are held back: by the settings of those of models.
+// holding is how commands are held back: by the settings of those of models, except for their sandbox.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
-	b := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{})
+	b, box := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
 	guard := offlimits.GuardDir(with.Dirs) // first: what is not there cannot be hidden
-	off := a.offLimits(with.Dirs, b, inv.Dir)
-	required := config.CommandConfining(settings) == protocol.ConfineRequired
+	off := a.offLimits(with.Dirs, box, inv.Dir)
 	c := tools.Commands{
 		Shell: true, Guard: guard, Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
-		MustConfine: required, Keep: b.Capabilities, IPC: b.IPC,
-		NoUnixSockets: config.NoUnixSockets(b, config.System{Sockets: confine.HoldsSockets()}),
+		MustConfine: box.Mode == protocol.SandboxRequired, Keep: b.Capabilities, IPC: box.SharesMemory(),
+		NoUnixSockets: config.NoUnixSockets(b, box.Mode, config.System{Sockets: confine.HoldsSockets()}),
 	}
 	if confine.Level() > 0 {
 		c.Exe = a.Env.Exe

@@ -96,7 +96,7 @@ func (a *App) PutNotice(ctx context.Context, e *engine.Engine, event string, at 
 				return err
 			}
 			ms := ends.UnixMilli()
-			n.Link, n.LinkEnds = c.Address+"/answer/"+word, &ms
+			n.Link, n.LinkExpiresAt = c.Address+"/answer/"+word, &ms
 		}
 	}
 	return notify.At(e.Dirs.Notify()).Put(n, len(c.Command) > 0, c.Webhook != "")

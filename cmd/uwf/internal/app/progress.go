@@ -233,11 +233,11 @@ func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 			how = "stopped"
 		}
 		if s.Refused {
-			v.rests(s, protocol.StatusParked)
+			v.rests(s, protocol.StatusRateLimited)
 			v.line(terminal.Yellow, "%s", term.Joined("? "+under(s)+plaintext.Line(s.Role)+" was refused: rate limit", took, failed))
 			return
 		}
-		v.rests(s, protocol.StatusFailed)
+		v.rests(s, protocol.StatusError)
 		v.line(terminal.Red, "%s", term.Joined("✗ "+under(s)+plaintext.Line(s.Role)+" "+how, took, failed))
 		return
 	}

@@ -197,7 +197,7 @@ func StatusText(r protocol.StepOutput) string {
 	switch {
 	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != nil:
 		return plaintext.Line("suspended: " + *r.SuspendMessage)
-	case r.Status == protocol.StatusParked && r.Error != nil:
+	case r.Status == protocol.StatusRateLimited && r.Error != nil:
 		return plaintext.Line(StandingText(r) + ": " + r.Error.Message)
 	case r.Error != nil && !stopped(r):
 		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
@@ -210,13 +210,13 @@ func StandingText(r protocol.StepOutput) string {
 	switch {
 	case stopped(r):
 		return plaintext.Line("stopped: " + *r.SuspendMessage)
-	case r.Status == protocol.StatusParked && r.ParkedUntil != nil:
-		return "parked until " + time.UnixMilli(*r.ParkedUntil).Format(time.DateTime)
+	case r.Status == protocol.StatusRateLimited && r.RateLimitedUntil != nil:
+		return "rate-limited until " + time.UnixMilli(*r.RateLimitedUntil).Format(time.DateTime)
 	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
 		return plaintext.Line("next is " + *r.CurrentRole)
 	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
 		return plaintext.Line("running: " + *r.CurrentRole)
-	case r.Status == protocol.StatusWaiting && r.CurrentRole != nil:
+	case r.Status == protocol.StatusWaitingForChildren && r.CurrentRole != nil:
 		return plaintext.Line("waiting for the children of " + *r.CurrentRole + ": " + ChildrenText(r.Children))
 	}
 	return string(r.Status)
@@ -249,7 +249,7 @@ func route(role string, r protocol.StepOutput) string {
 		words = append(words, "a limit")
 	case r.Status == protocol.StatusSuspended:
 		words = append(words, "a person")
-	case r.Status == protocol.StatusFailed:
+	case r.Status == protocol.StatusError:
 		words = append(words, "nowhere")
 	case r.CurrentRole != nil:
 		words = append(words, *r.CurrentRole)
@@ -260,11 +260,11 @@ func route(role string, r protocol.StepOutput) string {
 // mark is the first character of a line about a thread.
 func mark(r protocol.StepOutput) string {
 	switch r.Status {
-	case protocol.StatusSuspended, protocol.StatusParked:
+	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		return "?"
-	case protocol.StatusFailed, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt:
 		return "✗"
-	case protocol.StatusRunning, protocol.StatusWaiting:
+	case protocol.StatusRunning, protocol.StatusWaitingForChildren:
 		return "…"
 	}
 	return "✓"
@@ -272,9 +272,9 @@ func mark(r protocol.StepOutput) string {
 
 func mood(r protocol.StepOutput) terminal.Sequence {
 	switch r.Status {
-	case protocol.StatusSuspended, protocol.StatusParked:
+	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		return terminal.Yellow
-	case protocol.StatusFailed, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt:
 		return terminal.Red
 	case protocol.StatusCompleted:
 		return terminal.Green
@@ -284,13 +284,13 @@ func mood(r protocol.StepOutput) terminal.Sequence {
 
 // SayNext tells what to type next.
 func (a *App) SayNext(r protocol.StepOutput) {
-	if r.Status == protocol.StatusSuspended && r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeBudget {
+	if r.Status == protocol.StatusSuspended && r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeLimit {
 		for hint := range strings.Lines(r.Error.Hint) {
 			a.Hint("%s", strings.TrimSuffix(hint, "\n"))
 		}
 		return
 	}
-	if r.Status == protocol.StatusParked {
+	if r.Status == protocol.StatusRateLimited {
 		a.Hint("uwf run-due goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
 		return
 	}

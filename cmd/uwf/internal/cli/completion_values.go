@@ -218,7 +218,7 @@ func (a commands) keyValues(ctx context.Context) []cmdline.Candidate {
 		keys = append(keys, "models."+name+".provider", "models."+name+".name")
 	}
 	for name := range c.Agents {
-		keys = append(keys, "agents."+name+".command", "agents."+name+".model", "agents."+name+".permission", "agents."+name+".confine", "agents."+name+".timeout")
+		keys = append(keys, "agents."+name+".command", "agents."+name+".model", "agents."+name+".permission", "agents."+name+".sandbox.mode", "agents."+name+".timeout")
 	}
 	slices.Sort(keys)
 	return words(keys...)

@@ -24,6 +24,8 @@ type schemaNode struct {
 	Properties map[string]json.RawMessage `json:"properties"`
 	Additional json.RawMessage            `json:"additionalProperties"`
 	Items      *schemaNode                `json:"items"`
+	Ref        string                     `json:"$ref"`
+	Defs       map[string]json.RawMessage `json:"$defs"`
 }
 
 // configKeys are all keys of config.yaml, each with its type in words.
@@ -31,6 +33,16 @@ func configKeys(t *testing.T, raw json.RawMessage, path string, into map[string]
 	t.Helper()
 	var n schemaNode
 	require.NoError(t, json.Unmarshal(raw, &n), path)
+	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
+		var root schemaNode
+		require.NoError(t, json.Unmarshal(protocol.EditorSchema(protocol.EditConfig), &root))
+		if above, key := strings.TrimSuffix(path, name), name; key == "sandbox" && above != "" {
+			into[path] = "keys of `sandbox`"
+			return
+		}
+		configKeys(t, root.Defs[name], path, into)
+		return
+	}
 	for name, child := range n.Properties {
 		configKeys(t, child, strings.TrimPrefix(path+"."+name, "."), into)
 	}

@@ -69,14 +69,14 @@ func (x *examination) asRoot() {
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
 		sandbox := cmp.Or(a.Env["IS_SANDBOX"], x.Env.Get("IS_SANDBOX"))
-		if filepath.Base(a.Command) != "uwf-claude-code" || sandbox != "" || a.Permission != "" && a.Permission != "bypass" {
+		if filepath.Base(a.Command) != "uwf-claude-code" || sandbox != "" || a.Permission != "" && a.Permission != "full" {
 			continue
 		}
 		report, key := x.warn, plaintext.Word("agents."+alias)
 		if x.playsAll([]string{alias}) {
 			report = x.problem
 		}
-		report("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission bypass", alias)
+		report("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission full", alias)
 	}
 }
 

@@ -19,7 +19,7 @@ func (x *examination) confinement(context.Context) {
 	text, system := x.Confinement()
 	defer func() { x.access(area, system) }()
 	if !system.Confines {
-		x.warn(area, "uwf config set builtin.confine required refuses commands then; or run uwf in a container",
+		x.warn(area, "uwf config set sandbox.mode required refuses commands then; or run uwf in a container",
 			"commands of models cannot be confined here (%s)", text)
 		return
 	}
@@ -32,8 +32,8 @@ func (x *examination) access(area string, s config.System) {
 		return
 	}
 	switch may := config.CommandAccess(*x.config, s); {
-	case config.CommandConfining(*x.config) == protocol.ConfineOff:
-		x.note(area, "uwf config set commands.confine auto holds them back", "roles that are commands: %s", may)
+	case config.CommandSandbox(*x.config).Mode == protocol.SandboxNone:
+		x.note(area, "uwf config set commands.sandbox.mode auto holds them back", "roles that are commands: %s", may)
 	default:
 		x.ok(area, "roles that are commands: %s", may)
 	}
@@ -41,16 +41,16 @@ func (x *examination) access(area string, s config.System) {
 		a := x.config.Agents[alias]
 		argv := append([]string{a.Command}, a.Args...)
 		may := config.Access(*x.config, alias, argv, x.Env, s)
-		if s.Confines && config.IsUnknown(a, argv) {
-			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".confine")+" auto confines it; off says that it is not to be", "%s: %s", alias, may)
+		if s.Confines && config.IsUnknown(*x.config, alias, argv) {
+			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto confines it; none allows that", "%s: %s", alias, may)
 			continue
 		}
 		if config.OwnsModels(a.Command) && a.Permission == "" && noCommands(x.config.Builtin) && !config.AnyCommand(x.config.Builtin, x.Env) && a.Command != "uwf-llm" {
 			x.note(area, "uwf setup --commands all, or a list such as go,git", "%s: %s", alias, may)
 			continue
 		}
-		if a.Confine == protocol.ConfineRequired && !s.Confines && x.playsAll([]string{alias}) {
-			x.problem(area, "uwf config set "+plaintext.Word("agents."+alias+".confine")+" auto; or run uwf in a container", "%s: %s", alias, may)
+		if config.Sandbox(*x.config, alias).Mode == protocol.SandboxRequired && !s.Confines && x.playsAll([]string{alias}) {
+			x.problem(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto; or run uwf in a container", "%s: %s", alias, may)
 			continue
 		}
 		x.ok(area, "%s: %s", alias, may)

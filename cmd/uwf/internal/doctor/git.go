@@ -43,7 +43,7 @@ func (x *examination) git(ctx context.Context) {
 	}
 	spec := files.Spec{Root: repo.Root}
 	if x.config != nil && x.config.Workspace != nil {
-		spec.MaxFile = int64(x.config.Workspace.MaxFile) << 20
+		spec.MaxFile = int64(x.config.Workspace.MaxFileMB) << 20
 	}
 	left, err := repo.Survey(ctx, spec)
 	switch {

@@ -16,7 +16,7 @@ func (x *examination) store(ctx context.Context) {
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{Home: x.Dirs.Home})
 	if err != nil {
 		remedy := "uwf cas fsck --repair"
-		if errors.Is(err, &protocol.Error{Code: protocol.CodeNewer}) {
+		if errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
 			remedy = "install the uwf that wrote it: its newer release reads and writes it"
 		}
 		x.problem("store", remedy, "%v", err)

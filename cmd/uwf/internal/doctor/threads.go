@@ -38,12 +38,12 @@ func (x *examination) threads(ctx context.Context) {
 		return
 	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
-	x.parked(ctx, facts)
+	x.rateLimited(ctx, facts)
 	x.running(ctx)
 }
 
-// parked tells of threads that wait until a provider grants more.
-func (x *examination) parked(ctx context.Context, facts map[string]heads.Facts) {
+// rateLimited notes threads that wait until a provider grants more.
+func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Facts) {
 	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
 	for h := range x.index.Heads(ctx) { // all could be read just now
 		switch f := facts[h.Thread]; {
@@ -59,11 +59,11 @@ func (x *examination) parked(ctx context.Context, facts map[string]heads.Facts) 
 	active := accounts.Active()
 	for _, account := range slices.Sorted(maps.Keys(active)) {
 		l := active[account]
-		x.note("threads", "uwf thread list --status parked", "account %s is limited until %s: %s",
+		x.note("threads", "uwf thread list --status rate-limited", "account %s is limited until %s: %s",
 			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
 	}
 	if waiting > 0 {
-		x.note("threads", "uwf thread list", "%s parked until a provider grants more; uwf run-due goes on then", render.Count(waiting, "thread"))
+		x.note("threads", "uwf thread list", "%s rate-limited; uwf run-due continues once the provider allows it", render.Count(waiting, "thread"))
 	}
 	if due > 0 {
 		x.note("threads", "uwf run-due", "%s can go on: the provider grants more again", render.Count(due, "thread"))

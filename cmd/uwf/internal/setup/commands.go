@@ -68,7 +68,7 @@ func (s *Setup) current(agents []string) string {
 		}
 	}
 	for _, name := range agents {
-		if p := s.old.Agents[name].Permission; p == editsOnly || p == "readonly" {
+		if p := s.old.Agents[name].Permission; p == editsOnly || p == "read-only" {
 			return commandsNone
 		}
 	}
@@ -163,8 +163,8 @@ func (s *Setup) permissions(a Answers) []change {
 		}
 		switch {
 		case a.Commands == commandsAll && agent.Permission != "":
-			out = append(out, change{"agents." + quoted(name) + ".permission", "bypass"})
-		case a.Commands != commandsAll && (agent.Permission == "" || agent.Permission == "bypass"):
+			out = append(out, change{"agents." + quoted(name) + ".permission", "full"})
+		case a.Commands != commandsAll && (agent.Permission == "" || agent.Permission == "full"):
 			out = append(out, change{"agents." + quoted(name) + ".permission", editsOnly})
 		}
 	}

@@ -76,7 +76,7 @@ func TestText(t *testing.T) {
 		"no commands for a program": {"agents: { claude-code: { command: uwf-claude-code } }\ndefaultAgent: claude-code\n", Answers{Commands: "none"}, nil,
 			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, []string{"agents: { claude-code: { command: uwf-claude-code } }"}, ""},
 		"all commands again": {"agents: {claude-code: {command: uwf-claude-code, permission: edits}}\n", Answers{Commands: "all"}, nil,
-			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: bypass}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, ""},
+			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: full}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, ""},
 		"two agents": {"", Answers{Agent: "uwf-codex", More: "builtin", Commands: "none"}, nil,
 			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: { allowCommands: [] }"}, nil, ""},
 		"no programs":              {existing, Answers{Commands: "rm -rf /"}, nil, nil, nil, "neither all, none nor a list"},

@@ -181,7 +181,7 @@ func (s *Setup) fresh(a Answers) ([]byte, error) {
 		for _, name := range a.agents() {
 			agents = append(agents, yamltext.Entry{Key: name, Value: agentMap(name, a)})
 		}
-		section("# Agents by a name of your own: any program that follows the protocol. permission says\n# what one may do: bypass (anything), edits (no commands), readonly.\n", one("agents", agents))
+		section("# Agents by a name of your own: any program that follows the protocol. permission says\n# what one may do: full (anything), edits (no commands), read-only.\n", one("agents", agents))
 		section("# Who plays the roles. Others for some of them:\n# agentOverrides: { <workflow>: { <role>: <agent> } }\n", one("defaultAgent", a.Agent))
 	}
 	if programs, ok := s.listed(a); ok {

@@ -4,7 +4,7 @@ import "slices"
 
 // The permissions of an agent in config.yaml that are narrower than all.
 const (
-	readOnly = "readonly"
+	readOnly = "read-only"
 	edits    = "edits"
 )
 

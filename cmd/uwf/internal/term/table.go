@@ -71,7 +71,7 @@ func (t *Table) Print(w io.Writer) error {
 // cellColour is the colour of a cell that is a status or a verdict, if it is one.
 func cellColour(cell string) terminal.Sequence {
 	good := []string{string(protocol.StatusCompleted), "ok", "added"}
-	bad := []string{string(protocol.StatusFailed), string(protocol.StatusCorrupt), "problem", "removed", "damaged"}
+	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), "problem", "removed", "damaged"}
 	care := []string{string(protocol.StatusSuspended), "warning", "changed"}
 	switch {
 	case slices.Contains(good, cell):

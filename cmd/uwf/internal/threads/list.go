@@ -78,7 +78,7 @@ func statusList(s string) ([]protocol.Status, error) {
 	for _, word := range strings.Split(s, ",") {
 		switch st := protocol.Status(strings.TrimSpace(word)); {
 		case st == "active":
-			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusFailed, protocol.StatusWaiting, protocol.StatusParked)
+			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusError, protocol.StatusWaitingForChildren, protocol.StatusRateLimited)
 		case st == "end":
 			list = append(list, protocol.StatusCompleted)
 		case slices.Contains(known, string(st)):
@@ -94,8 +94,8 @@ func statusList(s string) ([]protocol.Status, error) {
 func Statuses() []string {
 	var names []string
 	for _, s := range []protocol.Status{
-		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaiting, protocol.StatusParked, protocol.StatusSuspended,
-		protocol.StatusFailed, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited, protocol.StatusSuspended,
+		protocol.StatusError, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
 	} {
 		names = append(names, string(s))
 	}

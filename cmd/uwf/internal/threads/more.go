@@ -53,12 +53,12 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 // budgetReached is what of its budget a run has used up, "" if it has not.
 func budgetReached(results []protocol.StepOutput, err error) string {
 	switch {
-	case err != nil && app.Classify(err).Code == protocol.CodeBudget:
+	case err != nil && app.Classify(err).Code == protocol.CodeLimit:
 		return err.Error()
 	case err != nil || len(results) == 0:
 		return ""
 	}
-	if at := results[len(results)-1]; at.Error != nil && at.Error.Code == protocol.CodeBudget && at.Status == protocol.StatusSuspended {
+	if at := results[len(results)-1]; at.Error != nil && at.Error.Code == protocol.CodeLimit && at.Status == protocol.StatusSuspended {
 		return at.Error.Message
 	}
 	return ""

@@ -55,7 +55,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 		}
 	} else if strings.LastIndex(c.Args().First(), app.Newest) <= 0 { // not <thread>@<step>
 		if id, e, err := a.threadHere(ctx, c); err == nil {
-			if at, err := e.Show(ctx, id); err == nil && at.Status == protocol.StatusFailed {
+			if at, err := e.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
 				w.Do, w.Wake = engine.DoStep, true
 			}
 		}

@@ -22,7 +22,7 @@ func (a Commands) Run() *ucli.Command {
 		Usage: "start a thread and run it to the end",
 		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
 			remoteFlag("take the thread to this `REMOTE`, and each step as it is made; children are left to whoever steps them there"), leaseFlag(),
-			&ucli.BoolFlag{Name: "wait", Usage: "wait here where a provider's limit parks the thread, and go on when it is reset"},
+			&ucli.BoolFlag{Name: "wait", Usage: "wait while the thread is rate-limited, and continue when the provider's limit is reset"},
 			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
 	}, a.runWorkflow)
 }
@@ -98,7 +98,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return results, err
 	}
 	results, runErr := run()
-	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusParked {
+	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusRateLimited {
 		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
 		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
 			results, runErr = run()

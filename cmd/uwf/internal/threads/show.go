@@ -128,7 +128,7 @@ func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) s
 // statusLines say where a thread stands; why it has failed may take more than one.
 func statusLines(s protocol.StepOutput) []string {
 	const most = 12
-	if s.Error == nil || s.Status != protocol.StatusFailed && s.Status != protocol.StatusCorrupt {
+	if s.Error == nil || s.Status != protocol.StatusError && s.Status != protocol.StatusCorrupt {
 		return []string{"status", app.StatusText(s)}
 	}
 	var lines []string

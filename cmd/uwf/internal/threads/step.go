@@ -153,12 +153,12 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if len(results) == 0 {
 		return err
 	}
-	if left := results[len(results)-1]; left.Status == protocol.StatusWaiting && w.Steps != engine.UntilEnd && err == nil {
+	if left := results[len(results)-1]; left.Status == protocol.StatusWaitingForChildren && w.Steps != engine.UntilEnd && err == nil {
 		a.Say("thread %s: its children are still to be run, and -c counts only steps of the thread itself", id)
 	}
 	// Where a single step leads is no more than its result.
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
-	cutShort := results[len(results)-1].Status == protocol.StatusFailed && len(results) < w.Steps
+	cutShort := results[len(results)-1].Status == protocol.StatusError && len(results) < w.Steps
 	return a.Conclude(ctx, e, id, results, err, toTheEnd || cutShort)
 }
 

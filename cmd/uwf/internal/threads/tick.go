@@ -24,9 +24,9 @@ type tickOutput struct {
 func (a Commands) Tick() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "run-due", Usage: "make one step of every thread that can go on",
-		Description: "Threads that wait for a person, have failed or were undone, are parked, or are worked on are left\n" +
-			"alone: uwf inbox lists those that want a person. For cron, systemd and CI: it exits once the steps are made. Exit status 0 also if nothing was to do; that of the\n" +
-			"first step that failed otherwise.\n\n" +
+		Description: "For cron, systemd and CI. It skips threads that wait for a person, failed, were undone, are\n" +
+			"rate-limited or running; uwf inbox lists those that need a person. Exits 0 if there is nothing to do, else\n" +
+			"with the status of the first step that failed.\n\n" +
 			"   */5 * * * * uwf run-due --parallel 4",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"},

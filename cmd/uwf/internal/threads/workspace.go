@@ -15,7 +15,7 @@ import (
 
 // workspaceFlag is that of commands that start a thread.
 func workspaceFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: here (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"}
+	return &ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"}
 }
 
 // treeFlags are those of the worktree of a new thread.
@@ -29,12 +29,15 @@ func treeFlags() []ucli.Flag {
 
 // workspaceModes are those that a person can name.
 func workspaceModes() []string {
-	return []string{workspace.InPlace, workspace.InWorktree, workspace.AsItIs}
+	return []string{workspace.ModeInPlace, workspace.InWorktree, workspace.AsItIs}
 }
 
 // workspaceOptions are those of the flags.
 func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
 	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
+	if mode == workspace.InPlace { // its name before the first release
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", "it is --workspace "+workspace.ModeInPlace+" now")
+	}
 	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
 		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
 	}
