@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		},
 		"no tools at all": {
 			"---\nname: a\ndescription: D\ntools: []\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "readonly"}, "tools",
+			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "read-only"}, "tools",
 		},
 		"all tools but some": {
 			"---\nname: a\ndescription: D\ntools:\ndisallowedTools: Bash\n---\nx\n",
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		},
 		"planning": {
 			"---\nname: a\ndescription: D\npermissionMode: plan\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "readonly"}, "permissionMode",
+			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "read-only"}, "permissionMode",
 		},
 		"neither name nor text": {
 			"---\ndescription: D\n---\n",
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		},
 		"no YAML": {
 			"---\nname: a\ndescription: Use it when: x\ntools:\n  - Read\n  - 'Grep'\nname: b\n---\nx\n",
-			Agent{Name: "a", Description: "Use it when: x", Prompt: "x", Tools: []string{"Read", "Grep"}, Permission: "readonly"}, "frontmatter name tools",
+			Agent{Name: "a", Description: "Use it when: x", Prompt: "x", Tools: []string{"Read", "Grep"}, Permission: "read-only"}, "frontmatter name tools",
 		},
 		"what a terminal obeys": {
 			"---\nname: a\ndescription: \"D\\e[2J\"\n---\nx\x1b[2J\xff\n",
