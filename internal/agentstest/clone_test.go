@@ -32,7 +32,7 @@ func aClone(t *testing.T, b *bench) {
 		defer os.RemoveAll(filepath.Join(b.dir, "work", strings.Split(name, "/")[0]))
 	}
 	for _, permission := range []string{"full", "read-only"} {
-		b.configure(map[string]any{"permission": permission, "ipc": true}) // so that what is started could leave its mark
+		b.configure(map[string]any{"permission": permission, "sandbox": map[string]any{"sharedMemory": true}}) // so that what is started could leave its mark
 		b.thread = b.begun()
 		b.model.play(reply{text: answer("moon")})
 		if _, said, err := b.step(); err != nil { // Gemini CLI and opencode cannot be kept from it

@@ -104,6 +104,12 @@ func Statuses() []string {
 
 func unknownStatus(word string, known []string) error {
 	message := fmt.Sprintf("invalid status %q: want %s or active", word, strings.Join(known, ", "))
+	renamed := map[string]protocol.Status{
+		"failed": protocol.StatusError, "waiting": protocol.StatusWaitingForChildren, "parked": protocol.StatusRateLimited,
+	}
+	if now, ok := renamed[word]; ok {
+		return cmdline.UsageError(message, fmt.Sprintf("it is --status %s now", now))
+	}
 	if near := suggest.Nearest(word, append(known, "active", "end"), 1); len(near) > 0 {
 		return cmdline.UsageError(message, "did you mean --status "+near[0]+"?")
 	}
