@@ -109,7 +109,7 @@ func (l Limit) After(r Refusal, t Terms) Limit {
 		}
 		wait = max(wait, first<<min(next.Refusals-t.Rounds, 8))
 	}
-	next.UntilMs = r.At.Add(min(wait, t.MaxRateLimitWait)).UnixMilli()
+	next.UntilMs = r.At.Add(min(wait, t.MaxRateLimitWait, longest)).UnixMilli()
 	if together && l.UntilMs > next.UntilMs {
 		next.UntilMs, next.Reason = l.UntilMs, l.Reason
 	}

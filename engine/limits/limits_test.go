@@ -81,6 +81,11 @@ func TestWhatARefusalMakesOfALimit(t *testing.T) {
 		require.Equal(t, noon.Add(c.until), got.Until().UTC(), name)
 		require.Equal(t, c.refusals, got.Refusals, name)
 	}
+	// Whatever wait is configured, the limit is believed later: else an agent would start again and again.
+	terms.MaxRateLimitWait = 400 * 24 * time.Hour
+	got := Limit{}.After(since(-time.Second, 60*24*time.Hour), terms)
+	require.Equal(t, noon.Add(longest), got.Until().UTC())
+	require.True(t, got.plausible(noon))
 }
 
 func TestAccountsAreToldApart(t *testing.T) {
