@@ -124,9 +124,9 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 				return r.ended(out), nil // its parent asks, once nothing else can go on
 			}
 			err = r.wait(ctx, r.nextLook())
-		case protocol.StatusRateLimited:
+		case protocol.StatusRateLimited, "parked": // its name in older histories
 			err = r.wait(ctx, time.UnixMilli(out.Until).Sub(workflow.Now(ctx)))
-		case protocol.StatusWaitingForChildren:
+		case protocol.StatusWaitingForChildren, "waiting": // its name in older histories
 			err = r.children(ctx, out)
 		case protocol.StatusIdle, protocol.StatusRunning:
 			r.look = firstLook
