@@ -1,0 +1,353 @@
+package status_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/status/statustest"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// panelOf is a workflow whose second role is played by two children at once, each with the role "rev".
+func panelOf() protocol.Workflow {
+	wf := lineOf("plan", "panel", "last")
+	rev := protocol.ChildRole{Role: "rev"}
+	wf.Roles["panel"] = protocol.Role{All: map[string]protocol.ChildRole{"a": rev, "b": rev}, Join: "results", Parallel: 2}
+	wf.Roles["rev"] = protocol.Role{}
+	return wf
+}
+
+// eachOf is the same with a child for each item of the plan.
+func eachOf() protocol.Workflow {
+	wf := panelOf()
+	wf.Roles["panel"] = protocol.Role{Each: &protocol.EachRole{Of: "meta.items", ChildRole: protocol.ChildRole{Role: "rev"}}, Join: "results"}
+	return wf
+}
+
+// planned is a thread of a workflow after its first step.
+func planned(w *statustest.World, wf protocol.Workflow) string {
+	id := w.Start(w.Workflow(wf), heads.Facts{})
+	w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0)}, map[string]any{"$status": "ok", "items": []any{"x", "y", "x"}})
+	return id
+}
+
+// completes plays a child to its end; each costs what it says.
+func completes(w *statustest.World, id string, usd float64) {
+	w.Step(id, protocol.Step{Role: "rev", Usage: statustest.Usage(usd)}, statustest.Answer("ok"))
+	w.End(id, completed)
+}
+
+// Where a parent stands follows from its children; what of it and of them is due, too.
+func TestParentsAndChildren(t *testing.T) {
+	t.Parallel()
+	type world = statustest.World
+	broke := &rundir.Error{Code: protocol.CodeTimeout, Message: "it broke"}
+	done := func(w *world, kid string) { completes(w, kid, 0) }
+	fails := func(w *world, kid string) {
+		w.Record(kid, rundir.Record{Role: "rev", Status: rundir.Failed, Error: broke})
+	}
+	asks := func(w *world, kid string) {
+		w.Step(kid, protocol.Step{Role: "rev"}, statustest.Answer("$SUSPEND"))
+	}
+	parks := func(w *world, kid string) {
+		require.NoError(w.T, w.Heads.SetFacts(w.T.Context(), kid, heads.Facts{ParkedUntil: parked}))
+	}
+	works := func(w *world, kid string) {
+		w.Record(kid, rundir.Record{Role: "rev", Status: rundir.Running})
+		w.Alive(kid)
+	}
+	nothing := func(*world, string) {}
+	for name, tt := range map[string]struct {
+		a, b        func(w *world, kid string)
+		want        stood
+		statusA, b2 protocol.Status
+		due         string // "p" is the parent
+	}{
+		"begun":                 {nothing, nothing, stood{Status: waits, Role: "panel"}, idle, idle, "ab"},
+		"one at work":           {works, done, stood{Status: waits, Role: "panel"}, running, completed, ""},
+		"one has failed":        {fails, done, stood{Status: failed, Role: "panel", Code: protocol.CodeTimeout}, failed, completed, ""},
+		"failed beside one due": {fails, nothing, stood{Status: waits, Role: "panel"}, failed, idle, "b"},
+		"one asks":              {asks, done, stood{Status: suspended, Suspended: "panel", Asks: "I need a person"}, suspended, completed, ""},
+		"one is parked":         {done, parks, stood{Status: limited, Role: "panel"}, completed, limited, ""},
+		"both have ended":       {done, done, stood{Status: idle, Role: "panel"}, completed, completed, "p"},
+		"one was ended": {func(w *world, kid string) { w.End(kid, cancelled) }, done,
+			stood{Status: idle, Role: "panel"}, cancelled, completed, "p"},
+		"one is damaged": {func(w *world, kid string) {
+			asks(w, kid)
+			pos, err := w.Stands(w.T.Context(), kid)
+			require.NoError(w.T, err)
+			w.Lose(pos.Thread.Last.Output)
+		}, done, stood{Status: failed, Role: "panel", Code: protocol.CodeCorrupt}, corrupt, completed, ""},
+		"its end is not noted": {func(w *world, kid string) {
+			w.Step(kid, protocol.Step{Role: "rev"}, statustest.Answer("ok"))
+		}, done, stood{Status: waits, Role: "panel"}, idle, completed, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := statustest.New(t)
+			id := planned(w, panelOf())
+			before, err := w.Show(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, stood{Status: idle, Role: "panel"}, of(before), "the next step starts them")
+			kids := w.StartKids(id)
+			tt.a(w, kids["a"])
+			tt.b(w, kids["b"])
+			out, err := w.Show(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, of(out))
+			require.Equal(t, 2, out.Parallel)
+			require.Equal(t, []protocol.ChildOutput{
+				{Key: "a", Thread: kids["a"], Status: tt.statusA}, {Key: "b", Thread: kids["b"], Status: tt.b2},
+			}, out.Children)
+			due, err := w.Due(t.Context())
+			require.NoError(t, err)
+			names, got := map[string]string{id: "p", kids["a"]: "a", kids["b"]: "b"}, ""
+			for _, thread := range due {
+				got += names[thread]
+			}
+			require.ElementsMatch(t, []byte(tt.due), []byte(got))
+		})
+	}
+}
+
+// Children are of one head of their parent: a parent that has gone another way needs them no more.
+func TestChildrenOfAnotherHead(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := planned(w, panelOf())
+	kids := w.StartKids(id)
+	started, err := w.Started(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, started, 2)
+	require.Equal(t, "a", started[0].Key)
+	require.Equal(t, kids["b"], started[1].Thread)
+	require.False(t, started[0].Ended)
+	w.End(kids["a"], cancelled)
+	started, err = w.Started(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, started[0].Ended)
+	require.Equal(t, cancelled, started[0].Status)
+
+	w.Step(id, protocol.Step{Role: "panel"}, statustest.Answer("again"))
+	started, err = w.Started(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, started)
+	due, err := w.Due(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, due)
+	w.End(id, cancelled)
+	started, err = w.Started(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, started, "it has ended")
+}
+
+// A person who asks for all children again gets others, in place of those there are.
+func TestChildrenAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := planned(w, panelOf())
+	first := w.StartKids(id)
+	again := func(status string) {
+		pos, err := w.Stands(t.Context(), id)
+		require.NoError(t, err)
+		at := children.Place{Thread: id, Head: pos.Thread.Head, Role: "panel"}
+		require.NoError(t, w.Heads.SetFacts(t.Context(), id, heads.Facts{Attempts: map[string]int{at.AttemptKey(""): 1}}))
+	}
+	again("")
+	out, err := w.Show(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, idle, out.Status)
+	require.NotContains(t, slices.Collect(maps.Values(first)), out.Children[0].Thread)
+	second := w.StartKids(id)
+	completes(w, second["a"], 0)
+	completes(w, second["b"], 0)
+
+	// The role asks a person, who asks it once more.
+	w.Join(id, "ask")
+	pos, err := w.Stands(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Suspend, pos.Next.Kind)
+	require.False(t, pos.Again)
+	again("")
+	pos, err = w.Stands(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Fan, pos.Next.Kind)
+	require.True(t, pos.Again)
+	require.False(t, pos.Lifted)
+	require.Len(t, pos.Kids, 2)
+	before, err := w.StateBefore(t.Context(), pos)
+	require.NoError(t, err)
+	require.Equal(t, "plan", before.Last.Role)
+
+	// That answers, and asks again: what it was asked is what it was asked first.
+	third := w.StartKids(id)
+	completes(w, third["a"], 0)
+	completes(w, third["b"], 0)
+	w.Join(id, "ask")
+	pos, err = w.Stands(t.Context(), id)
+	require.NoError(t, err)
+	before, err = w.StateBefore(t.Context(), pos)
+	require.NoError(t, err)
+	require.Equal(t, "plan", before.Last.Role)
+	require.Equal(t, 1, before.Steps)
+}
+
+// A limit of steps is lifted for a role with children as for any other.
+func TestChildrenBeyondALimit(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	wf := panelOf()
+	wf.Limits = &protocol.Limits{MaxSteps: 1}
+	id := planned(w, wf)
+	pos, err := w.Stands(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, moderator.ByLimit, pos.Next.Cause)
+	require.NoError(t, w.Heads.SetFacts(t.Context(), id, heads.Facts{Attempts: map[string]int{pos.Place().AttemptKey(""): 1}}))
+	pos, err = w.Stands(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Fan, pos.Next.Kind)
+	require.True(t, pos.Lifted)
+	require.False(t, pos.Again)
+}
+
+func TestChildByKey(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	ctx := t.Context()
+	id := planned(w, panelOf())
+	_, err := w.Child(ctx, id, "a")
+	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
+	require.Contains(t, fault.Of(err).Hints[0], "uwf thread resume "+id, "it can be started")
+	kids := w.StartKids(id)
+	for key, want := range kids {
+		got, err := w.Child(ctx, id, key)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err = w.Child(ctx, id, "c")
+	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
+	require.Contains(t, fault.Of(err).Hints, "uwf thread show "+id)
+
+	completes(w, kids["a"], 0)
+	w.End(kids["b"], cancelled)
+	joined := w.Join(id, "ok")
+	got, err := w.Child(ctx, id, "b")
+	require.NoError(t, err)
+	require.Equal(t, kids["b"], got, "of the newest join")
+	all, err := w.Joined(ctx, id, joined)
+	require.NoError(t, err)
+	require.Equal(t, []protocol.ChildOutput{{Key: "a", Thread: kids["a"], Status: completed}, {Key: "b", Thread: kids["b"], Status: cancelled}}, all)
+
+	// A fork shares the step, which was made with the children of the original.
+	fork := w.Start(w.Workflow(panelOf()), heads.Facts{Fork: &heads.Fork{Thread: id, Step: joined}})
+	require.NoError(t, w.Heads.Move(ctx, fork, w.At(fork), joined))
+	ofFork, err := w.Joined(ctx, fork, joined)
+	require.NoError(t, err)
+	require.Equal(t, all, ofFork)
+
+	none, err := w.Joined(ctx, id, first(w, id))
+	require.NoError(t, err)
+	require.Nil(t, none, "nothing was joined before")
+}
+
+// first is the start of a thread.
+func first(w *statustest.World, id string) protocol.Hash {
+	t, err := thread.Open(w.T.Context(), w.Store, w.At(id))
+	require.NoError(w.T, err)
+	return t.StartHash
+}
+
+// Children for items have labels, before they begin and after they were joined; equal items have one each.
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := planned(w, eachOf())
+	kids := w.StartKids(id)
+	require.Len(t, kids, 3)
+	out, err := w.Show(t.Context(), id)
+	require.NoError(t, err)
+	labels := func(of []protocol.ChildOutput) (all []string) {
+		for _, c := range of {
+			all = append(all, c.Label)
+		}
+		return all
+	}
+	require.Equal(t, []string{"x", "y", "x"}, labels(out.Children))
+	for _, kid := range kids {
+		completes(w, kid, 0)
+	}
+	joined, err := w.Joined(t.Context(), id, w.Join(id, "ok"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "y", "x"}, labels(joined))
+}
+
+// A step that names what is no child as one is damaged.
+func TestJoinedOfNoChild(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := planned(w, panelOf())
+	other := planned(w, lineOf("plan"))
+	head := w.Step(id, protocol.Step{Role: "panel", Children: []protocol.ChildEnded{{Key: "a", Head: w.At(other), Status: completed}}}, statustest.Answer("ok"))
+	_, err := w.Joined(t.Context(), id, head)
+	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code)
+}
+
+// A parent's limits hold its children, whose costs count once: before they are joined, and after.
+func TestCostsOfChildren(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	ctx := t.Context()
+	wf := panelOf()
+	wf.Limits = &protocol.Limits{MaxCostUSD: 1, MaxTokens: 500}
+	id := planned(w, wf)
+	kids := w.StartKids(id)
+	spent := func() moderator.Spent {
+		_, spent, err := w.Spending(ctx, id)
+		require.NoError(t, err)
+		return spent
+	}
+	require.Equal(t, moderator.Spent{Tokens: 10, TimeMs: 1000}, spent())
+
+	tries(w, kids["b"], statustest.Usage(0.5))
+	require.Equal(t, moderator.Spent{CostUSD: 0.5, Tokens: 20, TimeMs: 1000}, spent())
+	pos, err := w.Stands(ctx, kids["a"])
+	require.NoError(t, err)
+	requireBudget(t, pos, 0.5, 480)
+	require.Equal(t, moderator.Run, pos.Next.Kind)
+	w.Step(kids["a"], protocol.Step{Role: "rev", Usage: statustest.Usage(0.25)}, statustest.Answer("$SUSPEND"))
+	require.Equal(t, moderator.Spent{CostUSD: 0.75, Tokens: 30, TimeMs: 2000}, spent())
+	completes(w, kids["a"], 0.25)
+	require.Equal(t, moderator.Spent{CostUSD: 1, Tokens: 40, TimeMs: 3000}, spent())
+	out, err := w.Show(ctx, kids["b"])
+	require.NoError(t, err)
+	require.Equal(t, stood{Status: suspended, Suspended: "rev", Code: protocol.CodeLimit}, of(out), "its parent may not cost more")
+	require.Contains(t, out.Error.Hint, id)
+	require.NotContains(t, out.Error.Hint, kids["b"])
+
+	w.End(kids["b"], cancelled)
+	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 1}}}))
+	before := spent()
+	w.Join(id, "ok")
+	after := spent()
+	t.Log(before, after)
+	require.Equal(t, before.CostUSD-0.5, after.CostUSD, "what the failed try of a cancelled child has cost is in no step")
+	require.Equal(t, 0.5, after.CostUSD)
+}
+
+// requireBudget says what a run may still cost.
+func requireBudget(t *testing.T, pos *status.Position, usd float64, tokens int64) {
+	t.Helper()
+	b := pos.Budget()
+	require.Equal(t, []any{usd, tokens}, []any{*b.CostUSD, *b.Tokens})
+	require.Nil(t, b.TimeMs)
+}

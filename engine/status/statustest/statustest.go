@@ -1,0 +1,298 @@
+// Package statustest has homes whose threads are in memory. A test writes the chain of a thread
+// as it wants it and asks what the engine makes of it; no agent runs.
+package statustest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/locker/lockertest"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// World is a home. Its clock stands still, except that each new thread comes a second later.
+type World struct {
+	status.Reader
+	T        testing.TB
+	Clock    time.Time
+	Settings protocol.Config // config.yaml
+	Warnings []string
+
+	gone map[protocol.Hash]bool
+}
+
+// lossy is a store that has lost nodes.
+type lossy struct {
+	cas.Store
+	gone map[protocol.Hash]bool
+}
+
+// Get implements [cas.Getter].
+func (s lossy) Get(ctx context.Context, h protocol.Hash) (cas.Node, error) {
+	if s.gone[h] {
+		return cas.Node{}, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
+	}
+	return s.Store.Get(ctx, h)
+}
+
+// Has implements [cas.Store].
+func (s lossy) Has(ctx context.Context, h protocol.Hash) (bool, error) {
+	if s.gone[h] {
+		return false, nil
+	}
+	return s.Store.Has(ctx, h)
+}
+
+// New returns an empty home.
+func New(t testing.TB) *World {
+	dir := t.TempDir()
+	w := &World{T: t, Clock: time.UnixMilli(1_800_000_000_000), gone: map[protocol.Hash]bool{}}
+	w.Reader = status.Reader{
+		Env: env.Env{
+			Environ: []string{"HOME=" + dir}, Dir: dir,
+			Now: func() time.Time { return w.Clock }, Rand: rand.NewChaCha8([32]byte{}),
+		},
+		Dirs: home.Dirs{Home: filepath.Join(dir, "home"), Store: filepath.Join(dir, "home", "cas")},
+		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: &memheads.Heads{}, Locks: &lockertest.Memory{},
+		Config: func(context.Context) (protocol.Config, error) { return w.Settings, nil },
+		Warn:   func(text string) { w.Warnings = append(w.Warnings, text) },
+	}
+	return w
+}
+
+// Add stores a payload.
+func (w *World) Add(p protocol.Payload) protocol.Hash {
+	w.T.Helper()
+	b := cas.NewBatch(w.Store, w.Env.Now)
+	h, err := b.Add(w.T.Context(), p)
+	require.NoError(w.T, err)
+	require.NoError(w.T, b.Commit(w.T.Context()))
+	return h
+}
+
+// Lose loses a node.
+func (w *World) Lose(h protocol.Hash) { w.gone[h] = true }
+
+// Value stores a value of a schema.
+func (w *World) Value(schema protocol.Hash, value any) protocol.Hash {
+	w.T.Helper()
+	b := cas.NewBatch(w.Store, w.Env.Now)
+	h, err := b.AddValue(w.T.Context(), schema, value)
+	require.NoError(w.T, err)
+	require.NoError(w.T, b.Commit(w.T.Context()))
+	return h
+}
+
+// Workflow stores a workflow whose roles may answer anything.
+func (w *World) Workflow(wf protocol.Workflow) protocol.Hash {
+	w.T.Helper()
+	b := cas.NewBatch(w.Store, w.Env.Now)
+	any, err := b.AddSchema(w.T.Context(), map[string]any{"type": "object"})
+	require.NoError(w.T, err)
+	require.NoError(w.T, b.Commit(w.T.Context()))
+	roles := map[string]protocol.Role{}
+	for name, r := range wf.Roles {
+		r.Frontmatter, r.Capabilities = any, []string{}
+		roles[name] = r
+	}
+	wf.Roles = roles
+	return w.Add(wf)
+}
+
+// Line is a workflow whose roles follow each other: "ok" leads on, "again" to the same role, and "ask" to a person.
+func Line(roles map[string]protocol.Role, order ...string) protocol.Workflow {
+	wf := protocol.Workflow{Name: "line", Roles: roles, Graph: map[string]protocol.GraphNode{}}
+	wf.Graph[protocol.StartNode] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: order[0], Prompt: "{{{$prompt}}}"}}}
+	for i, name := range order {
+		next := protocol.Edge{Role: protocol.EndNode, Prompt: "Bye."}
+		if i+1 < len(order) {
+			next = protocol.Edge{Role: order[i+1], Prompt: "Go."}
+		}
+		wf.Graph[name] = protocol.GraphNode{Edges: map[string]protocol.Edge{
+			"ok": next, "again": {Role: name, Prompt: "Again."}, "ask": {Role: protocol.SuspendNode, Prompt: "Why?"},
+		}}
+	}
+	return wf
+}
+
+// Start starts a thread of a workflow.
+func (w *World) Start(workflow protocol.Hash, facts heads.Facts) string {
+	w.T.Helper()
+	return w.StartWith(protocol.Start{Workflow: workflow, Prompt: "the task", Cwd: w.Env.Dir}, facts)
+}
+
+// StartWith is [World.Start] for a start.
+func (w *World) StartWith(s protocol.Start, facts heads.Facts) string {
+	w.T.Helper()
+	w.Clock = w.Clock.Add(time.Second)
+	id, err := threadid.New(w.Clock, w.Env.Rand)
+	require.NoError(w.T, err)
+	require.NoError(w.T, w.Heads.Add(w.T.Context(), id, w.Add(s), facts))
+	return id
+}
+
+// Answer is an output with a status.
+func Answer(status string) map[string]any { return map[string]any{protocol.StatusKey: status} }
+
+// Step adds a step to a thread. What s leaves open is as of a step that took a second and has cost nothing;
+// an output "$SUSPEND" asks a person.
+func (w *World) Step(id string, s protocol.Step, output map[string]any) protocol.Hash {
+	w.T.Helper()
+	head := w.At(id)
+	h := w.After(head, s, output)
+	require.NoError(w.T, w.Heads.Move(w.T.Context(), id, head, h))
+	return h
+}
+
+// After adds a step after a head, and moves none.
+func (w *World) After(head protocol.Hash, s protocol.Step, output map[string]any) protocol.Hash {
+	w.T.Helper()
+	ctx := w.T.Context()
+	t, err := thread.Open(ctx, w.Store, head)
+	require.NoError(w.T, err)
+	wf, err := t.Workflow(ctx)
+	require.NoError(w.T, err)
+	s.Start, s.Index, s.Visits = t.StartHash, t.Len(), map[string]int{}
+	if t.Last != nil {
+		s.Prev = &t.Head
+		s.LimitBase = max(s.LimitBase, t.Last.LimitBase)
+		maps.Copy(s.Visits, t.Last.Visits)
+	}
+	s.Visits[s.Role]++
+	if s.Detail == "" {
+		s.Detail = w.Add(protocol.Detail{Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
+	}
+	if output[protocol.StatusKey] == protocol.SuspendNode {
+		s.Output = w.Add(protocol.NewSuspend("I need a person"))
+	} else {
+		s.Output = w.Value(wf.Roles[s.Role].Frontmatter, output)
+	}
+	if s.CompletedAtMs == 0 {
+		s.StartedAtMs = w.Clock.UnixMilli()
+		s.CompletedAtMs = s.StartedAtMs + 1000
+	}
+	s.ExtractedBy, s.EdgePrompt = protocol.ByValue, "x"
+	if s.Cwd == "" {
+		s.Cwd = t.Start.Cwd
+	}
+	return w.Add(s)
+}
+
+// End ends a thread.
+func (w *World) End(id string, as protocol.Status) {
+	w.T.Helper()
+	t, err := thread.Open(w.T.Context(), w.Store, w.At(id))
+	require.NoError(w.T, err)
+	require.NoError(w.T, w.Heads.Archive(w.T.Context(), heads.Ended{
+		Thread: id, Workflow: t.Start.Workflow, Head: t.Head, Status: as, CompletedAt: w.Clock.UnixMilli(),
+	}))
+}
+
+// At is the head of a thread.
+func (w *World) At(id string) protocol.Hash {
+	w.T.Helper()
+	h, err := w.Head(w.T.Context(), id)
+	require.NoError(w.T, err)
+	return h
+}
+
+// StartKids starts the children of a thread's next role, as the engine does, and returns them by key.
+func (w *World) StartKids(id string) map[string]string {
+	w.T.Helper()
+	ctx := w.T.Context()
+	pos, err := w.Stands(ctx, id)
+	require.NoError(w.T, err)
+	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
+	ids := map[string]string{}
+	for _, k := range pos.Kids {
+		ids[k.Key] = k.ID
+		if k.Head != "" {
+			continue
+		}
+		workflow := k.Workflow
+		if workflow == "" {
+			workflow = w.Add(moderator.RoleWorkflow(pos.Workflow, k.Role))
+		}
+		attempt := pos.Place().Attempt(pos.Facts, k.Key)
+		of := pos.Thread.Head
+		start := w.Add(protocol.Start{
+			Workflow: workflow, Prompt: k.Prompt, Cwd: w.Env.Dir,
+			Child: &protocol.Child{Of: of, Role: pos.Next.Role, Key: k.Key, Attempt: attempt},
+		})
+		parent := &heads.Parent{Thread: id, Head: of, Role: pos.Next.Role, Key: k.Key, Attempt: attempt}
+		require.NoError(w.T, w.Heads.Add(ctx, k.ID, start, heads.Facts{Parent: parent}))
+	}
+	return ids
+}
+
+// Join adds the step of a thread whose children have ended, with what each of them has cost.
+func (w *World) Join(id, status string) protocol.Hash {
+	w.T.Helper()
+	ctx := w.T.Context()
+	pos, err := w.Stands(ctx, id)
+	require.NoError(w.T, err)
+	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
+	s := protocol.Step{Role: pos.Next.Role, Agent: protocol.JoinAgent}
+	var all protocol.Totals
+	for _, k := range pos.Kids {
+		require.NotNil(w.T, k.Ended)
+		sum, err := w.SumUp(ctx, k.ID, k.Ended.Head)
+		require.NoError(w.T, err)
+		all.Spend(sum.Usage)
+		s.Children = append(s.Children, protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: budget.CostOf(sum)})
+	}
+	s.Usage = all.Usage
+	return w.Step(id, s, Answer(status))
+}
+
+// Record leaves the record of a try of a thread's next step. What r leaves open is as of one that began now.
+func (w *World) Record(id string, r rundir.Record) {
+	w.T.Helper()
+	r.Thread = id
+	if r.Head == "" {
+		r.Head = w.At(id)
+	}
+	if r.StartedAt == 0 {
+		r.StartedAt = w.Clock.UnixMilli()
+	}
+	require.NoError(w.T, w.RunDir(id).Write(r))
+}
+
+// Alive makes the agent of a thread's record alive until the test ends.
+func (w *World) Alive(id string) {
+	w.T.Helper()
+	dir := w.RunDir(id)
+	require.NoError(w.T, dir.Make())
+	held, err := dir.Lock(w.T.Context(), rundir.LockPatience)
+	require.NoError(w.T, err)
+	w.T.Cleanup(func() { _ = held.Unlock() })
+}
+
+// Usage is a cost in dollars, beside ten tokens; a negative one is unknown.
+func Usage(usd float64) *protocol.Usage {
+	u := &protocol.Usage{Turns: 1, OutputTokens: 10}
+	if usd >= 0 {
+		u.CostUSD = &usd
+	}
+	return u
+}
