@@ -68,30 +68,29 @@ func TestEncodeRefuses(t *testing.T) {
 	type inner struct{ Text string }
 	for name, c := range map[string]struct {
 		value any
-		want  string
 	}{
-		"NaN":                         {math.NaN(), "NaN is not a JSON number"},
-		"infinity":                    {map[string]any{"a": []any{math.Inf(-1)}}, "a: 0: -Inf is not a JSON number"},
-		"NaN in a struct":             {struct{ F float64 }{math.NaN()}, "unsupported value: NaN"},
-		"number beyond all floats":    {json.Number("1e400"), `number "1e400"`},
-		"a Number that is no number":  {json.Number("x"), `number "x"`},
-		"a Number in hexadecimal":     {json.Number("0x1p4"), `number "0x1p4"`},
-		"a Number with underscores":   {json.Number("1_000"), `number "1_000"`},
-		"a Number that is a name":     {json.Number("inf"), `number "inf"`},
-		"an empty Number":             {json.Number(""), `number ""`},
-		"text":                        {bad, "is not UTF-8"},
-		"key":                         {map[string]any{bad: 1}, "key: "},
-		"text in a struct":            {struct{ A []any }{[]any{&inner{bad}}}, "A: 0: Text: "},
-		"key in a struct":             {struct{ A map[string]int }{map[string]int{bad: 1}}, "is not UTF-8"},
-		"text in a struct in a value": {[]any{inner{bad}}, "0: Text: "},
-		"function":                    {func() {}, "unsupported type"},
-		"nesting":                     {nest(cas.MaxDepth + 1), "more than 256 levels deep"},
-		"size":                        {strings.Repeat("x", cas.MaxPayload), "too big"},
+		"NaN":                         {math.NaN()},
+		"infinity":                    {map[string]any{"a": []any{math.Inf(-1)}}},
+		"NaN in a struct":             {struct{ F float64 }{math.NaN()}},
+		"number beyond all floats":    {json.Number("1e400")},
+		"a Number that is no number":  {json.Number("x")},
+		"a Number in hexadecimal":     {json.Number("0x1p4")},
+		"a Number with underscores":   {json.Number("1_000")},
+		"a Number that is a name":     {json.Number("inf")},
+		"an empty Number":             {json.Number("")},
+		"text":                        {bad},
+		"key":                         {map[string]any{bad: 1}},
+		"text in a struct":            {struct{ A []any }{[]any{&inner{bad}}}},
+		"key in a struct":             {struct{ A map[string]int }{map[string]int{bad: 1}}},
+		"text in a struct in a value": {[]any{inner{bad}}},
+		"function":                    {func() {}},
+		"nesting":                     {nest(cas.MaxDepth + 1)},
+		"size":                        {strings.Repeat("x", cas.MaxPayload)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := cas.Encode(c.value)
-			require.ErrorContains(t, err, c.want)
+			prosetest.Error(t, err)
 		})
 	}
 }
@@ -145,55 +144,55 @@ func TestDecodeGivesFewTypes(t *testing.T) {
 // written has another hash than the same value in canonical form.
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ cbor, want string }{
-		"nothing":                  {"", "unexpected end"},
-		"two values":               {"0101", "byte 1: more than one value"},
-		"integer not shortest":     {"1801", "shortest"},
-		"integer in 2 bytes":       {"1900ff", "shortest"},
-		"integer in 4 bytes":       {"1a0000ffff", "shortest"},
-		"integer in 8 bytes":       {"1b00000000ffffffff", "shortest"},
-		"integer cut short":        {"1b00", "unexpected end"},
-		"integer of 2^53":          {"1b0020000000000000", "beyond 2^53-1"},
-		"integer of -2^53":         {"3b001fffffffffffff", "beyond 2^53-1"},
-		"greatest negative":        {"3bffffffffffffffff", "beyond 2^53-1"},
-		"byte string":              {"4161", "not JSON"},
-		"text cut short":           {"6261", "unexpected end of text"},
-		"text longer than memory":  {"7bffffffffffffffff", "unexpected end of text"},
-		"text not UTF-8":           {"61ff", "not UTF-8"},
-		"surrogate":                {"63eda080", "not UTF-8"},
-		"indefinite text":          {"7f6161ff", "indefinite"},
-		"indefinite array":         {"9f01ff", "indefinite"},
-		"indefinite map":           {"bf616101ff", "indefinite"},
-		"reserved length":          {"1c", "reserved"},
-		"array cut short":          {"8201", "unexpected end"},
-		"array longer than memory": {"9bffffffffffffffff", "unexpected end"},
-		"map longer than memory":   {"bbffffffffffffffff", "unexpected end"},
-		"keys not sorted":          {"a2616201616101", "keys are not in order"},
-		"longer key first":         {"a262616101616201", "keys are not in order"},
-		"key twice":                {"a2616101616102", "keys are not in order"},
-		"integer key":              {"a10101", "key is not text"},
-		"byte string key":          {"a1416101", "key is not text"},
-		"value missing":            {"a16161", "unexpected end"},
-		"tag":                      {"c11a514b67b0", "not JSON"},
-		"undefined":                {"f7", "not JSON"},
-		"simple value":             {"e0", "not JSON"},
-		"long simple value":        {"f8ff", "not JSON"},
-		"half float":               {"f93800", "not in its one form"},
-		"single float":             {"fa3f000000", "not in its one form"},
-		"integral float":           {"fb3ff0000000000000", "must be an integer"},
-		"negative zero":            {"fb8000000000000000", "must be an integer"},
-		"NaN":                      {"fb7ff8000000000000", "not a JSON number"},
-		"infinity":                 {"fb7ff0000000000000", "not a JSON number"},
-		"float cut short":          {"fb7ff0", "unexpected end"},
-		"break":                    {"ff", "not JSON"},
-		"nesting":                  {strings.Repeat("81", 100_000) + "01", "levels deep"},
+	for name, c := range map[string]struct{ cbor string }{
+		"nothing":                  {""},
+		"two values":               {"0101"},
+		"integer not shortest":     {"1801"},
+		"integer in 2 bytes":       {"1900ff"},
+		"integer in 4 bytes":       {"1a0000ffff"},
+		"integer in 8 bytes":       {"1b00000000ffffffff"},
+		"integer cut short":        {"1b00"},
+		"integer of 2^53":          {"1b0020000000000000"},
+		"integer of -2^53":         {"3b001fffffffffffff"},
+		"greatest negative":        {"3bffffffffffffffff"},
+		"byte string":              {"4161"},
+		"text cut short":           {"6261"},
+		"text longer than memory":  {"7bffffffffffffffff"},
+		"text not UTF-8":           {"61ff"},
+		"surrogate":                {"63eda080"},
+		"indefinite text":          {"7f6161ff"},
+		"indefinite array":         {"9f01ff"},
+		"indefinite map":           {"bf616101ff"},
+		"reserved length":          {"1c"},
+		"array cut short":          {"8201"},
+		"array longer than memory": {"9bffffffffffffffff"},
+		"map longer than memory":   {"bbffffffffffffffff"},
+		"keys not sorted":          {"a2616201616101"},
+		"longer key first":         {"a262616101616201"},
+		"key twice":                {"a2616101616102"},
+		"integer key":              {"a10101"},
+		"byte string key":          {"a1416101"},
+		"value missing":            {"a16161"},
+		"tag":                      {"c11a514b67b0"},
+		"undefined":                {"f7"},
+		"simple value":             {"e0"},
+		"long simple value":        {"f8ff"},
+		"half float":               {"f93800"},
+		"single float":             {"fa3f000000"},
+		"integral float":           {"fb3ff0000000000000"},
+		"negative zero":            {"fb8000000000000000"},
+		"NaN":                      {"fb7ff8000000000000"},
+		"infinity":                 {"fb7ff0000000000000"},
+		"float cut short":          {"fb7ff0"},
+		"break":                    {"ff"},
+		"nesting":                  {strings.Repeat("81", 100_000) + "01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data, err := hex.DecodeString(c.cbor)
 			require.NoError(t, err)
 			_, err = cas.Decode(data)
-			require.ErrorContains(t, err, c.want)
+			prosetest.Error(t, err)
 		})
 	}
 	_, err := cas.Decode(make([]byte, cas.MaxPayload+1))

@@ -69,7 +69,7 @@ func TestOfTwoAnswersOneCounts(t *testing.T) {
 	all.Wait()
 	require.Equal(t, 1, taken)
 	require.Len(t, failed, 1)
-	requireCode(t, failed[0], protocol.CodeFailed, "has moved on")
+	requireCode(t, failed[0], protocol.CodeFailed)
 	out := w.show(id)
 	require.Equal(t, "And now?", out.Question.Text, "no limit stops a person")
 	require.NotNil(t, out.Question.Schema)
@@ -95,14 +95,14 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 	require.Len(t, unfit.Problems, 1)
 	require.Nil(t, w.show(id).Error)
 	_, err = w.Resume(t.Context(), id, "yes", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "words are not enough")
+	requireCode(t, err, protocol.CodeFailed)
 	out, err := w.answers(id, "yes", "")
 	require.NoError(t, err)
 	require.True(t, out.Done)
 	_, err = w.answers(id, "yes", "")
-	requireCode(t, err, protocol.CodeFailed, "takes no more steps")
+	requireCode(t, err, protocol.CodeFailed)
 	_, err = w.Resume(t.Context(), id, "again", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "cannot begin anew")
+	requireCode(t, err, protocol.CodeFailed)
 }
 
 // An answer whose engine was killed before the head had moved is not given twice.
@@ -134,7 +134,7 @@ func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
 		require.True(t, w.show(id).Pending)
 		out, err := next(w, id)
 		if name == "answer" {
-			requireCode(t, err, protocol.CodeFailed, "was answered before")
+			requireCode(t, err, protocol.CodeFailed)
 			out = w.show(id)
 		} else {
 			require.NoError(t, err)

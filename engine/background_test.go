@@ -44,10 +44,10 @@ func TestAWorkerHasTheThreadUntilTheEnd(t *testing.T) {
 	require.True(t, *out.Background)
 
 	_, err = w.Step(context.Background(), id, StepOptions{})
-	e := requireCode(t, err, protocol.CodeLocked, "is being stepped by pid")
+	e := requireCode(t, err, protocol.CodeLocked)
 	require.NotContains(t, e.Message, fmt.Sprintf("pid %d ", os.Getpid()), "the worker has it, not who started it")
 	_, err = w.background(id, script, toTheEnd)
-	requireCode(t, err, protocol.CodeLocked, "is being stepped by pid")
+	requireCode(t, err, protocol.CodeLocked)
 
 	w.open("go")
 	w.eventually("the second step runs", func() bool {
@@ -96,15 +96,15 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 	w := newWorld(t, "ready")
 	id := w.start()
 	_, err := w.background(id, "ready", Work{Steps: 1, StepOptions: StepOptions{Agent: "no-such-agent"}})
-	e := requireCode(t, err, protocol.CodeNotFound, `there is no agent "no-such-agent"`)
+	e := requireCode(t, err, protocol.CodeNotFound)
 	require.NotEmpty(t, e.Hints)
 
 	w.Env.Exe = "/bin/true"
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
-	requireCode(t, err, protocol.CodeFailed, "ended before its first step")
+	requireCode(t, err, protocol.CodeFailed)
 	w.Env.Exe = ""
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
-	requireCode(t, err, protocol.CodeFailed, "cannot be started in the background")
+	requireCode(t, err, protocol.CodeFailed)
 	require.True(t, w.mustDo(id, "ready,done").Done, "the lock is free again")
 }
 
@@ -129,7 +129,7 @@ func TestNobodyElseCanBeAWorker(t *testing.T) {
 	_, err = w.take(context.Background(), id, mustLock(t, w.lockFile(id)))
 	require.NoError(t, err)
 	err = w.Worker(context.Background(), id, uintptr(fd), f)
-	requireCode(t, err, protocol.CodeUsage, "this command is for uwf itself")
+	requireCode(t, err, protocol.CodeUsage)
 }
 
 func TestResumeAndSuspendInTheBackground(t *testing.T) {

@@ -59,9 +59,9 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 		require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
 	}
 	_, err := w.Resume(ctx, id, "go on", StepOptions{})
-	requireCode(t, err, protocol.CodeLimit, "has cost $1.20 of at most $1.00")
+	requireCode(t, err, protocol.CodeLimit)
 	_, err = w.Poke(ctx, id, "again", StepOptions{})
-	requireCode(t, err, protocol.CodeLimit, "has cost $1.20")
+	requireCode(t, err, protocol.CodeLimit)
 	require.Equal(t, 3, w.agentRuns())
 
 	// What is lost beside the chain is summed up anew.
@@ -74,12 +74,12 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.NoError(t, err)
 	prosetest.Text(t, lines)
 	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
-	requireCode(t, err, protocol.CodeFailed, "has not reached a limit")
+	requireCode(t, err, protocol.CodeFailed)
 	require.Equal(t, protocol.StatusSuspended, w.untilEnd(id).Status)
 	require.Equal(t, 6, w.agentRuns())
 	require.InDelta(t, 2.4, w.spent(id).CostUSD, 1e-9)
 	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 5})
-	requireCode(t, err, protocol.CodeUsage, "has no limit maxTokens")
+	requireCode(t, err, protocol.CodeUsage)
 }
 
 // Tokens and time bound a run like dollars; what a person says for one thread goes
@@ -192,7 +192,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	var said []string
 	w.Warn = func(text string) { said = append(said, text) }
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
-	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid, "models.m has no price")
+	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid)
 	require.Contains(t, e.Hints[0], "uwf config set models.m.price.input 3;")
 	require.NotEmpty(t, e.Hints)
 	require.NoError(t, check(protocol.Limits{MaxTokens: 5}))
@@ -207,7 +207,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	require.NoError(t, err)
 	w.config.Models["m"] = protocol.Model{Provider: "p", Name: "n"}
 	_, err = w.Step(ctx, id, StepOptions{})
-	requireCode(t, err, protocol.CodeInvalid, "no token limit")
+	requireCode(t, err, protocol.CodeInvalid)
 }
 
 // Whenever the engine is killed, the sum stays, and no agent more is run.

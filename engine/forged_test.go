@@ -28,7 +28,7 @@ func TestBorrowedNodes(t *testing.T) {
 			w.eventually("the clock goes on", func() bool { return time.Now().UnixMilli() > w.readStep(head).CompletedAtMs })
 			w.plays("!lie:" + lie)
 			_, err := w.Step(context.Background(), id, StepOptions{})
-			requireCode(t, err, protocol.CodeAgent, test.want)
+			requireCode(t, err, protocol.CodeAgent)
 			require.Equal(t, head, w.head(id))
 		})
 	}

@@ -210,12 +210,15 @@ func (w *world) eventually(what string, condition func() bool) {
 }
 
 // requireCode checks an error's code and that it says what it should.
-func requireCode(t *testing.T, err error, code protocol.Code, text string) *protocol.Error {
+func requireCode(t *testing.T, err error, code protocol.Code, parts ...string) *protocol.Error {
 	t.Helper()
 	var e *protocol.Error
 	require.ErrorAs(t, err, &e)
-	require.Contains(t, e.Message, text)
+	for _, part := range parts {
+		require.Contains(t, e.Message, part)
+	}
 	require.Equal(t, code, e.Code, "%v", err)
+	prosetest.Text(t, e)
 	return e
 }
 

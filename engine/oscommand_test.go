@@ -64,7 +64,7 @@ func TestCommandThatHangsIsEnded(t *testing.T) {
 	w, id := commands(t, elsewhere+`sleep 1000 & echo $! >child; trap "" TERM; echo $$ >self; wait; wait`, func(r *protocol.Role) { r.TimeoutMs = 300 })
 	w.Grace = 50 * time.Millisecond
 	_, err := w.Step(t.Context(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeTimeout, "the command was stopped: it took longer than 300ms")
+	requireCode(t, err, protocol.CodeTimeout)
 	for _, name := range []string{"child", "self", "elsewhere"} {
 		for _, pid := range w.lines(name) {
 			w.eventually("its processes end", func() bool { return !alive(pid) })
@@ -124,7 +124,7 @@ func TestCommandThatPrintsForEver(t *testing.T) {
 		return agentproc.Run(ctx, inv)
 	}
 	_, err := w.Step(t.Context(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, `role "run": the command was stopped: it has printed more than 1 MiB`)
+	requireCode(t, err, protocol.CodeAgent)
 	require.Equal(t, protocol.StatusError, w.show(id).Status)
 }
 
@@ -271,7 +271,7 @@ func TestStoppedCommandGivesNoAnswer(t *testing.T) {
 	stopped, err := w.Stop(t.Context(), id)
 	require.NoError(t, err)
 	require.True(t, stopped)
-	requireCode(t, <-done, protocol.CodeTerminated, "was stopped while")
+	requireCode(t, <-done, protocol.CodeTerminated)
 	require.Nil(t, w.show(id).Output)
 }
 
@@ -304,7 +304,7 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 
 	w, id = with(`cat "$UWF_HOME/.env" >&2; cat "$UWF_HOME/.env"; kill -9 $$`)
 	_, err = w.Step(t.Context(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
+	requireCode(t, err, protocol.CodeAgent)
 	nowhere(w, err.Error())
 
 	w, id = with(`kill -9 $$`, func(r *protocol.Role) { r.Run = []string{"/no/such/" + key} })
@@ -319,6 +319,6 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 
 	w, id = with(`cat "$UWF_HOME/.env" >&2; echo no data`, func(r *protocol.Role) { r.Parse = protocol.ParseJSON })
 	_, err = w.Step(t.Context(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "SOME_KEY=[hidden key]")
+	requireCode(t, err, protocol.CodeAgent)
 	nowhere(w, err.Error())
 }

@@ -19,55 +19,52 @@ import (
 // thread can be stepped again.
 func TestAgentsThatFail(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		agent string
-		want  string
-	}{
-		"exits with a failure":                 {"!exit:3", "failed (exit status 3): it broke"},
-		"reports an error and fails":           {"!error", "failed (exit status 1): no key for the model"},
-		"reports an error and exits 0":         {"!quiet-error", "failed: no key for the model"},
-		"fails after a good result":            {"!result-then-fail:ready", "exit status 9"},
-		"prints nothing":                       {"!print:", "printed no result"},
-		"prints prose":                         {"!print:all done", "last line is not a result: it is neither an object with stepHash nor a hash: all done"},
-		"prints no hash":                       {`!print:{"stepHash":"x"}`, `"x" is not a hash`},
-		"prints a hash of nothing":             {"!print:0000000000000", "0000000000000 is not in the store"},
-		"step of another thread":               {"!lie:start", "belongs to another thread"},
-		"step that follows another node":       {"!lie:prev", "does not follow the head"},
-		"wrong index":                          {"!lie:index", "has index 1, not 0"},
-		"another role":                         {"!lie:role", `is one of role "worker", not "planner"`},
-		"wrong visits":                         {"!lie:visits", "miscounts the visits"},
-		"wrong limitBase":                      {"!lie:limitBase", "has limitBase 3, not 0"},
-		"no agent name":                        {"!lie:agent", "does not name its agent"},
-		"made in another directory":            {"!lie:cwd", "where it may not"},
-		"made in another directory of its own": {"!lie:sub", "but its agent was started in"},
-		"claims a different prompt":            {"!lie:edgePrompt", "claims a different prompt"},
-		"begun before its thread":              {"!lie:before", "began before its thread"},
-		"ended in the future":                  {"!lie:future", "ended in the future"},
-		"ended before it began":                {"!lie:backwards", "ended before"},
-		"ended at a negative time":             {"!lie:never", "ended before its thread"},
-		"told what is no text":                 {"!lie:prompt", "is not a text"},
-		"output of another type":               {"!lie:type", `the schema of role "planner"`},
-		"output that breaks its schema":        {"!lie:schema", "does not satisfy schema"},
-		"output that only the library refuses": {"!lie:rare", `/mail: must be an email address, but is "nobody"`},
-		"output that is not there":             {"!lie:missing-output", "node not found"},
-		"detail that is not there":             {"!lie:missing-detail", "node not found"},
-		"detail that is no detail":             {"!lie:detail", "is not a detail"},
-		"turn that is not there":               {"!lie:missing-turn", "node not found"},
+	tests := map[string]string{
+		"exits with a failure":                 "!exit:3",
+		"reports an error and fails":           "!error",
+		"reports an error and exits 0":         "!quiet-error",
+		"fails after a good result":            "!result-then-fail:ready",
+		"prints nothing":                       "!print:",
+		"prints prose":                         "!print:all done",
+		"prints no hash":                       `!print:{"stepHash":"x"}`,
+		"prints a hash of nothing":             "!print:0000000000000",
+		"step of another thread":               "!lie:start",
+		"step that follows another node":       "!lie:prev",
+		"wrong index":                          "!lie:index",
+		"another role":                         "!lie:role",
+		"wrong visits":                         "!lie:visits",
+		"wrong limitBase":                      "!lie:limitBase",
+		"no agent name":                        "!lie:agent",
+		"made in another directory":            "!lie:cwd",
+		"made in another directory of its own": "!lie:sub",
+		"claims a different prompt":            "!lie:edgePrompt",
+		"begun before its thread":              "!lie:before",
+		"ended in the future":                  "!lie:future",
+		"ended before it began":                "!lie:backwards",
+		"ended at a negative time":             "!lie:never",
+		"told what is no text":                 "!lie:prompt",
+		"output of another type":               "!lie:type",
+		"output that breaks its schema":        "!lie:schema",
+		"output that only the library refuses": "!lie:rare",
+		"output that is not there":             "!lie:missing-output",
+		"detail that is not there":             "!lie:missing-detail",
+		"detail that is no detail":             "!lie:detail",
+		"turn that is not there":               "!lie:missing-turn",
 	}
-	for name, test := range tests {
+	for name, agent := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, test.agent)
+			w := newWorld(t, agent)
 			id := w.start()
 			head := w.head(id)
 			out, err := w.Step(context.Background(), id, StepOptions{})
-			e := requireCode(t, err, protocol.CodeAgent, test.want)
+			e := requireCode(t, err, protocol.CodeAgent)
 			require.Contains(t, strings.Join(e.Hints, "\n"), w.Dirs.Run(id))
 			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
 			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, "planner", *out.CurrentRole)
-			require.Contains(t, out.Error.Message, test.want)
+			require.Equal(t, e.Message, out.Error.Message)
 			require.Equal(t, out, w.show(id), "the failure stays visible")
 			require.False(t, out.Pending)
 
@@ -110,12 +107,12 @@ func TestForeignStepIsRefused(t *testing.T) {
 	id := w.start()
 	head := w.head(id)
 	_, err = w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "belongs to another thread")
+	requireCode(t, err, protocol.CodeAgent)
 	_, err = w.Step(context.Background(), other, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "does not follow the head")
+	requireCode(t, err, protocol.CodeAgent)
 	w.plays("!print:" + string(w.workflow))
 	_, err = w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, string(w.workflow)+" is not a step")
+	requireCode(t, err, protocol.CodeAgent, string(w.workflow))
 	require.Equal(t, head, w.head(id))
 	require.Equal(t, foreign, w.head(other))
 }
@@ -141,7 +138,7 @@ func TestTimeout(t *testing.T) {
 			id := w.start()
 			begin := time.Now()
 			out, err := w.Step(context.Background(), id, StepOptions{Timeout: 300 * time.Millisecond})
-			requireCode(t, err, protocol.CodeTimeout, "longer than 300ms")
+			requireCode(t, err, protocol.CodeTimeout)
 			require.Less(t, time.Since(begin), time.Minute)
 			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
@@ -159,5 +156,5 @@ func TestTimeoutOfTheConfig(t *testing.T) {
 	own.Timeout = "200ms"
 	w.config.Agents["fake"] = own
 	_, err := w.Step(context.Background(), w.start(), StepOptions{})
-	requireCode(t, err, protocol.CodeTimeout, "longer than 200ms")
+	requireCode(t, err, protocol.CodeTimeout)
 }

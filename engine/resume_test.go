@@ -73,7 +73,7 @@ func TestFailedResumeStaysSuspended(t *testing.T) {
 	id := w.start()
 	head := w.mustStep(id, StepOptions{}).Head
 	out, err := w.Resume(context.Background(), id, "x", StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "exit status 3")
+	requireCode(t, err, protocol.CodeAgent)
 	require.Equal(t, protocol.StatusSuspended, out.Status)
 	require.Contains(t, out.Error.Message, "exit status 3")
 	require.Contains(t, out.Error.Hint, "uwf thread resume")
@@ -92,7 +92,7 @@ func TestResumeCompleted(t *testing.T) {
 	require.True(t, ended.Done)
 
 	out, err := w.Resume(ctx, id, "More, please.", StepOptions{})
-	requireCode(t, err, protocol.CodeAgent, "exit status 3")
+	requireCode(t, err, protocol.CodeAgent)
 	require.Equal(t, protocol.StatusCompleted, out.Status, "a failed resume leaves the thread completed")
 	_, err = w.Heads.Head(ctx, id)
 	require.ErrorIs(t, err, heads.ErrNoThread)
@@ -115,7 +115,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 	w := newWorld(t, "ready,lost")
 	id := w.start()
 	_, err := w.Resume(ctx, id, "x", StepOptions{})
-	e := requireCode(t, err, protocol.CodeFailed, "is not suspended")
+	e := requireCode(t, err, protocol.CodeFailed)
 	require.Contains(t, e.Hints, "uwf thread step "+id)
 
 	w.mustStep(id, StepOptions{})
@@ -125,9 +125,9 @@ func TestWhatCannotBeResumed(t *testing.T) {
 
 	require.NoError(t, w.Kill(ctx, id))
 	_, err = w.Resume(ctx, id, "x", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "is cancelled")
+	requireCode(t, err, protocol.CodeFailed)
 	_, err = w.Step(ctx, id, StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "is cancelled")
+	requireCode(t, err, protocol.CodeFailed)
 	require.Len(t, w.runs(), 2)
 }
 

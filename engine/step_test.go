@@ -63,7 +63,7 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	require.Equal(t, third.Head, shown.Head)
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
-	e := requireCode(t, err, protocol.CodeFailed, "is completed")
+	e := requireCode(t, err, protocol.CodeFailed)
 	require.Contains(t, e.Hints[0], "uwf thread resume "+id)
 	require.Equal(t, protocol.StatusCompleted, out.Status, "the output says where the thread stands")
 	require.NoFileExists(t, w.lockFile(id), "an ended thread keeps no lock file")
@@ -153,28 +153,27 @@ func TestAgentThatCannotBeChosen(t *testing.T) {
 		config protocol.Config
 		agent  string
 		code   protocol.Code
-		want   string
 		hint   string
 	}{
-		"no config":        {protocol.Config{}, "", protocol.CodeInvalid, "no agent is configured for role \"planner\"", "--agent"},
-		"unknown default":  {protocol.Config{DefaultAgent: "fak", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `defaultAgent names agent "fak"`, `"fake"`},
-		"unknown override": {protocol.Config{AgentOverrides: map[string]map[string]string{"test": {"planner": "x"}}}, "", protocol.CodeInvalid, `agentOverrides.test.planner names agent "x"`, ""},
-		"no command":       {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {}}}, "", protocol.CodeInvalid, "agents.a has no command", ""},
-		"bad protocol":     {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "x", Protocol: "rpc"}}}, "", protocol.CodeInvalid, `got "rpc"`, ""},
-		"bad timeout":      {protocol.Config{DefaultAgent: "fake", Timeout: "soon", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `timeout must be a time`, ""},
-		"not on PATH":      {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "uwf-none-such"}}}, "", protocol.CodeAgent, `"uwf-none-such" is not on PATH`, "agents.a.command"},
-		"--agent: unknown": {protocol.Config{Agents: map[string]protocol.Agent{"fake": fake}}, "fakes", protocol.CodeNotFound, `there is no agent "fakes"`, "--agent fake?"},
-		"--agent: a shell": {protocol.Config{}, "a | b", protocol.CodeUsage, `there is no shell to do "| b"`, ""},
-		"--agent: quotes":  {protocol.Config{}, "a 'b", protocol.CodeUsage, "is not a command line", ""},
-		"--agent: blank":   {protocol.Config{}, "  ", protocol.CodeUsage, "must not be empty", ""},
-		"--agent: no file": {protocol.Config{}, "/no/such/agent x", protocol.CodeNotFound, `there is no agent "/no/such/agent"`, ""},
+		"no config":        {protocol.Config{}, "", protocol.CodeInvalid, "--agent"},
+		"unknown default":  {protocol.Config{DefaultAgent: "fak", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, `"fake"`},
+		"unknown override": {protocol.Config{AgentOverrides: map[string]map[string]string{"test": {"planner": "x"}}}, "", protocol.CodeInvalid, ""},
+		"no command":       {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {}}}, "", protocol.CodeInvalid, ""},
+		"bad protocol":     {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "x", Protocol: "rpc"}}}, "", protocol.CodeInvalid, ""},
+		"bad timeout":      {protocol.Config{DefaultAgent: "fake", Timeout: "soon", Agents: map[string]protocol.Agent{"fake": fake}}, "", protocol.CodeInvalid, ""},
+		"not on PATH":      {protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "uwf-none-such"}}}, "", protocol.CodeAgent, "agents.a.command"},
+		"--agent: unknown": {protocol.Config{Agents: map[string]protocol.Agent{"fake": fake}}, "fakes", protocol.CodeNotFound, "--agent fake?"},
+		"--agent: a shell": {protocol.Config{}, "a | b", protocol.CodeUsage, ""},
+		"--agent: quotes":  {protocol.Config{}, "a 'b", protocol.CodeUsage, ""},
+		"--agent: blank":   {protocol.Config{}, "  ", protocol.CodeUsage, ""},
+		"--agent: no file": {protocol.Config{}, "/no/such/agent x", protocol.CodeNotFound, ""},
 	}
 	head := w.head(id)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w.config = test.config
 			_, err := w.Step(context.Background(), id, StepOptions{Agent: test.agent})
-			e := requireCode(t, err, test.code, test.want)
+			e := requireCode(t, err, test.code)
 			require.Contains(t, strings.Join(e.Hints, "\n"), test.hint)
 			require.Equal(t, head, w.head(id))
 		})
@@ -188,7 +187,7 @@ func TestWhereTheAgentWorks(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, filepath.Join(w.dir, "sub")+": there is no such directory")
+	requireCode(t, err, protocol.CodeFailed, filepath.Join(w.dir, "sub"))
 	require.Equal(t, protocol.StatusError, w.show(id).Status)
 	prosetest.Text(t, w.show(id).Error.Message, "whoever asks later is told")
 
@@ -247,16 +246,16 @@ func TestUnknownThread(t *testing.T) {
 	ctx := context.Background()
 	for _, id := range []string{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "../../etc/passwd", "", "01arz3ndektsv4rrffq69g5fav"} {
 		_, err := w.Step(ctx, id, StepOptions{})
-		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		requireCode(t, err, protocol.CodeNotFound)
 		_, err = w.Resume(ctx, id, "", StepOptions{})
-		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		requireCode(t, err, protocol.CodeNotFound)
 		_, err = w.Show(ctx, id)
-		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		requireCode(t, err, protocol.CodeNotFound)
 		_, err = w.Stop(ctx, id)
-		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
-		requireCode(t, w.Kill(ctx, id), protocol.CodeNotFound, "there is no thread")
+		requireCode(t, err, protocol.CodeNotFound)
+		requireCode(t, w.Kill(ctx, id), protocol.CodeNotFound)
 		_, err = w.Wait(ctx, id)
-		requireCode(t, err, protocol.CodeNotFound, "there is no thread")
+		requireCode(t, err, protocol.CodeNotFound)
 	}
 	locks, err := filepath.Glob(filepath.Join(w.Dirs.Locks(), "0*"))
 	require.NoError(t, err)
@@ -273,12 +272,12 @@ func TestStartAndForkCheckTheirNode(t *testing.T) {
 	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
 	id := w.start()
 	_, err = w.StartThread(ctx, protocol.Start{Workflow: w.head(id), Prompt: "p", Cwd: w.dir})
-	requireCode(t, err, protocol.CodeInvalid, "is not a workflow")
+	requireCode(t, err, protocol.CodeInvalid)
 
 	_, err = w.Fork(ctx, "0000000000000")
 	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
 	_, err = w.Fork(ctx, w.workflow)
-	requireCode(t, err, protocol.CodeInvalid, "neither a step nor the start")
+	requireCode(t, err, protocol.CodeInvalid)
 
 	step := w.mustStep(id, StepOptions{}).Head
 	for _, node := range []protocol.Hash{step, w.readStep(step).Start} {

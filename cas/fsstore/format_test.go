@@ -153,17 +153,17 @@ func TestFormatWithAMark(t *testing.T) {
 
 func TestStoresThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ path, content, want string }{
-		"format cut short": {"format.json", `{"version":1,`, "format.json is damaged: it is not JSON"},
-		"format empty":     {"format.json", ``, "format.json is damaged: it is not JSON"},
-		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x", "format.json is missing"},
+	for name, c := range map[string]struct{ path, content string }{
+		"format cut short": {"format.json", `{"version":1,`},
+		"format empty":     {"format.json", ``},
+		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, filepath.FromSlash(c.path)), c.content)
 			_, err := fsstore.Open(context.Background(), dir, fsstore.Options{})
-			require.ErrorContains(t, err, c.want)
+			prosetest.Error(t, err)
 			require.ErrorContains(t, err, dir)
 			require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
 		})

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
 // TestMain lets the test binary be ocas, so that a script runs a real process.
 func TestMain(m *testing.M) {
-	testscript.Main(tmpfstest.In(m), map[string]func(){"ocas": main})
+	testscript.Main(tmpfstest.In(prosetest.Of(m)), map[string]func(){"ocas": main})
 }
 
 // TestScripts runs the stories in testdata/script, each in a home of its own.
@@ -27,7 +29,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"damage": damage, "unhex": unhex},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"damage": damage, "unhex": unhex, "prose": prosetest.StoryProse[*testscript.TestScript], "code": prosetest.StoryCode[*testscript.TestScript],
+		},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
@@ -48,12 +49,12 @@ func TestCommand(t *testing.T) {
 	inv, err := o.command(call)
 	require.NoError(t, err)
 	require.Equal(t, []string{"-m", "model"}, inv.Args)
-	require.Equal(t, "the prompt", inv.Stdin)
+	prosetest.Text(t, inv.Stdin)
 
 	call.Extra, call.Resume, call.Session = []string{"ask", "--text={prompt}"}, true, "s1"
 	inv, err = o.command(call)
 	require.NoError(t, err)
-	require.Equal(t, []string{"ask", "--text=the prompt", "--continue", "s1"}, inv.Args)
+	prosetest.Text(t, inv.Args)
 	require.Empty(t, inv.Stdin)
 }
 
@@ -89,5 +90,5 @@ func TestCommandLine(t *testing.T) {
 	require.Nil(t, got.Step.Usage)
 	without := agentkittest.Run(t, cliagent.Options(adapter(&options{})), agentkittest.Scenario{})
 	require.Equal(t, 2, without.ExitCode)
-	require.Contains(t, without.Stderr, "the command is missing: put it behind --")
+	prosetest.Text(t, without.Stderr)
 }

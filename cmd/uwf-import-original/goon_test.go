@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/originaltest"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // built builds programs of the workspace and returns their directory.
@@ -76,8 +77,8 @@ func TestThreadsGoOn(t *testing.T) {
 	require.Contains(t, read, "First text")
 	require.Contains(t, read, "reviewer")
 	require.Contains(t, uwf("step", "show", string(u.idle[1])), "First text")
-	require.Contains(t, uwf("step", "read", "--prompt", string(u.idle[1])), "The whole prompt of writer")
-	require.Contains(t, uwf("workflow", "show", "solve"), "You are the writer.")
+	prosetest.Text(t, uwf("step", "read", "--prompt", string(u.idle[1])))
+	prosetest.Text(t, uwf("workflow", "show", "solve"))
 
 	var fork struct{ Thread string }
 	require.NoError(t, json.Unmarshal([]byte(uwf("thread", "fork", string(u.idle[1]))), &fork))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -72,7 +73,7 @@ func TestGoesOnAfterStop(t *testing.T) {
 {"type":"text","sessionID":"ses_1","part":{"messageID":"m3","text":"the answer"}}
 {"type":"step_finish","sessionID":"ses_1","part":{"messageID":"m3","reason":"stop","cost":0.5,"tokens":{"input":1,"output":1,"cache":{"read":3}}}}`)
 	require.Equal(t, cliagent.OK, seen.Kind)
-	require.Equal(t, "the answer", seen.Answer)
+	prosetest.Text(t, seen.Answer)
 	require.EqualValues(t, 2, seen.Usage.InputTokens)
 	require.EqualValues(t, 3, seen.Usage.CacheReadTokens)
 	require.InDelta(t, 0.5, *seen.Usage.CostUSD, 1e-9)

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/remote/storeremote"
 	"github.com/united-workforce/uwf/remote/wire"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // The test binary plays the program, the ssh that it becomes, and the uwf at the far end,
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	case "uwf":
 		uwf()
 	default:
-		os.Exit(m.Run())
+		os.Exit(prosetest.Run(m))
 	}
 }
 
@@ -138,9 +139,9 @@ func TestFailures(t *testing.T) {
 
 	err = dial(t, "ssh://-oProxyCommand=id/x")
 	require.ErrorAs(t, err, &ended)
-	require.ErrorContains(t, err, "none of ssh")
+	prosetest.Error(t, err)
 
 	err = dial(t, "host:/proc/self/no/such/directory")
-	require.ErrorContains(t, err, "no directory above it")
+	prosetest.Error(t, err)
 	require.False(t, strings.Contains(err.Error(), "\n"))
 }

@@ -36,10 +36,23 @@ func (s *site) flip(h protocol.Hash) {
 // says is a page as it is read, which has these words.
 func (s *site) says(path string, status int, words ...string) {
 	s.Helper()
-	page := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s.get(path, status), ""))
+	page := read(s.get(path, status))
 	for _, w := range words {
 		require.Contains(s, page, w, path)
 	}
+}
+
+// read is the text of a page.
+func read(page string) string {
+	page = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>`).ReplaceAllString(page, "")
+	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, ""))
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // What is damaged, redacted or of a newer uwf is told on every page, as the command line

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/builtin"
@@ -25,7 +26,7 @@ import (
 // TestMain lets the test binary be each program of the stories: a script that
 // types uwf runs a real process.
 func TestMain(m *testing.M) {
-	testscript.Main(tmpfstest.In(m), map[string]func(){
+	testscript.Main(tmpfstest.In(prosetest.Of(m)), map[string]func(){
 		"uwf":             main,
 		"uwf-mock":        mock.Run,
 		"gate":            gate,
@@ -81,6 +82,8 @@ func stories(files []string) testscript.Params {
 			"flipbit": cmdFlipBit,
 			"damage":  cmdDamage,
 			"model":   cmdModel,
+			"prose":   prosetest.StoryProse[*testscript.TestScript],
+			"code":    prosetest.StoryCode[*testscript.TestScript],
 		},
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // fakeAgent is an agent of Claude Code's that a machine may have, and the mock beneath.
@@ -59,9 +61,7 @@ func TestSetupOfACodingAgent(t *testing.T) {
 	t.Parallel()
 	shown, config := setupOnTerminal(t, "9\n\n\n")
 	require.Contains(t, shown, "1  claude-code  Claude Code 2.1.197\n")
-	require.Contains(t, shown, "there is no number 9")
-	require.Contains(t, shown, "May it run commands")
-	require.NotContains(t, shown, "Where is the model?")
+	prosetest.Text(t, shown)
 	require.Contains(t, shown, "Answer:  I am a script.")
 	require.Contains(t, shown, "uwf run ./hello.yaml -p")
 	require.Contains(t, config, "defaultAgent: claude-code")
@@ -89,8 +89,7 @@ func TestSetupOfAModel(t *testing.T) {
 		answers = "claude-code,builtin\n" + answers[len("claude-code,builtin\ny\n"):]
 	}
 	shown, config := setupOnTerminal(t, answers)
-	require.Contains(t, shown, "A model is needed")
-	require.Contains(t, shown, "there is no number 7: 1 to 2.")
+	prosetest.Text(t, shown)
 	require.NotContains(t, shown, "sk-very-secret")
 	require.Contains(t, shown, "Answer:  I am a script.")
 	require.Contains(t, config, "{ provider: mine, name: small }")

@@ -44,12 +44,12 @@ func TestRun(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ script, want string }{
-		"exit status":               {"echo oh no >&2; exit 7", "agent sh failed (exit status 7): oh no"},
-		"without a word":            {"exit 7", "agent sh failed (exit status 7) and said nothing on stderr"},
-		"several lines":             {"echo a >&2; echo b >&2; exit 7", "agent sh failed (exit status 7):\na\nb"},
-		"the result's error counts": {`echo noise >&2; echo '{"error":"no key"}'; exit 1`, "agent sh failed (exit status 1): no key"},
-		"a signal":                  {"kill -9 $$", "agent sh failed (ended by signal: killed) and said nothing on stderr"},
+	tests := map[string]struct{ script string }{
+		"exit status":               {"echo oh no >&2; exit 7"},
+		"without a word":            {"exit 7"},
+		"several lines":             {"echo a >&2; echo b >&2; exit 7"},
+		"the result's error counts": {`echo noise >&2; echo '{"error":"no key"}'; exit 1`},
+		"a signal":                  {"kill -9 $$"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRunFails(t *testing.T) {
 			_, err := Run(context.Background(), shell(t, test.script))
 			var exit *ExitError
 			require.ErrorAs(t, err, &exit)
-			require.EqualError(t, err, test.want)
+			prosetest.Error(t, err)
 		})
 	}
 }

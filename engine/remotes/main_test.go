@@ -3,7 +3,8 @@ package remotes_test
 import (
 	"testing"
 
+	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-func TestMain(m *testing.M) { tmpfstest.Main(m) }
+func TestMain(m *testing.M) { tmpfstest.Main(prosetest.Of(m)) }

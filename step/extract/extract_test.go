@@ -57,22 +57,22 @@ func TestFields(t *testing.T) {
 
 func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ schema, text, want string }{
-		"no block":        {flat, "All done.", "the answer has no frontmatter block: its very first line must be ---, then come lines 'field: value', then a line --- again"},
-		"a block later":   {flat, "Here it is:\n\n---\n$status: dne\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\""},
-		"never closed":    {flat, "---\n$status: done\n", "the frontmatter block is not valid YAML: line 1: the block is never closed; a line with only --- must follow the last field"},
-		"broken YAML":     {flat, "---\n$status: done\nnote: a: b\n---\n", "the frontmatter block is not valid YAML: line 3 (note: a: b): a second 'key:' on one line; put the value in quotes, or begin a new line"},
-		"field by field":  {flat, "---\n$status: dne\nnote: 7\n---\n", "the output does not satisfy the role's schema:\n- `$status`: must be one of \"done\", \"failed\", but is \"dne\"\n- `note`: must be a string, but is 7"},
-		"missing":         {variants, "---\n$status: ready\nreason: r\n---\n", "the output does not satisfy the role's schema:\n- `plan`: is required, but missing; it must be a string"},
-		"standard fields": {flat, "---\n$status: done\nconfidence: high\nartifacts: a.go\nnext: [x]\nscope: 1\n---\n", "the output does not satisfy the role's schema:\n- `artifacts`: must be a list of texts, or be left out\n- `confidence`: must be a number from 0 to 1, or be left out\n- `next`: must be a text, or be left out\n- `scope`: must be a text, or be left out"},
-		"too sure":        {flat, "---\n$status: done\nconfidence: 90\n---\n", "the output does not satisfy the role's schema:\n- `confidence`: must be a number from 0 to 1, or be left out"},
-		"wrong kind":      {`{"type":"array"}`, "---\nstatus: x\n---\n", "the output does not satisfy the role's schema:\n- the output as a whole: must be a list, but is {\"status\":\"x\"}"},
-		"no reason":       {flat, "---\n$status: $SUSPEND\n---\n", "the output does not satisfy the role's schema:\n- `reason`: is required to suspend: a text that says what is needed from a person"},
+	for name, c := range map[string]struct{ schema, text string }{
+		"no block":        {flat, "All done."},
+		"a block later":   {flat, "Here it is:\n\n---\n$status: dne\n---\n"},
+		"never closed":    {flat, "---\n$status: done\n"},
+		"broken YAML":     {flat, "---\n$status: done\nnote: a: b\n---\n"},
+		"field by field":  {flat, "---\n$status: dne\nnote: 7\n---\n"},
+		"missing":         {variants, "---\n$status: ready\nreason: r\n---\n"},
+		"standard fields": {flat, "---\n$status: done\nconfidence: high\nartifacts: a.go\nnext: [x]\nscope: 1\n---\n"},
+		"too sure":        {flat, "---\n$status: done\nconfidence: 90\n---\n"},
+		"wrong kind":      {`{"type":"array"}`, "---\nstatus: x\n---\n"},
+		"no reason":       {flat, "---\n$status: $SUSPEND\n---\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Text(t.Context(), c.text, roleOf(t, c.schema))
-			require.EqualError(t, err, c.want)
+			prosetest.Error(t, err)
 			var invalid *InvalidError
 			require.ErrorAs(t, err, &invalid)
 		})

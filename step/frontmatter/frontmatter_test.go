@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // Where we read a text differently from the original, and why.
@@ -106,21 +107,21 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ text, want string }{
-		"text before":    {"Here it is:\n---\na: 1\n---\n", "no frontmatter block"},
-		"nothing":        {"", "no frontmatter block"},
-		"only a fence":   {"```yaml\na: 1\n```", "no frontmatter block"},
-		"never closed":   {"\n---\na: 1\n", "line 2: the block is never closed; a line with only --- must follow the last field"},
-		"two colons":     {"\n---\nb: 2\na: x: y\n---\n", "line 4 (a: x: y): a second 'key:' on one line; put the value in quotes, or begin a new line"},
-		"twice":          {"---\na: 1\na: 2\n---\n", "line 3 (a: 2): this key is already in line 2"},
-		"within a fence": {"```yaml\n\n---\n- a\n---\n```", "line 4 (- a): the block must consist of lines 'field: value'"},
-		"reserved":       {"---\na: @x\n---\n", "line 2 (a: @x): a value cannot begin with @; put it in quotes"},
-		"after the end":  {"---\na: 1\n...\nb: 2\n---\n", "line 4 (b: 2): a second document begins here; only one is allowed"},
+	for name, c := range map[string]struct{ text string }{
+		"text before":    {"Here it is:\n---\na: 1\n---\n"},
+		"nothing":        {""},
+		"only a fence":   {"```yaml\na: 1\n```"},
+		"never closed":   {"\n---\na: 1\n"},
+		"two colons":     {"\n---\nb: 2\na: x: y\n---\n"},
+		"twice":          {"---\na: 1\na: 2\n---\n"},
+		"within a fence": {"```yaml\n\n---\n- a\n---\n```"},
+		"reserved":       {"---\na: @x\n---\n"},
+		"after the end":  {"---\na: 1\n...\nb: 2\n---\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Parse(c.text)
-			require.EqualError(t, err, c.want)
+			prosetest.Error(t, err)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // program is one with a command, a group, and a global flag. It returns what the
@@ -80,23 +81,23 @@ func TestFlagsAnywhere(t *testing.T) {
 // What cannot be right is refused with status 2 and a hint, and nothing runs.
 func TestSlips(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]string{
-		"group do":               "what",
-		"group do it well again": "again",
-		"group do it --nmae x":   "--nmae",
-		"group do it --name":     "needs a value",
-		"group dp it":            "dp",
-		"gruop do it":            "gruop",
-		"group":                  "which command",
-		"group doo --help":       "did you mean prog group do",
-		"do it":                  "did you mean prog group do?",
-		"help do":                "did you mean prog group do?",
+	for _, line := range []string{
+		"group do",
+		"group do it well again",
+		"group do it --nmae x",
+		"group do it --name",
+		"group dp it",
+		"gruop do it",
+		"group",
+		"group doo --help",
+		"do it",
+		"help do",
 	} {
 		called, _, err := run(t, line)
 		var coded *protocol.Error
 		require.ErrorAs(t, err, &coded, line)
 		require.Equal(t, protocol.CodeUsage, coded.Code, line)
-		require.Contains(t, coded.Message+strings.Join(coded.Hints, "\n"), want, line)
+		prosetest.Text(t, coded.Message+strings.Join(coded.Hints, "\n"), line)
 		require.NotEmpty(t, coded.Hints, line)
 		require.Nil(t, called, line)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestAccess(t *testing.T) {
@@ -17,36 +18,31 @@ func TestAccess(t *testing.T) {
 		agent    protocol.Agent
 		builtin  protocol.BuiltinConfig
 		confined bool
-		want     string
 	}{
-		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{AllowWrite: []string{"~/x"}}}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory and ~/x"},
-		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, false, "runs anything, writes anywhere: it cannot be confined here"},
-		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "required"}}, protocol.BuiltinConfig{}, false, "runs anything; does not start: it cannot be confined here"},
-		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
-		{protocol.Agent{Command: "uwf-codex", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads, as far as the program holds itself back"},
-		{protocol.Agent{Command: "uwf-claude-code", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads, writes nothing"},
-		{protocol.Agent{Command: "uwf-gemini", Permission: "edits"}, protocol.BuiltinConfig{}, true, "changes files in the directory, writes in the directory"},
-		{protocol.Agent{Command: "uwf-cursor"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-acp", Args: []string{"--auth", "key", "--", "npx", "-y", "@google/gemini-cli@0.61.0"}}, protocol.BuiltinConfig{}, true,
-			"runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "mine"}}, protocol.BuiltinConfig{}, true,
-			"runs anything, writes anywhere: uwf does not know where the program keeps its own files"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Sandbox: &protocol.SandboxConfig{Mode: "auto"}}, protocol.BuiltinConfig{}, true,
-			"runs anything, writes in the directory and its own directories (what it leaves there may run later)"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "read-only"}, protocol.BuiltinConfig{}, true, "runs anything, writes in the directory"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "edits", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
-		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true, "runs anything, writes anywhere: sandbox.mode is none"},
-		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true, "what the program does: uwf does not confine it"},
-		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true, "changes files in the directory, runs nothing"},
-		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}}, true, "runs go, git, writes in the directory"},
-		{protocol.Agent{Command: "uwf-builtin", Env: map[string]string{"UWF_BUILTIN_ALLOW_SHELL": "1"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true,
-			"runs anything, writes anywhere: sandbox.mode is none"},
-		{protocol.Agent{Command: "uwf-react", Permission: "read-only"}, protocol.BuiltinConfig{}, true, "reads in the directory"},
-		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true, "asks only"},
+		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{AllowWrite: []string{"~/x"}}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-codex"}, protocol.BuiltinConfig{}, false},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "required"}}, protocol.BuiltinConfig{}, false},
+		{protocol.Agent{Command: "uwf-codex", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-codex", Permission: "read-only"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-claude-code", Permission: "read-only"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-gemini", Permission: "edits"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-cursor"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-acp", Args: []string{"--auth", "key", "--", "npx", "-y", "@google/gemini-cli@0.61.0"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "mine"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine", "claude"}, Sandbox: &protocol.SandboxConfig{Mode: "auto"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "read-only"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"--", "claude"}, Permission: "edits", Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-exec", Args: []string{"mine"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "/x/other"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-builtin"}, protocol.BuiltinConfig{AllowCommands: []string{"go", "git"}}, true},
+		{protocol.Agent{Command: "uwf-builtin", Env: map[string]string{"UWF_BUILTIN_ALLOW_SHELL": "1"}, Sandbox: &protocol.SandboxConfig{Mode: "none"}}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-react", Permission: "read-only"}, protocol.BuiltinConfig{}, true},
+		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true},
 	} {
 		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
-		require.Equal(t, c.want, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, config.System{Confines: c.confined, Sockets: true}))
+		prosetest.Text(t, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, config.System{Confines: c.confined, Sockets: true}))
 	}
 }
 

@@ -141,15 +141,15 @@ func TestSetValidates(t *testing.T) {
 
 func TestKeysThatDoNotExist(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]string{
-		"provders": "unknown config key: provders", "": "unknown config key", "models.default.nam": `unknown field "nam" in models.default`,
-		"defaultAgent.x": "defaultAgent has no parts", "agents..command": "empty part", `agents."x`: "does not end", `agents."x"y`: "a dot must follow",
+	for _, key := range []string{
+		"provders", "", "models.default.nam",
+		"defaultAgent.x", "agents..command", `agents."x`, `agents."x"y`,
 	} {
 		_, err := config.ParseKey(key)
 		var coded *protocol.Error
 		require.ErrorAs(t, err, &coded, key)
 		require.Equal(t, protocol.CodeUsage, coded.Code)
-		require.Contains(t, coded.Message, want)
+		prosetest.Text(t, coded.Message, key)
 	}
 	k, err := config.ParseKey(`agents."a.b".env.X`)
 	require.NoError(t, err)

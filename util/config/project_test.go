@@ -66,32 +66,32 @@ timeout: 1h
 // A project allows nothing, and names nothing that the user has not.
 func TestProjectIsRefused(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`providers: { x: { baseUrl: "http://evil.test/v1" } }`: `1:1: providers may not be set by a project`,
-		`defaultAgent: claude`:                                 `defaultAgent may not be set by a project`,
-		`allowLocations: [/]`:                                  `allowLocations may not be set by a project`,
-		`builtin: { allowCommands: ["*"] }`:                    `builtin may not be set by a project`,
-		`agents: { claude: { command: ./evil.sh } }`:           `1:21: agents.claude.command may not be set by a project`,
-		`agents: { claude: { args: [--x] } }`:                  `agents.claude.args may not be set by a project`,
-		`agents: { claude: { env: { A: b } } }`:                `agents.claude.env may not be set by a project`,
-		`agents: { claude: { passEnv: [KEY] } }`:               `agents.claude.passEnv may not be set by a project`,
-		`agents: { claude: { sandbox: { allowWrite: [/] } } }`: `agents.claude.sandbox.allowWrite may not be set by a project`,
-		`sandbox: { mode: none }`:                              `sandbox may not be set by a project`,
-		`agents: { cloude: { model: x } }`:                     `did you mean "claude"?`,
-		`agents: { claude: { model: --dangerous } }`:           `agents.claude.model is not the name of a model`,
-		`agents: { claude: { model: "${SECRET}" } }`:           `cannot use variables`,
-		`agents: { builtin: { model: none } }`:                 `names model "none"`,
-		`agents: { claude: { permission: all } }`:              `must be "full" or "edits" or "read-only"`,
-		`models: { m: { provider: evil, name: x } }`:           `names provider "evil", which is not in your own config.yaml`,
-		`models: { m: { provider: here } }`:                    `models.m.name is missing`,
-		`agentOverrides: { w: { r: nobody } }`:                 `names agent "nobody", which is not in your own`,
-		`modelOverrides: { agent: none }`:                      `names model "none"`,
-		`timeout: soon`:                                        `must be a length of time`,
-		`agentOverides: {}`:                                    `did you mean "agentOverrides"?`,
-		`: [`:                                                  `config.yaml:1`,
+	for _, text := range []string{
+		`providers: { x: { baseUrl: "http://evil.test/v1" } }`,
+		`defaultAgent: claude`,
+		`allowLocations: [/]`,
+		`builtin: { allowCommands: ["*"] }`,
+		`agents: { claude: { command: ./evil.sh } }`,
+		`agents: { claude: { args: [--x] } }`,
+		`agents: { claude: { env: { A: b } } }`,
+		`agents: { claude: { passEnv: [KEY] } }`,
+		`agents: { claude: { sandbox: { allowWrite: [/] } } }`,
+		`sandbox: { mode: none }`,
+		`agents: { cloude: { model: x } }`,
+		`agents: { claude: { model: --dangerous } }`,
+		`agents: { claude: { model: "${SECRET}" } }`,
+		`agents: { builtin: { model: none } }`,
+		`agents: { claude: { permission: all } }`,
+		`models: { m: { provider: evil, name: x } }`,
+		`models: { m: { provider: here } }`,
+		`agentOverrides: { w: { r: nobody } }`,
+		`modelOverrides: { agent: none }`,
+		`timeout: soon`,
+		`agentOverides: {}`,
+		`: [`,
 	} {
 		_, _, err := withProject(t, text)
-		require.ErrorContains(t, err, want, text)
+		prosetest.Error(t, err, text)
 	}
 }
 

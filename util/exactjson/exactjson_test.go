@@ -9,32 +9,33 @@ import (
 
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 func TestWhatWouldBeChangedIsRefused(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`{"n":9007199254740993}`:                `line 1, column 6: 9007199254740993 cannot be kept`,
-		`[12345678901234567890]`:                `12345678901234567890 cannot be kept`,
-		`-9223372036854775807`:                  `cannot be kept`,
-		`{"a":1,` + "\n" + `"a":2}`:             `line 2, column 3: the key "a" is there twice`,
-		`{"x":{"b":1,"\u0062":2}}`:              `the key "b" is there twice`,
-		`"\ud800"`:                              `line 1, column 2: \ud800 is half of a character`,
-		`"\udc00\ud800"`:                        `\udc00 is half`,
-		`{"\uD83D":1}`:                          `\ud83d is half`,
-		"\"a\xff\"":                             `line 1, column 3: this is not UTF-8`,
-		`1 2`:                                   `more than one value`,
-		`{"a":`:                                 `ends in the middle`,
-		``:                                      `ends in the middle`,
-		`{a:1}`:                                 `invalid character 'a'`,
-		strings.Repeat("[", 2000):               `more than 1000 levels deep`,
-		`[1` + strings.Repeat("0", 400) + `]`:   `cannot be kept`,
-		`{"n":-1e400}`:                          `-1e400 cannot be kept: it is beyond 1.79e308`,
-		`{"id":18446744073709551615,"ok":true}`: `write it as a text, in quotes`,
+	for _, text := range []string{
+		`{"n":9007199254740993}`,
+		`[12345678901234567890]`,
+		`-9223372036854775807`,
+		`{"a":1,` + "\n" + `"a":2}`,
+		`{"x":{"b":1,"\u0062":2}}`,
+		`"\ud800"`,
+		`"\udc00\ud800"`,
+		`{"\uD83D":1}`,
+		"\"a\xff\"",
+		`1 2`,
+		`{"a":`,
+		``,
+		`{a:1}`,
+		strings.Repeat("[", 2000),
+		`[1` + strings.Repeat("0", 400) + `]`,
+		`{"n":-1e400}`,
+		`{"id":18446744073709551615,"ok":true}`,
 	} {
 		err := exactjson.Check([]byte(text))
 		require.Error(t, err, text)
-		require.Contains(t, err.Error(), want, text)
+		prosetest.Error(t, err, text)
 	}
 }
 

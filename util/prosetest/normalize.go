@@ -28,6 +28,7 @@ type replacement struct {
 func newNormalizer(dir string) normalizer {
 	var n normalizer
 	add := func(pattern, by string) { n = append(n, replacement{regexp.MustCompile(pattern), by}) }
+	add(`(/[\w.-]+)+/script-`, "$$TMP/script-") // of a story
 	temps := []string{os.TempDir(), "/tmp"}
 	if real, err := filepath.EvalSymlinks(os.TempDir()); err == nil {
 		temps = append(temps, real)
@@ -54,6 +55,7 @@ func newNormalizer(dir string) normalizer {
 	add(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?)?`, "<date>")
 	add(`(^|[\s(])([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?($|[\s,.;)])`, "$1<clock>$4") // not a line and column
 	add(`\b(\d+m)?\d+\.\d+ ?(ns|µs|ms|s)\b|\b\d+(ns|µs|ms)\b`, "<time>")
+	add(`("\w*Ms":)\d+`, "$1<time>")
 	add(`\bafter \d+s\b`, "after <time>")
 	add(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>")
 	return n

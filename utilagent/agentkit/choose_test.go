@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // What a run goes on in, by what is known. The thread is t, the role r; its last
@@ -33,38 +34,38 @@ func TestChoose(t *testing.T) {
 		can         past
 		first       bool   // the role has no step
 		agent       string // of its step; "": ours
-		want        string
-		since       string
-		mark        string
+
+		since string
+		mark  string
 	}{
-		"the first turn":                          {first: true, want: ""},
-		"comes back":                              {made: ours("s1", nil), want: "session: continued", since: "s1"},
-		"nothing known":                           {can: cuts, want: "session: begun anew, because nothing is known of session X"},
-		"another agent's step":                    {made: ours("s1", nil), agent: "uwf-b", want: "session: begun anew, because uwf-b has made the role's last step"},
-		"a fork":                                  {made: theirs("s1", nil), can: copies, want: "session: forked", since: "s1"},
-		"a fork that cuts where it need not":      {made: theirs("s1", nil), can: cuts, want: "session: forked", since: "s1"},
-		"a fork, and no copies":                   {made: theirs("s1", nil), can: cannot, want: "session: begun anew, because the agent cannot copy session X of another thread"},
-		"a fork in the middle":                    {made: theirs("s2", nil), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"a fork in the middle, cut":               {made: theirs("s2", nil), can: cuts, want: "session: forked, cut at the end of step s1", since: "s1", mark: "m1"},
-		"a fork while the next step is made":      {made: theirs("s1", now("begun")), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"a fork after a rejected try":             {made: theirs("s1", now("rejected")), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"a fork after a try that said nothing":    {made: theirs("s1", now("")), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"a fork after a rejected try, cut":        {made: theirs("s1", now("rejected")), can: cuts, want: "session: forked, cut at the end of step s1", since: "s1", mark: "m1"},
-		"another role's session":                  {made: record{Session: "X", Thread: "t", Role: "q", Step: "s1"}, can: copies, want: "session: forked", since: "s1"},
-		"poked: the next step was in the session": {made: ours("s2", nil), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"poked, cut":                              {made: ours("s2", nil), can: cuts, want: "session: forked, cut at the end of step s1", since: "s1", mark: "m1"},
-		"an interrupted try goes on":              {made: ours("s1", now("begun")), tried: ours("s1", now("begun")), want: "session: continued", since: "h"},
-		"a rejected try goes on":                  {made: ours("s1", now("rejected")), tried: ours("s1", now("rejected")), want: "session: continued", since: "h"},
-		"a try that was not heard is made again":  {made: ours("s1", now("")), tried: ours("s1", now("")), want: "session: continued", since: "s1"},
-		"and with another instruction":            {made: ours("s1", unheard), tried: ours("s1", unheard), want: "session: continued", since: "s1"},
-		"another instruction after one was heard": {made: ours("s1", otherwise), tried: ours("s1", otherwise), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"another instruction, cut":                {made: ours("s1", otherwise), tried: ours("s1", otherwise), can: cuts, want: "session: forked, cut at the end of step s1", since: "s1", mark: "m1"},
-		"a try at a head that was replaced":       {made: ours("s1", elsewhere), tried: ours("s1", elsewhere), can: copies, want: "session: begun anew, because session X has gone on since step s1"},
-		"a try that failed twice":                 {made: ours("s1", now("begun")), can: copies, want: "session: begun anew, because session X has failed at this step before"},
-		"a try in a session of its own":           {made: ours("s1", nil), tried: record{Session: "Y", Thread: "t", Role: "r", Try: now("begun")}, want: "session: continued", since: "h"},
-		"a first try in a session of its own":     {first: true, tried: record{Session: "Y", Thread: "t", Role: "r", Try: now("begun")}, want: "session: continued", since: "h"},
-		"another thread's try":                    {first: true, tried: record{Session: "Y", Thread: "another", Role: "r", Try: now("begun")}, want: ""},
-		"a try that came to its step":             {made: ours("s1", nil), tried: ours("s1", nil), want: "session: continued", since: "s1"},
+		"the first turn":                          {first: true},
+		"comes back":                              {made: ours("s1", nil), since: "s1"},
+		"nothing known":                           {can: cuts},
+		"another agent's step":                    {made: ours("s1", nil), agent: "uwf-b"},
+		"a fork":                                  {made: theirs("s1", nil), can: copies, since: "s1"},
+		"a fork that cuts where it need not":      {made: theirs("s1", nil), can: cuts, since: "s1"},
+		"a fork, and no copies":                   {made: theirs("s1", nil), can: cannot},
+		"a fork in the middle":                    {made: theirs("s2", nil), can: copies},
+		"a fork in the middle, cut":               {made: theirs("s2", nil), can: cuts, since: "s1", mark: "m1"},
+		"a fork while the next step is made":      {made: theirs("s1", now("begun")), can: copies},
+		"a fork after a rejected try":             {made: theirs("s1", now("rejected")), can: copies},
+		"a fork after a try that said nothing":    {made: theirs("s1", now("")), can: copies},
+		"a fork after a rejected try, cut":        {made: theirs("s1", now("rejected")), can: cuts, since: "s1", mark: "m1"},
+		"another role's session":                  {made: record{Session: "X", Thread: "t", Role: "q", Step: "s1"}, can: copies, since: "s1"},
+		"poked: the next step was in the session": {made: ours("s2", nil), can: copies},
+		"poked, cut":                              {made: ours("s2", nil), can: cuts, since: "s1", mark: "m1"},
+		"an interrupted try goes on":              {made: ours("s1", now("begun")), tried: ours("s1", now("begun")), since: "h"},
+		"a rejected try goes on":                  {made: ours("s1", now("rejected")), tried: ours("s1", now("rejected")), since: "h"},
+		"a try that was not heard is made again":  {made: ours("s1", now("")), tried: ours("s1", now("")), since: "s1"},
+		"and with another instruction":            {made: ours("s1", unheard), tried: ours("s1", unheard), since: "s1"},
+		"another instruction after one was heard": {made: ours("s1", otherwise), tried: ours("s1", otherwise), can: copies},
+		"another instruction, cut":                {made: ours("s1", otherwise), tried: ours("s1", otherwise), can: cuts, since: "s1", mark: "m1"},
+		"a try at a head that was replaced":       {made: ours("s1", elsewhere), tried: ours("s1", elsewhere), can: copies},
+		"a try that failed twice":                 {made: ours("s1", now("begun")), can: copies},
+		"a try in a session of its own":           {made: ours("s1", nil), tried: record{Session: "Y", Thread: "t", Role: "r", Try: now("begun")}, since: "h"},
+		"a first try in a session of its own":     {first: true, tried: record{Session: "Y", Thread: "t", Role: "r", Try: now("begun")}, since: "h"},
+		"another thread's try":                    {first: true, tried: record{Session: "Y", Thread: "another", Role: "r", Try: now("begun")}},
+		"a try that came to its step":             {made: ours("s1", nil), tried: ours("s1", nil), since: "s1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestChoose(t *testing.T) {
 				p.last.agent = tt.agent
 			}
 			got := choose(p)
-			require.Equal(t, tt.want, got.String())
+			prosetest.Text(t, got.String())
 			require.Equal(t, tt.since, string(got.since))
 			require.Equal(t, tt.mark, got.mark)
 			require.Equal(t, tt.since == "", got.id == "", "a session is named if it is gone on in")

@@ -44,17 +44,22 @@ func (o *Outcome) Succeeded() *Outcome {
 
 // Failed fails the test if the agent made a step, or does not say on stderr and in its last
 // line what went wrong.
-func (o *Outcome) Failed(because string) *Outcome {
+func (o *Outcome) Failed(because ...string) *Outcome {
 	o.th.t.Helper()
 	require.NotEqual(o.th.t, 0, o.ExitCode)
 	require.Empty(o.th.t, o.Result.StepHash)
-	require.Contains(o.th.t, strings.ReplaceAll(o.Stderr, "\n  ", "\n"), because)
-	require.Contains(o.th.t, o.said(), because)
+	flat := func(text string) string { return strings.ReplaceAll(text, "\n  ", "\n") } // further lines are indented there
+	shown := flat(flat(o.Stderr))
+	require.Contains(o.th.t, shown, flat(flat(o.Result.Error)))
+	for _, part := range because {
+		require.Contains(o.th.t, flat(o.Stderr), part)
+		require.Contains(o.th.t, o.Said(), part)
+	}
 	return o
 }
 
-// said is the error of the result line with its hints, as stderr has them.
-func (o *Outcome) said() string {
+// Said is the error of the result line with its hints, as stderr has them.
+func (o *Outcome) Said() string {
 	return strings.Join(append([]string{o.Result.Error}, o.Result.Hints...), "\nhint: ")
 }
 

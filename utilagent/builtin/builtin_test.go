@@ -155,7 +155,8 @@ func TestModelIsChosen(t *testing.T) {
 // What is missing in the config is said with the lines to put there.
 func TestConfigErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	got := agentkittest.Run(t, Options(), agentkittest.Scenario{}).Failed("no model is configured")
+	got := agentkittest.Run(t, Options(), agentkittest.Scenario{}).Failed()
+	prosetest.Text(t, got.Said())
 	require.Contains(t, got.Stderr, "config.yaml:")
 	prosetest.Text(t, got.Stderr)
 
@@ -192,14 +193,14 @@ func TestCommandsNeedAPermission(t *testing.T) {
 	t.Parallel()
 	const lines = `{"command":"go version"}`
 	cases := []struct {
-		name, config, environ, want string
-		offered                     bool
+		name, config, environ string
+		offered               bool
 	}{
-		{"switched off", "", "", "commands are switched off here", false},
-		{"listed", "builtin: { allowCommands: [go] }", "", "go version go", true},
-		{"not listed", "builtin: { allowCommands: [git] }", "", "go may not run here. Allowed programs: git", true},
-		{"all", "", "UWF_BUILTIN_ALLOW_SHELL=1", "go version go", true},
-		{"not for this agent", "agents: { builtin: { command: uwf-builtin, permission: edits } }", "UWF_BUILTIN_ALLOW_SHELL=1", `unknown tool "run_command"`, false},
+		{"switched off", "", "", false},
+		{"listed", "builtin: { allowCommands: [go] }", "", true},
+		{"not listed", "builtin: { allowCommands: [git] }", "", true},
+		{"all", "", "UWF_BUILTIN_ALLOW_SHELL=1", true},
+		{"not for this agent", "agents: { builtin: { command: uwf-builtin, permission: edits } }", "UWF_BUILTIN_ALLOW_SHELL=1", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestCommandsNeedAPermission(t *testing.T) {
 				s.Environ = append(s.Environ, c.environ)
 			}
 			got := agentkittest.Run(t, Options(), s).Succeeded()
-			require.Contains(t, got.Turns[1].Content, c.want)
+			prosetest.Text(t, got.Turns[1].Content)
 			require.Equal(t, c.offered, strings.Contains(e.asked[0], `"name":"run_command"`))
 		})
 	}

@@ -30,15 +30,15 @@ func flood(piece string) http.HandlerFunc {
 // A broken endpoint can fill neither the memory nor the time.
 func TestEndlessReplies(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ piece, want string }{
-		"a line without an end":   {strings.Repeat("x", 64<<10), "longer than 64 MiB"},
-		"JSON without an end":     {"{" + strings.Repeat(" ", 64<<10), "longer than 64 MiB"},
-		"an event without an end": {"data: [1,\n", "not JSON"},
+	for name, c := range map[string]struct{ piece string }{
+		"a line without an end":   {strings.Repeat("x", 64<<10)},
+		"JSON without an end":     {"{" + strings.Repeat(" ", 64<<10)},
+		"an event without an end": {"data: [1,\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := ask(t, serve(t, flood(c.piece)).client(&waits{}))
-			require.ErrorContains(t, err, c.want)
+			prosetest.Error(t, err)
 		})
 	}
 }

@@ -88,9 +88,9 @@ steps:
 	got = th.Run(mock.Options(s)).Succeeded()
 	require.Equal(t, map[string]any{"$status": "failed"}, got.Output)
 	require.Equal(t, "mock-1", got.Step.SessionID)
-	th.Run(mock.Options(s)).Failed(`mock step 2 expected role "reviewer" but moderator routed to "worker"`)
+	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
 	th.Past(agentkittest.Past{})
-	th.Run(mock.Options(s)).Failed(`mock scenario has no step at index 3 (total 3); moderator routed to role "worker"`)
+	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
 }
 
 func TestReplies(t *testing.T) {
@@ -138,11 +138,11 @@ steps:
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", string(written))
 
-	th.Run(mock.Options(parse(t, `
+	prosetest.Text(t, th.Run(mock.Options(parse(t, `
 steps:
   - { output: x }
   - { output: x, files: { ../a: "" } }
-`))).Failed("leaves the working directory")
+`))).Failed().Said())
 }
 
 func TestMistakesInAScenario(t *testing.T) {
@@ -186,7 +186,7 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, 2, got.ExitCode)
 	require.Contains(t, got.Stderr, "nowhere.yaml")
 	run(nil, "--mock-data", file).Succeeded()
-	run([]string{mock.EnvScenario + "=s.yaml"}).Failed("no step at index")
+	prosetest.Text(t, run([]string{mock.EnvScenario + "=s.yaml"}).Failed().Said())
 }
 
 func TestNoiseDoesNotHideTheResult(t *testing.T) {
@@ -275,5 +275,5 @@ func FuzzParse(f *testing.F) {
 // A scenario by roles says which role it lacks.
 func TestAScenarioWithoutARole(t *testing.T) {
 	t.Parallel()
-	fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed(`the scenario has no entry for role "worker"`)
+	prosetest.Text(t, fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed().Said())
 }

@@ -46,6 +46,7 @@ func TestAdapterOutOfRounds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script(t, say("I think about it.")))
 	b.Turns = 3
-	got := agentkittest.Run(t, adapted(b), agentkittest.Scenario{}).Failed("max rounds exceeded")
+	got := agentkittest.Run(t, adapted(b), agentkittest.Scenario{}).Failed()
+	prosetest.Text(t, got.Said())
 	require.Equal(t, 3, got.Result.Usage.Turns, "what it cost is told")
 }

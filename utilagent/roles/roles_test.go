@@ -46,7 +46,7 @@ func TestAdapterIsAnAgent(t *testing.T) {
 	require.Contains(t, s.asked[1], "Do it.")
 	prosetest.Text(t, s.asked[1])
 
-	agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed("nothing is bound to role worker")
+	prosetest.Text(t, agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed().Said())
 }
 
 func TestAgentIsAnAdapter(t *testing.T) {
@@ -95,14 +95,11 @@ func TestAgentThatCannotBeRead(t *testing.T) {
 	broken := func(context.Context, string, string, any) (string, protocol.Usage, error) {
 		return "null", protocol.Usage{}, nil
 	}
-	for name, c := range map[string]struct {
-		extract roles.Reader
-		want    string
-	}{"nobody reads it": {nil, "no frontmatter block"}, "the reader finds nothing": {broken, "does not say"}} {
+	for name, extract := range map[string]roles.Reader{"nobody reads it": nil, "the reader finds nothing": broken} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, c.extract)})
-			agentkittest.Run(t, o, agentkittest.Scenario{}).Failed(c.want)
+			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, extract)})
+			prosetest.Text(t, agentkittest.Run(t, o, agentkittest.Scenario{}).Failed().Said())
 		})
 	}
 }

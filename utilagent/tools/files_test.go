@@ -62,33 +62,32 @@ func TestReadFile(t *testing.T) {
 	cases := []struct {
 		name string
 		args args
-		want string
 	}{
-		{"whole", args{"path": "a.txt"}, "1→one\n2→two\n3→three\n"},
-		{"range", args{"path": "a.txt", "offset": 2.0, "limit": 1.0}, "2→two\n[lines 2-2 of 3; go on with offset=3]\n"},
-		{"another name for path", args{"file_path": "a.txt", "limit": "1", "nonsense": true}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
-		{"absolute path inside", args{"path": filepath.Join(w.Dir(), "sub", "main.go")}, "1→package main\n"},
-		{"dots that stay inside", args{"path": "./sub/../a.txt", "limit": 1.0}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
-		{"empty", args{"path": "empty"}, "(empty file)"},
-		{"not UTF-8", args{"path": "latin"}, "1→caf�\n[the file is not UTF-8: � stands for what could not be read]\n"},
-		{"binary", args{"path": "bin"}, "Error: bin is a binary file of 3 bytes: it cannot be read or edited as text. Use a command for it, if you may run any"},
-		{"a directory", args{"path": "sub"}, "[sub is a directory; this is what list_dir says]\nmain.go  13\n"},
-		{"behind the end", args{"path": "a.txt", "offset": 9.0}, "Error: a.txt has 3 lines: there is no line 9. Choose a smaller offset"},
-		{"misspelt", args{"path": "sub/mian.go"}, "Error: there is no sub/mian.go. Did you mean sub/main.go?"},
-		{"no such directory", args{"path": "x/y/z"}, "Error: there is no x/y/z, nor its directory. Use list_dir or glob to see what is there"},
-		{"in another directory", args{"path": "cmd/Main.go"}, "Error: there is no cmd/Main.go. Did you mean sub/main.go?"},
-		{"misspelt, in another directory", args{"path": "mian.go"}, "Error: there is no mian.go. Did you mean sub/main.go?"},
-		{"from the end", args{"path": "a.txt", "offset": -2.0}, "2→two\n3→three\n"},
-		{"from the end, in part", args{"path": "a.txt", "offset": "-2", "limit": 1.0}, "2→two\n[lines 2-2 of 3; go on with offset=3]\n"},
-		{"more than there is, from the end", args{"path": "a.txt", "offset": -50.0, "limit": 1.0}, "1→one\n[lines 1-1 of 3; go on with offset=2]\n"},
-		{"byte order mark", args{"path": "bom"}, "1→x\n[the file begins with a byte order mark, which is not shown; write_file and edit_file keep it]\n"},
-		{"UTF-16", args{"path": "wide"}, "1→hé\n2→y\n[the file is UTF-16; it is shown as text, but edit_file cannot change it]\n"},
-		{"NUL in text", args{"path": "nul", "offset": -1.0}, "5001→a�\n[the file is not UTF-8: � stands for what could not be read]\n"},
-		{"no path", args{}, `Error: read_file: path is missing. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
-		{"wrong type", args{"path": args{}}, `Error: read_file: path must be of type string. Call it again with {"limit"?: integer, "offset"?: integer, "path": string}`},
+		{"whole", args{"path": "a.txt"}},
+		{"range", args{"path": "a.txt", "offset": 2.0, "limit": 1.0}},
+		{"another name for path", args{"file_path": "a.txt", "limit": "1", "nonsense": true}},
+		{"absolute path inside", args{"path": filepath.Join(w.Dir(), "sub", "main.go")}},
+		{"dots that stay inside", args{"path": "./sub/../a.txt", "limit": 1.0}},
+		{"empty", args{"path": "empty"}},
+		{"not UTF-8", args{"path": "latin"}},
+		{"binary", args{"path": "bin"}},
+		{"a directory", args{"path": "sub"}},
+		{"behind the end", args{"path": "a.txt", "offset": 9.0}},
+		{"misspelt", args{"path": "sub/mian.go"}},
+		{"no such directory", args{"path": "x/y/z"}},
+		{"in another directory", args{"path": "cmd/Main.go"}},
+		{"misspelt, in another directory", args{"path": "mian.go"}},
+		{"from the end", args{"path": "a.txt", "offset": -2.0}},
+		{"from the end, in part", args{"path": "a.txt", "offset": "-2", "limit": 1.0}},
+		{"more than there is, from the end", args{"path": "a.txt", "offset": -50.0, "limit": 1.0}},
+		{"byte order mark", args{"path": "bom"}},
+		{"UTF-16", args{"path": "wide"}},
+		{"NUL in text", args{"path": "nul", "offset": -1.0}},
+		{"no path", args{}},
+		{"wrong type", args{"path": args{}}},
 	}
 	for _, c := range cases {
-		require.Equal(t, c.want, call(t, r, "read_file", c.args), c.name)
+		prosetest.Text(t, call(t, r, "read_file", c.args), c.name)
 	}
 	text := call(t, r, "read_file", args{"path": "long.txt"})
 	prosetest.Text(t, text)
@@ -140,27 +139,27 @@ func TestEditFile(t *testing.T) {
 	cases := []struct {
 		name, old, new string
 		file           string // "" for code
-		want           string // in the answer
-		left           string // the file afterwards; "" for unchanged
+		// in the answer
+		left string // the file afterwards; "" for unchanged
 	}{
-		{"once", "return 1", "return 3", "", "Edited a.go. It now reads:\n1→package a\n2→\n3→func A() int {\n4→\treturn 3\n", strings.Replace(code, "return 1", "return 3", 1)},
-		{"delete", "\treturn 2\n", "", "", "7→func B() int {\n8→}", strings.Replace(code, "\treturn 2\n", "", 1)},
-		{"not unique", "() int {", "x", "", "Error: old_string occurs 2 times in a.go, at lines 3, 7. Add lines around it", ""},
-		{"white space only", "func A() int {\n    return 1\n}", "x", "", "It differs in white space only from this place:\n3→func A() int {\n4→\treturn 1\n5→}\n", ""},
-		{"nearly", "func B() int {\n\treturn 7\n}", "x", "", "The most similar place:\n7→func B() int {\n8→\treturn 2\n9→}\n", ""},
-		{"one line, misspelt", "\tretrun 2", "x", "", "The most similar place:\n8→\treturn 2\n", ""},
-		{"nothing like it", "zzzzzz", "x", "", "nor anything like it. Read the file", ""},
-		{"a short text says nothing", "zzzzzz", "x", "", "nor anything like it", ""},
-		{"made already", "return 9", "return 2", "", "the edit seems to be made already", ""},
-		{"no change", "return 1", "return 1", "", "Error: old_string and new_string are the same", ""},
-		{"empty", "", "x", "", "Error: old_string is empty", ""},
-		{"CR LF in the new text only", "two", "2\n2", "one\r\ntwo\r\n", "2→2\n3→2\n", "one\r\n2\r\n2\r\n"},
-		{"CR LF where the file has none", "one\r\ntwo", "1\r\n2", "one\ntwo\n", "1→1\n2→2\n", "1\n2\n"},
-		{"byte order mark", "one", "1", "\ufeffone\n", "1→", "\ufeff1\n"},
-		{"differences are told", "func A() int {\n    return 1\n}", "x", "", "line 4 is \"\\treturn 1\", not \"    return 1\"\nCopy", ""},
-		{"UTF-16", "a", "b", "\xff\xfea\x00", "is UTF-16, not UTF-8: it can be read, but not edited", ""},
-		{"CR LF", "one\ntwo", "1\n2", "one\r\ntwo\r\nthree\r\n", "1→1\n2→2\n3→three\n", "1\r\n2\r\nthree\r\n"},
-		{"binary", "a", "b", "a\x00", "is a binary file of 2 bytes", ""},
+		{"once", "return 1", "return 3", "", strings.Replace(code, "return 1", "return 3", 1)},
+		{"delete", "\treturn 2\n", "", "", strings.Replace(code, "\treturn 2\n", "", 1)},
+		{"not unique", "() int {", "x", "", ""},
+		{"white space only", "func A() int {\n    return 1\n}", "x", "", ""},
+		{"nearly", "func B() int {\n\treturn 7\n}", "x", "", ""},
+		{"one line, misspelt", "\tretrun 2", "x", "", ""},
+		{"nothing like it", "zzzzzz", "x", "", ""},
+		{"a short text says nothing", "zzzzzz", "x", "", ""},
+		{"made already", "return 9", "return 2", "", ""},
+		{"no change", "return 1", "return 1", "", ""},
+		{"empty", "", "x", "", ""},
+		{"CR LF in the new text only", "two", "2\n2", "one\r\ntwo\r\n", "one\r\n2\r\n2\r\n"},
+		{"CR LF where the file has none", "one\r\ntwo", "1\r\n2", "one\ntwo\n", "1\n2\n"},
+		{"byte order mark", "one", "1", "\ufeffone\n", "\ufeff1\n"},
+		{"differences are told", "func A() int {\n    return 1\n}", "x", "", ""},
+		{"UTF-16", "a", "b", "\xff\xfea\x00", ""},
+		{"CR LF", "one\ntwo", "1\n2", "one\r\ntwo\r\nthree\r\n", "1\r\n2\r\nthree\r\n"},
+		{"binary", "a", "b", "a\x00", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestEditFile(t *testing.T) {
 				c.file = code
 			}
 			w, r := space(t, map[string]string{"a.go": c.file})
-			require.Contains(t, call(t, r, "patch_file", args{"path": "a.go", "old_str": c.old, "new_str": c.new}), c.want)
+			prosetest.Text(t, call(t, r, "patch_file", args{"path": "a.go", "old_str": c.old, "new_str": c.new}))
 			if c.left == "" {
 				c.left = c.file
 			}

@@ -195,12 +195,12 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 
 func TestALineThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, bad, want string }{
-		{"no entry", "garbage", "want one entry"},
-		{"no hash", "@bad: 4EAE", `"4EAE" is not a hash`},
-		{"two hashes", "@bad: 4EAEYQKFHTJ23\n@bad: 44P8EP6N3NXZ5", id("bad") + " has two hashes"},
-		{"open flow", "{@bad: 4EAEYQKFHTJ23", "want one entry"},
-		{"list", "- @bad", "want one entry"},
+	for _, c := range []struct{ name, bad string }{
+		{"no entry", "garbage"},
+		{"no hash", "@bad: 4EAE"},
+		{"two hashes", "@bad: 4EAEYQKFHTJ23\n@bad: 44P8EP6N3NXZ5"},
+		{"open flow", "{@bad: 4EAEYQKFHTJ23"},
+		{"list", "- @bad"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +208,8 @@ func TestALineThatCannotBeRead(t *testing.T) {
 			got, problems := activeThreads(t, x)
 			require.Equal(t, map[string]protocol.Hash{id("a"): h1, id("c"): h2}, got, "the others are read")
 			require.NotEmpty(t, problems)
-			require.Contains(t, problems[0], filepath.Join(dir, "threads.yaml")+":2: "+c.want)
+			require.Contains(t, problems[0], filepath.Join(dir, "threads.yaml")+":2: ")
+			prosetest.Text(t, problems[0])
 
 			if strings.Contains(c.bad, "@bad") {
 				invalid := &protocol.Error{Code: protocol.CodeInvalid}

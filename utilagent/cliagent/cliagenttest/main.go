@@ -2,7 +2,6 @@ package cliagenttest
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // scriptVariable names the file with the script that the test binary plays.
@@ -40,8 +41,7 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "externaltest: a program without a script; the tests are not run again")
 		os.Exit(3)
 	}
-	flag.Bool("update", false, "write what the streams come to into "+streamsFile)
-	os.Exit(m.Run())
+	os.Exit(prosetest.Run(m))
 }
 
 // self is the test binary.

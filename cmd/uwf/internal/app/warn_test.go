@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // Each step of an agent gives its warnings again; a person reads them once, on a line of
@@ -18,7 +19,7 @@ func TestAWarningIsToldOnce(t *testing.T) {
 	a.shown.Store(&Display{w: &out, live: true})
 	a.warnOnce("commands run as root")
 	a.warnOnce("commands run as root")
-	require.Equal(t, "\r\x1b[Kuwf: warning: commands run as root\n", out.String())
+	prosetest.Text(t, out.String())
 	a.Env.Stderr = &talk
 	a.warnOnce("another one")
 	require.Equal(t, "uwf: warning: another one\n", talk.String())

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // importing runs "uwf import-original" of a program in a directory.
@@ -35,7 +36,7 @@ func TestImportOriginalRunsAProgram(t *testing.T) {
 	empty, bin := t.TempDir(), t.TempDir()
 	status, _, stderr := importing(t, empty, empty)
 	require.Equal(t, protocol.CodeNotFound.ExitCode(), status)
-	require.Contains(t, stderr, "not installed")
+	prosetest.Text(t, stderr)
 	require.Contains(t, stderr, "hint: go install")
 
 	fake := "#!/bin/sh\necho \"$@\"\necho told >&2\nexit 7\n"

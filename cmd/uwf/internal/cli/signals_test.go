@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // What a signal has ended has the signal's status, whatever went wrong then.
@@ -26,7 +27,7 @@ func TestAfterSignal(t *testing.T) {
 		require.Equal(t, protocol.CodeInvalid, failure.Code)
 		e := afterSignal(ctx, fmt.Errorf("roots: %w", context.Canceled))
 		require.Equal(t, want, e.Code.ExitCode())
-		require.Contains(t, e.Message, "stopped by signal")
+		prosetest.Text(t, e.Message)
 		require.Equal(t, want, afterSignal(ctx, errors.New("context canceled")).Code.ExitCode())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // What one looks for is not buried under agents that nobody asked for.
@@ -19,9 +20,5 @@ func TestAgentsThatNobodyAsksForShareALine(t *testing.T) {
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-gemini: it has no login", Do: "gemini"},
 		{Area: "agents", Severity: protocol.SeverityProblem, What: "mine: cannot be started", Do: "mend it"},
 	}}))
-	require.Equal(t, ""+
-		"problem  agents   mine: cannot be started\n"+
-		"                  → mend it\n"+
-		"note     agents   not ready, and not asked for: codex, gemini\n"+
-		"                  → uwf setup --agent NAME says what one lacks\n", text.String())
+	prosetest.Text(t, text.String())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // existing is a config that a person has written.
@@ -55,47 +56,47 @@ func TestText(t *testing.T) {
 		environ []string
 		has     []string // lines that are there
 		lost    []string // lines of before that are not
-		err     string
+		fails   bool
 	}{
 		"a new home": {"", Answers{Provider: "ollama", Model: "llama", Agent: "uwf-builtin"}, nil,
-			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: { provider: ollama, name: llama }", "defaultModel: default", "  builtin: { command: uwf-builtin }", "defaultAgent: builtin"}, nil, ""},
+			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: { provider: ollama, name: llama }", "defaultModel: default", "  builtin: { command: uwf-builtin }", "defaultAgent: builtin"}, nil, false},
 		"a key from the environment": {"", Answers{Provider: "OpenAI", Model: "m"}, []string{"OPENAI_API_KEY=sk-1234567890"},
-			[]string{`  openai: { baseUrl: "https://api.openai.com/v1", apiKeyEnv: OPENAI_API_KEY }`}, nil, ""},
-		"only an agent":           {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, ""},
-		"an agent that is there":  {existing, Answers{Agent: "builtin"}, nil, nil, nil, ""},
-		"only a model":            {existing, Answers{Model: "large"}, nil, []string{"  large: {name: large, provider: openai}", "defaultModel: large"}, []string{"defaultModel: fast"}, ""},
-		"the model that is there": {existing, Answers{Provider: "openai", Model: "small"}, nil, nil, nil, ""},
-		"an alias of another":     {strings.Replace(existing, "defaultModel", "  llama: { provider: openai, name: x }\ndefaultModel", 1), Answers{Provider: "ollama", Model: "llama"}, nil, []string{"  llama-2: {name: llama, provider: ollama}", "defaultModel: llama-2"}, []string{"defaultModel: fast"}, ""},
+			[]string{`  openai: { baseUrl: "https://api.openai.com/v1", apiKeyEnv: OPENAI_API_KEY }`}, nil, false},
+		"only an agent":           {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, false},
+		"an agent that is there":  {existing, Answers{Agent: "builtin"}, nil, nil, nil, false},
+		"only a model":            {existing, Answers{Model: "large"}, nil, []string{"  large: {name: large, provider: openai}", "defaultModel: large"}, []string{"defaultModel: fast"}, false},
+		"the model that is there": {existing, Answers{Provider: "openai", Model: "small"}, nil, nil, nil, false},
+		"an alias of another":     {strings.Replace(existing, "defaultModel", "  llama: { provider: openai, name: x }\ndefaultModel", 1), Answers{Provider: "ollama", Model: "llama"}, nil, []string{"  llama-2: {name: llama, provider: ollama}", "defaultModel: llama-2"}, []string{"defaultModel: fast"}, false},
 		"another provider": {existing, Answers{Provider: "ollama", Model: "llama"}, nil,
-			[]string{`  ollama: {baseUrl: "http://localhost:11434/v1"}`, "  llama: {name: llama, provider: ollama}", "defaultModel: llama"}, []string{"defaultModel: fast"}, ""},
+			[]string{`  ollama: {baseUrl: "http://localhost:11434/v1"}`, "  llama: {name: llama, provider: ollama}", "defaultModel: llama"}, []string{"defaultModel: fast"}, false},
 		"another address": {existing, Answers{Provider: "openai", BaseURL: "https://other.test/v1"}, nil,
-			[]string{`  openai: {baseUrl: "https://other.test/v1", apiKeyEnv: MY_KEY} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
+			[]string{`  openai: {baseUrl: "https://other.test/v1", apiKeyEnv: MY_KEY} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, false},
 		"a key of its own": {existing, Answers{Provider: "openai", APIKey: "sk-1234567890"}, nil,
-			[]string{`  openai: {apiKey: sk-1234567890, baseUrl: "https://example.test/v1"} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, ""},
-		"commands": {existing, Answers{Commands: "go,git"}, nil, []string{"builtin: {allowCommands: [go, git]}"}, nil, ""},
+			[]string{`  openai: {apiKey: sk-1234567890, baseUrl: "https://example.test/v1"} # the company's`}, []string{`  openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's`}, false},
+		"commands": {existing, Answers{Commands: "go,git"}, nil, []string{"builtin: {allowCommands: [go, git]}"}, nil, false},
 		"no commands for a program": {"agents: { claude-code: { command: uwf-claude-code } }\ndefaultAgent: claude-code\n", Answers{Commands: "none"}, nil,
-			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, []string{"agents: { claude-code: { command: uwf-claude-code } }"}, ""},
+			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, []string{"agents: { claude-code: { command: uwf-claude-code } }"}, false},
 		"all commands again": {"agents: {claude-code: {command: uwf-claude-code, permission: edits}}\n", Answers{Commands: "all"}, nil,
-			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: full}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, ""},
+			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: full}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, false},
 		"two agents": {"", Answers{Agent: "uwf-codex", More: "builtin", Commands: "none"}, nil,
-			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: { allowCommands: [] }"}, nil, ""},
-		"no programs":              {existing, Answers{Commands: "rm -rf /"}, nil, nil, nil, "neither all, none nor a list"},
-		"no provider":              {"", Answers{Model: "m"}, nil, nil, nil, "--provider is missing"},
-		"no address":               {"", Answers{Provider: "opnai", Model: "m"}, nil, nil, nil, "--base-url is missing"},
-		"no key":                   {"", Answers{Provider: "openai", Model: "m"}, nil, nil, nil, "--api-key is missing"},
-		"no model":                 {"", Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
-		"a model of somebody else": {existing, Answers{Provider: "ollama"}, nil, nil, nil, "--model is missing"},
-		"an address that is none":  {"", Answers{Provider: "x", BaseURL: "nonsense", Model: "m"}, nil, nil, nil, "base URL"},
+			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: { allowCommands: [] }"}, nil, false},
+		"no programs":              {existing, Answers{Commands: "rm -rf /"}, nil, nil, nil, true},
+		"no provider":              {"", Answers{Model: "m"}, nil, nil, nil, true},
+		"no address":               {"", Answers{Provider: "opnai", Model: "m"}, nil, nil, nil, true},
+		"no key":                   {"", Answers{Provider: "openai", Model: "m"}, nil, nil, nil, true},
+		"no model":                 {"", Answers{Provider: "ollama"}, nil, nil, nil, true},
+		"a model of somebody else": {existing, Answers{Provider: "ollama"}, nil, nil, nil, true},
+		"an address that is none":  {"", Answers{Provider: "x", BaseURL: "nonsense", Model: "m"}, nil, nil, nil, true},
 		"what was begun": {"providers: { openai: { apiKey: sk-1234567890 } }\n", Answers{Provider: "openai", Model: "m"}, nil,
-			[]string{"defaultModel: default"}, []string{"providers: { openai: { apiKey: sk-1234567890 } }"}, ""},
-		"a broken config": {"defaultAgnt: x\n", Answers{Agent: "mock"}, nil, nil, nil, "defaultAgent"},
+			[]string{"defaultModel: default"}, []string{"providers: { openai: { apiKey: sk-1234567890 } }"}, false},
+		"a broken config": {"defaultAgnt: x\n", Answers{Agent: "mock"}, nil, nil, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSetup(t, c.environ...)
 			text, err := s.Text([]byte(c.before), c.answers)
-			if c.err != "" {
-				require.ErrorContains(t, err, c.err)
+			if c.fails {
+				prosetest.Error(t, err)
 				return
 			}
 			require.NoError(t, err)
@@ -151,26 +152,25 @@ func TestDialog(t *testing.T) {
 		answers []string
 		environ []string
 		want    Answers
-		said    string
 	}{
-		"a coding agent":              {"", []string{"", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "Claude Code 2.1"},
-		"a coding agent, no commands": {"", []string{"1", "go", "none"}, nil, Answers{Agent: "claude-code", Commands: "none"}, "cannot be held to a list"},
-		"nobody is logged in":         {"", []string{"codex", "n", "2", "y", ""}, nil, Answers{Agent: "codex", Commands: "all"}, "codex login"},
-		"no such number":              {"", []string{"7", "claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "there is no number 7: 1 to 3."},
-		"an agent with a typo":        {"", []string{"claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}, "Did you mean claude-code?"},
-		"both":                        {"", []string{"1,3", "ollama", "big", "go, git"}, nil, Answers{Agent: "claude-code", More: "builtin", Provider: "ollama", Model: "big", Commands: "go, git"}, ""},
-		"by number":                   {"", []string{"3", "1", "sk-12345678", "2", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "small", Agent: "builtin", Commands: "all"}, "openrouter"},
-		"by address":                  {"", []string{"builtin", "http://x.test/v1", "", "", "big", ""}, nil, Answers{Provider: "custom", BaseURL: "http://x.test/v1", Model: "big", Agent: "builtin", Commands: "all"}, ""},
-		"a typo":                      {"", []string{"3", "opnai", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "Did you mean openai?"},
-		"a provider that is none":     {"", []string{"3", "77", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "there is no number 77: 1 to 19."},
-		"a model that is not listed":  {"", []string{"3", "ollama", "bgi", "n", "bgi", "y", ""}, nil, Answers{Provider: "ollama", Model: "bgi", Agent: "builtin", Commands: "all"}, "Did you mean big?"},
-		"no model":                    {"", []string{"3", "ollama", "", "7", "1", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}, "A model is needed"},
-		"a model by a wrong number":   {"", []string{"3", "ollama", "7", "2", ""}, nil, Answers{Provider: "ollama", Model: "small", Agent: "builtin", Commands: "all"}, "there is no number 7: 1 to 2."},
-		"no list":                     {"", []string{"3", "openai", "sk-wrong-key", "m", ""}, nil, Answers{Provider: "openai", APIKey: "sk-wrong-key", Model: "m", Agent: "builtin", Commands: "all"}, "cannot be listed: 401"},
-		"a key in the environment":    {"", []string{"3", "openai", "", "big", "none"}, []string{"OPENAI_API_KEY=sk-12345678"}, Answers{Provider: "openai", Model: "big", Agent: "builtin", Commands: "none"}, ""},
-		"whose key is there":          {"", []string{"3", "", "", "big", ""}, []string{"GROQ_API_KEY=sk-12345678"}, Answers{Provider: "groq", Model: "big", Agent: "builtin", Commands: "all"}, ""},
-		"a key must be":               {"", []string{"3", "openai", "", "sk-12345678", "big", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "big", Agent: "builtin", Commands: "all"}, "does not answer"},
-		"everything stays with Enter": {existing, []string{"", "", "", "", ""}, []string{"MY_KEY=sk-12345678"}, Answers{Provider: "openai", Agent: "builtin"}, ""},
+		"a coding agent":              {"", []string{"", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}},
+		"a coding agent, no commands": {"", []string{"1", "go", "none"}, nil, Answers{Agent: "claude-code", Commands: "none"}},
+		"nobody is logged in":         {"", []string{"codex", "n", "2", "y", ""}, nil, Answers{Agent: "codex", Commands: "all"}},
+		"no such number":              {"", []string{"7", "claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}},
+		"an agent with a typo":        {"", []string{"claud-code", "1", ""}, nil, Answers{Agent: "claude-code", Commands: "all"}},
+		"both":                        {"", []string{"1,3", "ollama", "big", "go, git"}, nil, Answers{Agent: "claude-code", More: "builtin", Provider: "ollama", Model: "big", Commands: "go, git"}},
+		"by number":                   {"", []string{"3", "1", "sk-12345678", "2", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "small", Agent: "builtin", Commands: "all"}},
+		"by address":                  {"", []string{"builtin", "http://x.test/v1", "", "", "big", ""}, nil, Answers{Provider: "custom", BaseURL: "http://x.test/v1", Model: "big", Agent: "builtin", Commands: "all"}},
+		"a typo":                      {"", []string{"3", "opnai", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}},
+		"a provider that is none":     {"", []string{"3", "77", "ollama", "big", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}},
+		"a model that is not listed":  {"", []string{"3", "ollama", "bgi", "n", "bgi", "y", ""}, nil, Answers{Provider: "ollama", Model: "bgi", Agent: "builtin", Commands: "all"}},
+		"no model":                    {"", []string{"3", "ollama", "", "7", "1", ""}, nil, Answers{Provider: "ollama", Model: "big", Agent: "builtin", Commands: "all"}},
+		"a model by a wrong number":   {"", []string{"3", "ollama", "7", "2", ""}, nil, Answers{Provider: "ollama", Model: "small", Agent: "builtin", Commands: "all"}},
+		"no list":                     {"", []string{"3", "openai", "sk-wrong-key", "m", ""}, nil, Answers{Provider: "openai", APIKey: "sk-wrong-key", Model: "m", Agent: "builtin", Commands: "all"}},
+		"a key in the environment":    {"", []string{"3", "openai", "", "big", "none"}, []string{"OPENAI_API_KEY=sk-12345678"}, Answers{Provider: "openai", Model: "big", Agent: "builtin", Commands: "none"}},
+		"whose key is there":          {"", []string{"3", "", "", "big", ""}, []string{"GROQ_API_KEY=sk-12345678"}, Answers{Provider: "groq", Model: "big", Agent: "builtin", Commands: "all"}},
+		"a key must be":               {"", []string{"3", "openai", "", "sk-12345678", "big", ""}, nil, Answers{Provider: "openai", APIKey: "sk-12345678", Model: "big", Agent: "builtin", Commands: "all"}},
+		"everything stays with Enter": {existing, []string{"", "", "", "", ""}, []string{"MY_KEY=sk-12345678"}, Answers{Provider: "openai", Agent: "builtin"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestDialog(t *testing.T) {
 			require.NoError(t, err, "%q\n%s", person.asked, said.String())
 			require.Equal(t, c.want, got)
 			require.Empty(t, person.answers)
-			require.Contains(t, said.String(), c.said)
+			prosetest.Text(t, said.String())
 			require.NotContains(t, said.String(), "embedding", "no conversation can be held with it")
 			text, err := s.Text([]byte(c.before), got)
 			require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestYesGuessesNoProvider(t *testing.T) {
 	s := newSetup(t)
 	require.NoError(t, s.Open())
 	_, err := s.Dialog(context.Background(), &Agreeing{}, func(string, ...any) {}, Answers{Agent: "builtin"})
-	require.ErrorContains(t, err, "--yes cannot answer this: Number, name, or the address of another one:")
+	prosetest.Error(t, err)
 }
 
 // Setup says what it has taken the place of.

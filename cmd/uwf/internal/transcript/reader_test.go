@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // chain stores a thread whose steps, by alternating roles, give the answers.
@@ -90,7 +91,7 @@ func TestAThreadIsReadWithinTheQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := r.text(t, 1<<20, Request{Start: true})
-			require.NotContains(t, whole, "left out")
+			prosetest.Text(t, whole)
 			before := 0
 			for quota := skeleton; quota < term.Length(whole)+3; quota += 1 + quota/97 {
 				text := r.text(t, quota, Request{Start: true})
@@ -116,7 +117,7 @@ func TestTinyQuotaStillNamesTheNewestStep(t *testing.T) {
 	require.Contains(t, text, "## Step 3: a")
 	require.Contains(t, text, "2 earlier steps, load with `uwf thread read")
 	require.NotContains(t, text, "answer")
-	require.Contains(t, text, "*(510 characters left out)*", "the newest answer is not left out in silence")
+	prosetest.Text(t, text, "the newest answer is not left out in silence")
 	require.Contains(t, text, "## Task\n\ntask\n", "a note would be longer")
 }
 
@@ -143,7 +144,7 @@ func TestRunningStepIsReadWithinTheQuota(t *testing.T) {
 		text := r.text(t, quota, Request{Start: true, Newest: block})
 		require.LessOrEqual(t, term.Length(text), quota)
 		require.Contains(t, text, "## Step 4: b (running)\n**Agent:** builtin | **Started:** 1970-01-01 00:00:00 UTC | **So far:** 5.0s")
-		require.Contains(t, text, "half a sent\n\n*(still being written)*")
+		prosetest.Text(t, text)
 	}
 	require.Contains(t, r.text(t, 7900, Request{Start: true, Newest: ""}), "## Step 3: a")
 }

@@ -1,0 +1,75 @@
+package prosetest
+
+import (
+	"encoding/json"
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Script is a *testscript.TestScript.
+type Script interface {
+	Name() string
+	ReadFile(file string) string
+	Defer(func())
+	Fatalf(format string, args ...any)
+}
+
+// StoryProse is the command "prose stdout", "prose stderr" or "prose FILE" of a story: it
+// records the text as [Text] does, under TestScripts and the name of the story. What
+// stderr has as JSON repeats it for programs, and is not recorded.
+func StoryProse[S Script](ts S, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: prose stdout|stderr|file")
+	}
+	lines := strings.Split(read(ts.ReadFile(args[0])), "\n")
+	if args[0] == "stderr" {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return codeOf(line) != "" })
+	}
+	record(story{ts}, strings.Join(lines, "\n"), nil)
+}
+
+// read is a text, of a page only what a person reads.
+func read(text string) string {
+	if !strings.HasPrefix(text, "<!doctype html>") {
+		return text
+	}
+	text = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>|<svg.*?</svg>|<[^>]*>`).ReplaceAllString(text, "")
+	return html.UnescapeString(regexp.MustCompile(`\n\s*\n+`).ReplaceAllString(text, "\n"))
+}
+
+// StoryCode is the command "code not_found" of a story: the last command failed with this
+// code, which stderr has as JSON if results are JSON.
+func StoryCode[S Script](ts S, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: code CODE")
+	}
+	code := ""
+	for line := range strings.Lines(ts.ReadFile("stderr")) {
+		if found := codeOf(line); found != "" {
+			code = found
+		}
+	}
+	if code != args[0] {
+		ts.Fatalf("the code is %q", code)
+	}
+}
+
+// codeOf is the code of a line such as {"error":{"code":"not_found",…}}.
+func codeOf(line string) string {
+	var failed struct {
+		Error struct{ Code string }
+	}
+	if !strings.HasPrefix(line, `{"error":`) || json.Unmarshal([]byte(line), &failed) != nil {
+		return ""
+	}
+	return failed.Error.Code
+}
+
+// story is a script as a test.
+type story struct{ Script }
+
+func (s story) Helper()          {}
+func (s story) Name() string     { return "TestScripts/" + s.Script.Name() }
+func (s story) Cleanup(f func()) { s.Defer(f) }
