@@ -38,7 +38,7 @@ func TestThreadsTravel(t *testing.T) {
 	}
 	uwf(u.home, "import-original", "--ocas", u.Ocas, "--uwf", u.Uwf)
 	uwf(u.home, "thread", "export", "--all", "-o", file)
-	verified := uwf(other, "bundle", "verify", file)
+	verified := uwf(other, "verify", file)
 	require.Contains(t, verified, idleThread)
 	require.Contains(t, verified, `"hash":"xxh64"`)
 	require.Contains(t, uwf(other, "thread", "read", "--bundle", file, idleThread), "First text")

@@ -93,7 +93,7 @@ func TestThreadsGoOn(t *testing.T) {
 
 	bundle := filepath.Join(filepath.Dir(u.home), "moved.uwfb")
 	uwf("thread", "export", idleThread, "-o", bundle)
-	uwf("bundle", "verify", bundle)
+	uwf("verify", bundle)
 	require.Contains(t, uwf("thread", "read", bundle), "First text")
 	elsewhere := filepath.Join(filepath.Dir(u.home), "elsewhere")
 	uwf("--home", elsewhere, "cas", "init", "--hash", "xxh64")
