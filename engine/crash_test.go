@@ -369,7 +369,7 @@ func (w *world) finish(id string, before, steps int) {
 	w.eventually("the thread reaches its end", func() bool {
 		out, err := w.Step(context.Background(), id, StepOptions{})
 		if err != nil && !out.Done {
-			requireCode(w.t, err, protocol.CodeLocked)
+			require.ErrorIs(w.t, err, &protocol.Error{Code: protocol.CodeLocked})
 		}
 		return out.Done
 	})

@@ -46,7 +46,7 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 				cancel(&SignalError{Signal: syscall.SIGTERM})
 			}
 			err = <-ended
-			requireCode(t, err, want) // with a hint, unless the signal came before the agent was seen to end
+			require.ErrorIs(t, err, &protocol.Error{Code: want}) // with a hint, unless the signal came before the agent was seen to end
 			require.NoError(t, held.Unlock())
 			dir := w.RunDir(id)
 			w.eventually("the agent has ended", func() bool { return !dir.SurelyAlive(t.Context(), dir.Read()) })

@@ -78,14 +78,19 @@ func newCollector(dir string) (*collector, error) {
 	return c, nil
 }
 
-// record adds a text of a test and returns how many it has so far.
+// record adds a text of a test and returns how many it has so far. One that is the same as
+// the one before is not written again: a loop may come to the same words often.
 func (c *collector) record(test, label, text string) int {
 	text, label = c.stable.apply(text), c.stable.label(label)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := key{test: test, label: label}
-	c.numbers[k]++
 	c.counts[test]++
+	before := key{test, label, c.numbers[k]}
+	if last, ok := c.got[before]; ok && last == text {
+		return c.counts[test]
+	}
+	c.numbers[k]++
 	k.number = c.numbers[k]
 	c.got[k] = text
 	if want, ok := c.want[k]; !ok || want != text {
@@ -167,19 +172,21 @@ func function(test string) string {
 	return name
 }
 
-// write writes the golden file. If all tests ran, nothing stays of what they no longer
-// record; if some did, only what these recorded changes.
+// write writes the golden file. If all tests ran, nothing stays but what they recorded; if
+// some did, only what these recorded changes.
 func (c *collector) write(some bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	texts, ran := maps.Clone(c.want), map[string]bool{}
-	for k := range c.got {
-		ran[k.test], ran[function(k.test)] = true, true
+	texts := map[key]string{}
+	if some {
+		texts = maps.Clone(c.want)
+		for _, k := range c.orphans() {
+			delete(texts, k)
+		}
 	}
-	orphans := c.orphans()
-	maps.DeleteFunc(texts, func(k key, _ string) bool {
-		return ran[k.test] || !some && ran[function(k.test)] || slices.Contains(orphans, k)
-	})
+	for k := range c.got {
+		maps.DeleteFunc(texts, func(old key, _ string) bool { return old.test == k.test })
+	}
 	maps.Copy(texts, c.got)
 	path := filepath.Join(c.dir, golden)
 	if len(texts) == 0 {
