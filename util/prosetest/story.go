@@ -18,14 +18,25 @@ type Script interface {
 
 // StoryProse is the command "prose stdout", "prose stderr" or "prose FILE" of a story: it
 // records the text as [Text] does, under TestScripts and the name of the story. What
-// stderr has as JSON repeats it for programs, and is not recorded.
+// stderr has as JSON repeats it for programs, and is not recorded. Where the order of the
+// lines is not always the same, "prose stderr PATTERN" records those that match.
 func StoryProse[S Script](ts S, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: prose stdout|stderr|file")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: prose stdout|stderr|file [pattern]")
 	}
 	lines := strings.Split(read(ts.ReadFile(args[0])), "\n")
 	if args[0] == "stderr" {
 		lines = slices.DeleteFunc(lines, func(line string) bool { return codeOf(line) != "" })
+	}
+	if len(args) == 2 {
+		pattern, err := regexp.Compile(args[1])
+		if err != nil {
+			ts.Fatalf("%v", err)
+		}
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !pattern.MatchString(line) })
+		if len(lines) == 0 {
+			ts.Fatalf("no line of %s matches %s", args[0], args[1])
+		}
 	}
 	record(story{ts}, strings.Join(lines, "\n"), nil)
 }
@@ -35,7 +46,7 @@ func read(text string) string {
 	if !strings.HasPrefix(text, "<!doctype html>") {
 		return text
 	}
-	text = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>|<svg.*?</svg>|<[^>]*>`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>|<svg.*?</svg>|<[^>]*>`).ReplaceAllString(text, " ")
 	return html.UnescapeString(regexp.MustCompile(`\n\s*\n+`).ReplaceAllString(text, "\n"))
 }
 
