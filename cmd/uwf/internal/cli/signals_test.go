@@ -27,7 +27,7 @@ func TestAfterSignal(t *testing.T) {
 		require.Equal(t, protocol.CodeInvalid, failure.Code)
 		e := afterSignal(ctx, fmt.Errorf("roots: %w", context.Canceled))
 		require.Equal(t, want, e.Code.ExitCode())
-		prosetest.Text(t, e.Message)
+		prosetest.Text(t, e.Message, signal)
 		require.Equal(t, want, afterSignal(ctx, errors.New("context canceled")).Code.ExitCode())
 	}
 }
