@@ -59,21 +59,21 @@ func (w *turns) add(ctx context.Context, t protocol.Turn) {
 	}
 }
 
-// addFile adds what a command has printed to a file, in pieces.
-func (w *turns) addFile(ctx context.Context, path string) {
+// addFile adds what a command has printed to a file, in pieces: of more bytes than kept, the beginning and the end.
+func (w *turns) addFile(ctx context.Context, path string, kept int64) {
 	f, size, err := printed(path)
 	if f == nil || err != nil || w.err != nil {
 		w.err = errors.Join(w.err, err)
 		return
 	}
 	defer f.Close()
-	if size <= outputKept {
+	if size <= kept {
 		w.addPart(ctx, f, 0, size)
 		return
 	}
-	w.addPart(ctx, f, 0, outputKept/2)
-	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-outputKept)})
-	w.addPart(ctx, f, size-outputKept/2, size)
+	w.addPart(ctx, f, 0, kept/2)
+	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-kept)})
+	w.addPart(ctx, f, size-kept/2, size)
 }
 
 // addPart adds bytes of a file. No turn ends within a character.

@@ -83,7 +83,7 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	}
 	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: callID, Name: "run", Args: map[string]any{"argv": argv}}}})
 	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
-		w.addFile(ctx, r.Dir.File(name))
+		w.addFile(ctx, r.Dir.File(name), outputKept)
 	}
 	end, _, err := tail(r.Dir.File(runfiles.OutputFile), moderator.CommandOutput)
 	outcome := fmt.Sprintf("exit status %d", r.ExitCode)

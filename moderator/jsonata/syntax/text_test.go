@@ -35,6 +35,7 @@ func TestShorten(t *testing.T) {
 		{"é", 1, "…"},
 		{"€€", 5, "€…"},
 		{"€€", 4, "€…"},
+		{"\x80\x80", 1, "…"},
 	} {
 		assert.Equal(t, c.want, Shorten(c.text, c.most), "%s %d", c.text, c.most)
 	}

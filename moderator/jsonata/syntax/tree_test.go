@@ -63,6 +63,9 @@ func trees() []struct{ src, want string } {
 		{"[[1]]", "array@0(array@1(1@2))"},
 		{"a[]", "path@0(.a@0[])+keep"},
 		{"a[].b", "path@0(.a@0[] .b@4)+keep"},
+		{"a[].*", "path@0(.a@0[] *@4)+keep"},
+		{"*[].*", "path@0(*@0[] *@4)+keep"},
+		{"a.*[]", "path@0(.a@0 *@2[])+keep"},
 		{"a.b[]", "path@0(.a@0 .b@2[])+keep"},
 		{"(a)[]", "block@0(path@1(.a@1))[]"},
 		{"a[0]", "path@0(.a@0[stage 0@2])"},
@@ -243,6 +246,9 @@ func TestAssigned(t *testing.T) {
 		_, assigned, err := Parse(c.src)
 		require.NoError(t, err, c.src)
 		assert.Equal(t, c.want, slices.Sorted(maps.Keys(assigned)), c.src)
+		for name, set := range assigned {
+			assert.True(t, set, name)
+		}
 	}
 }
 
