@@ -433,7 +433,11 @@ func (d disk) WriteTemp(path string, data []byte, mode os.FileMode, f durable.Fl
 	if err := d.failure("temp"); err != nil {
 		return "", err
 	}
-	return d.FS.WriteTemp(path, data, mode, f)
+	temp, err := d.FS.WriteTemp(path, data, mode, f)
+	if err == nil && d.failure("open") != nil { // somebody removes it
+		err = d.FS.Remove(temp)
+	}
+	return temp, err
 }
 
 // What cannot be hidden is removed, and nothing else is left behind.
@@ -452,6 +456,7 @@ func TestHide(t *testing.T) {
 		{"another secret", "", []string{"another secret"}, printed, nil},
 		{"hidden", "", []string{key}, map[string]string{runfiles.StderrFile: "err " + hidden + "\n", runfiles.OutputFile: "out " + hidden, "other": key}, nil},
 		{"no temporary file", "temp", []string{key}, map[string]string{"other": key}, errDisk},
+		{"no open", "open", []string{key}, map[string]string{"other": key}, fs.ErrNotExist},
 		{"no rename", "rename", []string{key}, map[string]string{"other": key}, errDisk},
 		{"nothing is secret on a bad disk", "temp", nil, printed, nil},
 	} {

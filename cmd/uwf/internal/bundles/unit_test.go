@@ -1,0 +1,136 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// Each error of a package below gets the code and the hints of a command.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("plain")
+	for _, c := range []struct {
+		name  string
+		got   error
+		err   error
+		code  protocol.Code // "": as it is
+		hints int
+	}{
+		{"redact: needed", redactError("T", &redact.NeededError{}), &redact.NeededError{}, protocol.CodeInvalid, 1},
+		{"redact: shared", redactError("T", fmt.Errorf("x: %w", &redact.SharedError{Hash: "H"})), nil, protocol.CodeInvalid, 1},
+		{"redact: not part", redactError("T", redact.ErrNotPart), redact.ErrNotPart, protocol.CodeNotFound, 1},
+		{"redact: not found", redactError("T", fmt.Errorf("x: %w", cas.ErrNotFound)), cas.ErrNotFound, protocol.CodeNotFound, 1},
+		{"redact: other", redactError("T", plain), plain, "", 0},
+		{"import: future", importError("f", &bundle.FutureError{Thread: "T", At: time.Unix(0, 0)}), nil, protocol.CodeInvalid, 2},
+		{"import: link", importError("f", &bundle.LinkError{Links: []string{"a"}}), nil, protocol.CodeInvalid, 2},
+		{"import: conflict", importError("f", &bundle.ConflictError{}), nil, protocol.CodeFailed, 2},
+		{"import: other", importError("f", plain), plain, "", 0},
+		{"export: partial clone", notFetched(&files.MissingError{Partial: "/repo", Object: "abc"}), nil, protocol.CodeFailed, 2},
+		{"export: missing", notFetched(&files.MissingError{Object: "abc"}), nil, "", 0},
+		{"export: other", notFetched(plain), plain, "", 0},
+		{"verify: invalid", unproved(&protocol.Error{Code: protocol.CodeInvalid, Message: "m", Hints: []string{"h"}}), nil, protocol.CodeCorrupt, 1},
+		{"verify: not found", unproved(&protocol.Error{Code: protocol.CodeNotFound, Message: "m"}), nil, protocol.CodeNotFound, 0},
+		{"verify: other", unproved(plain), plain, "", 0},
+	} {
+		var coded *protocol.Error
+		if has := errors.As(c.got, &coded); c.code == "" {
+			assert.False(t, has, c.name)
+		} else if assert.True(t, has, c.name) {
+			assert.Equal(t, c.code, coded.Code, c.name)
+			assert.Len(t, coded.Hints, c.hints, c.name)
+			assert.NotEmpty(t, coded.Message, c.name)
+		}
+		if c.err != nil {
+			assert.True(t, errors.Is(c.got, c.err) || fmt.Sprintf("%T", errors.Unwrap(c.got)) == fmt.Sprintf("%T", c.err), c.name)
+		}
+	}
+}
+
+func TestSealText(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "abc", sealText("abc", true))
+	assert.Equal(t, "abc (computed)", sealText("abc", false))
+	assert.Equal(t, sealText("", true), sealText("", false))
+	assert.True(t, strings.HasPrefix(sealText("", true), "none"))
+}
+
+func TestLooksBack(t *testing.T) {
+	t.Parallel()
+	edge := func(condition string) protocol.GraphNode {
+		return protocol.GraphNode{Transitions: []protocol.Transition{{}, {Condition: condition}}}
+	}
+	for _, c := range []struct {
+		graph map[string]protocol.GraphNode
+		want  bool
+	}{
+		{nil, false},
+		{map[string]protocol.GraphNode{"a": {}, "b": edge("")}, false},
+		{map[string]protocol.GraphNode{"a": edge(""), "b": edge("n > 1")}, true},
+	} {
+		got, err := looksBack(context.Background(), protocol.Workflow{Graph: c.graph})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+	}
+}
+
+// What counts as a text of a node: each of its lines that is long enough to be no chance.
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	const long = "sixteen letters."
+	for _, c := range []struct {
+		name  string
+		value any
+		holds []string
+		not   []string
+	}{
+		{"nothing", nil, nil, []string{long}},
+		{"a number", 12345678.0, nil, []string{"12345678"}},
+		{"a text", long, []string{long, "x" + long + "x"}, []string{long[:15]}},
+		{"lines", "  " + long + "  \nshort\n" + long + "2\n", []string{long, "9: " + long + "2"}, []string{"short"}},
+		{"a short text", "fifteen letters", []string{"fifteen letters"}, nil},
+		{"too short", strings.Repeat("x", secret.Shortest-1), nil, []string{strings.Repeat("x", secret.Shortest)}},
+		{"just enough", strings.Repeat("x", secret.Shortest), []string{strings.Repeat("x", secret.Shortest)}, nil},
+		{"inside", map[string]any{"content": []any{map[string]any{"args": long}}}, []string{long}, nil},
+		{"names", map[string]any{"role": long, "name": long, "id": long, "toolCallId": long}, nil, []string{long}},
+	} {
+		got := copies{texts: secret.NewSet()}
+		got.learn(c.value)
+		for _, text := range c.holds {
+			assert.True(t, got.texts.Holds(text), "%s: %s", c.name, text)
+		}
+		for _, text := range c.not {
+			assert.False(t, got.texts.Holds(text), "%s: %s", c.name, text)
+		}
+	}
+}
+
+func TestOurs(t *testing.T) {
+	t.Parallel()
+	dirs := home.Dirs{Home: "/h"}
+	c := copies{dirs: dirs, threads: []string{"T1", "T2"}, sessions: []string{"a-session"}}
+	for path, want := range map[string]bool{
+		dirs.Run("T1") + "/stderr": true, dirs.Run("T2") + "/x": true, dirs.Run("T3") + "/stderr": false, dirs.Run("T1") + "/sub/stderr": false,
+		"/h/sessions/p/T1.worker-0.json": true, "/h/sessions/p/T12.json": false, "/h/sessions/p/T1": false, "/h/sessions/p/x-a-session.jsonl": true,
+		"/h/sessions/a-session/x": false,
+	} {
+		assert.Equal(t, want, c.ours(path), path)
+	}
+	removed, err := (&copies{dirs: dirs, texts: secret.NewSet()}).remove()
+	require.NoError(t, err)
+	assert.Empty(t, removed)
+}

@@ -1,0 +1,215 @@
+// Package clitest runs command lines in this process, in homes of their own. Steps are made by
+// uwf step put: no agent runs.
+package clitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// running is held by the command that runs: the library that parses the command line keeps a flag of its own,
+// which each run writes.
+var running sync.Mutex
+
+// World is a home, and a directory where commands are typed.
+type World struct {
+	T       testing.TB
+	Home    string
+	Dir     string
+	Environ []string
+	Stdin   string
+	// Clock is the time of the next command; each takes a second.
+	Clock time.Time
+
+	rand io.Reader
+}
+
+// Result is what a command leaves.
+type Result struct {
+	Line   string
+	Status int
+	Out    string // stdout
+	Err    string // stderr
+}
+
+// New returns a home that does not exist yet.
+func New(t testing.TB) *World {
+	return &World{
+		T: t, Home: filepath.Join(t.TempDir(), "home"), Dir: t.TempDir(), Clock: time.UnixMilli(1_800_000_000_000),
+		Environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, rand: rand.NewChaCha8([32]byte{}),
+	}
+}
+
+// Other is another home, with the same clock and directory.
+func (w *World) Other() *World {
+	other := *w
+	other.Home = filepath.Join(w.T.TempDir(), "home")
+	return &other
+}
+
+// File writes a file into the directory.
+func (w *World) File(name, text string) string {
+	w.T.Helper()
+	path := filepath.Join(w.Dir, name)
+	require.NoError(w.T, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// Read reads a file of the directory.
+func (w *World) Read(name string) string {
+	w.T.Helper()
+	data, err := os.ReadFile(filepath.Join(w.Dir, name))
+	require.NoError(w.T, err)
+	return string(data)
+}
+
+// Run types a command line; blanks part its words.
+func (w *World) Run(line string, more ...string) Result {
+	w.T.Helper()
+	var stdout, stderr bytes.Buffer
+	w.Clock = w.Clock.Add(time.Second)
+	now := w.Clock
+	running.Lock()
+	defer running.Unlock()
+	status := cli.Main(w.T.Context(), env.Env{
+		Args: append(append([]string{"--home", w.Home}, strings.Fields(line)...), more...), Dir: w.Dir, Environ: w.Environ,
+		Now: func() time.Time { return now }, Rand: w.rand,
+		Stdin: strings.NewReader(w.Stdin), Stdout: &stdout, Stderr: &stderr,
+	})
+	return Result{Line: line, Status: status, Out: stdout.String(), Err: stderr.String()}
+}
+
+// Must types a command line that succeeds, and returns the JSON object that it prints, as a
+// Go value with the numbers as json.Number.
+func (w *World) Must(line string, more ...string) map[string]any {
+	w.T.Helper()
+	r := w.Run(line, more...)
+	require.Zero(w.T, r.Status, "uwf %s: %s%s", line, r.Out, r.Err)
+	return w.JSON(r.Out)
+}
+
+// JSON reads an object.
+func (w *World) JSON(text string) map[string]any {
+	w.T.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var object map[string]any
+	require.NoError(w.T, d.Decode(&object), text)
+	return object
+}
+
+// Code is the code of the error that a command has printed as JSON; "" if it printed none.
+func (r Result) Code() protocol.Code {
+	var last struct {
+		Error struct{ Code protocol.Code } `json:"error"`
+	}
+	for line := range strings.Lines(r.Err) {
+		if json.Unmarshal([]byte(line), &last) == nil && last.Error.Code != "" {
+			return last.Error.Code
+		}
+	}
+	return ""
+}
+
+// Loop is a workflow of one role, which may answer again and again.
+const Loop = `name: loop
+description: Works.
+roles:
+  worker:
+    description: Works.
+    goal: Work.
+    capabilities: [working]
+    procedure: Work.
+    output: What was done.
+    frontmatter:
+      type: object
+      properties: {$status: {enum: [more, done]}, n: {type: integer}}
+      required: [$status, n]
+graph:
+  $START: {_: {role: worker, prompt: "Go."}}
+  worker:
+    more: {role: worker, prompt: "Again."}
+    done: {role: $END, prompt: "Done."}
+`
+
+// Thread starts a thread of [Loop] and returns its id.
+func (w *World) Thread(prompt string) string {
+	w.T.Helper()
+	w.File("loop.yaml", Loop)
+	w.Must("workflow put loop.yaml")
+	return w.Must("thread start loop -p", prompt)["thread"].(string)
+}
+
+// Head is where a thread stands.
+func (w *World) Head(thread string) protocol.Hash {
+	w.T.Helper()
+	h, err := w.heads().Head(w.T.Context(), thread)
+	require.NoError(w.T, err)
+	return h
+}
+
+func (w *World) heads() *fileheads.Heads { return fileheads.Open(w.Home, durable.OS()) }
+
+// Store is the node store of the home.
+func (w *World) Store() *fsstore.Store {
+	w.T.Helper()
+	s, err := fsstore.Open(w.T.Context(), filepath.Join(w.Home, "cas"), fsstore.Options{Home: w.Home})
+	require.NoError(w.T, err)
+	return s
+}
+
+// Payload reads a node of the home.
+func Payload[P protocol.Payload](w *World, h protocol.Hash) P {
+	w.T.Helper()
+	p, err := cas.Read[P](w.T.Context(), w.Store(), h)
+	require.NoError(w.T, err)
+	return p
+}
+
+// Agent returns the world as the agent of a thread's next step sees it.
+func (w *World) Agent(thread, role string) *World {
+	w.T.Helper()
+	agent := *w
+	agent.Environ = append([]string{
+		protocol.EnvHead + "=" + string(w.Head(thread)), protocol.EnvThread + "=" + thread, protocol.EnvRole + "=" + role, "UWF_HOME=" + w.Home,
+	}, w.Environ...)
+	return &agent
+}
+
+// Step makes the next step of a thread: role worker answers with n and a text. It returns the
+// step's hash.
+func (w *World) Step(thread string, n int, text string) protocol.Hash {
+	w.T.Helper()
+	agent := w.Agent(thread, "worker")
+	agent.Stdin = fmt.Sprintf("---\n$status: more\nn: %d\n---\n%s\n", n, text)
+	h := protocol.Hash(agent.Must("step put --agent uwf-test --output - --detail", w.detail(text))["stepHash"].(string))
+	w.Clock = agent.Clock
+	require.NoError(w.T, w.heads().Move(w.T.Context(), thread, w.Head(thread), h))
+	return h
+}
+
+func (w *World) detail(text string) string {
+	w.T.Helper()
+	data, err := json.Marshal(map[string]any{"turns": []any{map[string]any{"role": "assistant", "content": text}}})
+	require.NoError(w.T, err)
+	return w.File("detail.json", string(data))
+}
