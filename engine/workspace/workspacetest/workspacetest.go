@@ -3,6 +3,7 @@
 package workspacetest
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -201,3 +203,40 @@ func (w *World) Change(id string, facts heads.Facts) {
 
 // Context is that of the test.
 func (w *World) Context() context.Context { return w.T.Context() }
+
+// Bundle is a bundle of a thread with its files.
+func (w *World) Bundle(id string) *bundle.File {
+	w.T.Helper()
+	ctx := w.T.Context()
+	t := w.Chain(id)
+	m := bundle.Manifest{Hash: w.Store.Algorithm(), Threads: []bundle.Thread{{Thread: id, Head: t.Head}}}
+	objects, missing, err := w.Keeper().AddFiles(ctx, &m)
+	require.NoError(w.T, err)
+	require.Zero(w.T, missing)
+	defer func() { require.NoError(w.T, objects.Close()) }()
+	var out bytes.Buffer
+	_, err = bundle.Write(ctx, &out, w.Store, m, objects)
+	require.NoError(w.T, err)
+	spool, err := os.CreateTemp(w.Env.Environ[1][len("HOME="):], "spool")
+	require.NoError(w.T, err)
+	w.T.Cleanup(func() { _ = spool.Close() })
+	f, err := bundle.Receive(ctx, &out, spool)
+	require.NoError(w.T, err)
+	return f
+}
+
+// Import brings a thread of another home here, with its files, as uwf thread import does.
+func (w *World) Import(from *World, id string) {
+	w.T.Helper()
+	ctx := w.T.Context()
+	w.Store = from.Store
+	t := from.Chain(id)
+	f := from.Bundle(id)
+	_, err := w.Keeper().KeepFiles(ctx, f, map[string][]protocol.Tree{id: f.Manifest.Trees})
+	require.NoError(w.T, err)
+	facts := heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: w.Clock.UnixMilli()}}
+	if its := from.Workspace(id); its != nil && its.Base != "" {
+		facts.Repository = &heads.Repository{Base: its.Base}
+	}
+	require.NoError(w.T, w.Heads.Add(ctx, id, t.Head, facts))
+}
