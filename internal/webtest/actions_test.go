@@ -62,7 +62,7 @@ func (w *world) firstStep() {
 	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
 		w.do(chromedp.Click(chromedp.CSS("#part-steps details:first-of-type > summary")))
 	}
-	w.do(chromedp.Click(chromedp.CSS(`#part-steps details:first-of-type a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#poke")))
+	w.do(chromedp.Click(chromedp.CSS(`#part-steps details:first-of-type a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#retry")))
 }
 
 // moved waits until a thread stands elsewhere, and returns where.
@@ -122,7 +122,7 @@ func TestEveryAction(t *testing.T) {
 
 	// The first step again, from its own page: what followed it is made again.
 	w.firstStep()
-	w.unfold("#poke")
+	w.unfold("#retry")
 	w.write("retry", "in other words")
 	w.press("retry")
 	w.moved(id, before)
@@ -240,12 +240,12 @@ func TestActionsWithTheKeyboard(t *testing.T) {
 		w.do(chromedp.KeyEvent(kb.Enter))
 	}
 	w.tabTo(`#part-steps details:first-of-type a[href*="/step/"]`)
-	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#poke")))
-	w.tabTo("#poke > summary")
-	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#poke[open] button")))
-	w.tabTo("#poke textarea")
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#retry")))
+	w.tabTo("#retry > summary")
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#retry[open] button")))
+	w.tabTo("#retry textarea")
 	w.do(chromedp.KeyEvent("by hand"))
-	w.tabTo("#poke button")
+	w.tabTo("#retry button")
 	before := w.head(id)
 	w.do(chromedp.KeyEvent(kb.Enter))
 	w.moved(id, before)

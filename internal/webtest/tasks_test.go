@@ -97,7 +97,7 @@ func (h hand) step(n int) {
 		h.press(part + " > summary")
 	}
 	h.press(part + ` a[href*="/step/"]`)
-	h.do(chromedp.WaitVisible(chromedp.CSS("#poke")))
+	h.do(chromedp.WaitVisible(chromedp.CSS("#retry")))
 }
 
 // What a person wants of the pages is done with the mouse, and again with the keyboard
