@@ -203,8 +203,14 @@ func (w *World) Step(thread string, n int, text string) protocol.Hash {
 	agent.Stdin = fmt.Sprintf("---\n$status: more\nn: %d\n---\n%s\n", n, text)
 	h := protocol.Hash(agent.Must("step put --agent uwf-test --output - --detail", w.detail(text))["stepHash"].(string))
 	w.Clock = agent.Clock
-	require.NoError(w.T, w.heads().Move(w.T.Context(), thread, w.Head(thread), h))
+	w.Move(thread, h)
 	return h
+}
+
+// Move moves the head of a thread.
+func (w *World) Move(thread string, to protocol.Hash) {
+	w.T.Helper()
+	require.NoError(w.T, w.heads().Move(w.T.Context(), thread, w.Head(thread), to))
 }
 
 func (w *World) detail(text string) string {

@@ -84,7 +84,7 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, qu
 	}
 	var blocks []string // newest first
 	used := 0
-	for i := len(detail.Turns) - 1; i >= 0; i-- {
+	for i := len(detail.Turns) - 1; i >= 0 && used <= quota; i-- {
 		turn, err := thread.ShownTurn(ctx, s, detail.Turns[i])
 		if err != nil {
 			return "", err
@@ -92,20 +92,22 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, qu
 		if turn.Role == thread.Redacted {
 			turn.Index = i
 		}
-		block, note := quoting.TurnBlock(turn), 0
-		if i > 0 {
-			note = term.Length(transcript.OmittedTurns) // there may be one more that does not fit
-		}
-		room := quota - used - note
-		switch {
-		case term.Length(block) <= room:
-		case len(blocks) == 0:
-			block = transcript.CutMiddle(block, room, transcript.LeftOut)
-		default:
-			return transcript.OmittedTurns + transcript.JoinReversed(blocks), nil
-		}
-		used += term.Length(block)
-		blocks = append(blocks, block)
+		blocks = append(blocks, quoting.TurnBlock(turn))
+		used += term.Length(blocks[len(blocks)-1])
 	}
-	return transcript.JoinReversed(blocks), nil
+	if used <= quota {
+		return transcript.JoinReversed(blocks), nil
+	}
+	note := ""
+	if len(detail.Turns) > 1 {
+		note = transcript.OmittedTurns
+	}
+	room := quota - term.Length(note)
+	for ; len(blocks) > 1 && used > room; blocks = blocks[:len(blocks)-1] {
+		used -= term.Length(blocks[len(blocks)-1])
+	}
+	if len(blocks) == 1 {
+		blocks[0] = transcript.CutMiddle(blocks[0], room, transcript.LeftOut)
+	}
+	return note + transcript.JoinReversed(blocks), nil
 }

@@ -103,10 +103,8 @@ func page(c *ucli.Context) (offset, limit int, err error) {
 			return 0, 0, err
 		}
 	}
-	if offset, err = term.NumberFlag(c, "offset", 0, 20); err != nil {
-		return 0, 0, err
-	}
-	return offset, limit, nil
+	offset, err = term.NumberFlag(c, "offset", 0, 20)
+	return offset, limit, err
 }
 
 func (p *turnPrinter) wants(role string) bool { return p.role == "" || p.role == role }
