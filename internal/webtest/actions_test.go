@@ -160,8 +160,8 @@ func TestTellAndStop(t *testing.T) {
 	w.open("thread/" + id)
 	w.press("continue")
 	w.until("Works now")
-	w.write("tell", "Speak louder")
-	w.press("tell")
+	w.write("message", "Speak louder")
+	w.press("message")
 	require.Eventually(t, func() bool {
 		return strings.Contains(w.filesOf(filepath.Join(w.home, "uwf", "runs", id)), "Speak louder")
 	}, patience, 20*time.Millisecond)
