@@ -30,9 +30,9 @@ func TestWhenTheFallbackTakesOver(t *testing.T) {
 	all := []string(nil)
 	for name, c := range map[string]struct {
 		script, onRateLimit string
-		on              []string
-		runs            int // of both agents
-		fails           bool
+		on                  []string
+		runs                int // of both agents
+		fails               bool
 	}{
 		"server":                          {"!limited:server/0/100/ready", "", all, 4, false},
 		"crash":                           {"!exit:3", "", all, 2, false},
@@ -47,7 +47,9 @@ func TestWhenTheFallbackTakesOver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.script)
 			w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
-			w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback, a.FallbackOn = c.onRateLimit, []string{"other"}, c.on })
+			w.retries(func(a *protocol.Agent) {
+				a.OnRateLimit, a.Fallback, a.FallbackOn = c.onRateLimit, []string{"other"}, c.on
+			})
 			out, err := w.Step(context.Background(), w.start(), StepOptions{})
 			require.Equal(t, c.fails, err != nil, "%v", err)
 			require.Equal(t, c.fails, out.StepHash == nil)

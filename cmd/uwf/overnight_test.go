@@ -76,10 +76,10 @@ func (n *night) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // stand is where a thread stands, as uwf prints it.
 type stand struct {
-	Thread, Status string
-	RateLimitedUntil    int64
-	Totals         struct{ Steps, InputTokens, OutputTokens int64 }
-	Threads        []struct{ Thread string }
+	Thread, Status   string
+	RateLimitedUntil int64
+	Totals           struct{ Steps, InputTokens, OutputTokens int64 }
+	Threads          []struct{ Thread string }
 }
 
 // types types a command in this process, at the night's time.

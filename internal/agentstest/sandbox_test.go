@@ -20,7 +20,7 @@ func ownSandbox(t *testing.T, b *bench) {
 	shell(t, b.home, "mkdir -p .ssh && echo the-ke''y > .ssh/id && mkdir -p .codex && echo '{}' > .codex/auth.json")
 	for _, c := range []struct {
 		permission, mode, told string
-		writes                    bool
+		writes                 bool
 	}{
 		{"edits", "none", "ran-it", true}, {"read-only", "none", "ran-it", false},
 		{"edits", "required", "", false}, {"read-only", "required", "", false},

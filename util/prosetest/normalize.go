@@ -28,7 +28,7 @@ type replacement struct {
 func newNormalizer(dir string) normalizer {
 	var n normalizer
 	add := func(pattern, by string) { n = append(n, replacement{regexp.MustCompile(pattern), by}) }
-	add(`(/[\w.-]+)+/script-`, "$$TMP/script-") // of a story
+	add(`(/[\w.-]+)+/script-`, "$$TMP/script-")         // of a story
 	add(`(/[\w.-]+)+/go-build\d+/(b\d+/)?`, "$$BUILD/") // of a test binary
 	temps := []string{os.TempDir(), "/tmp"}
 	if real, err := filepath.EvalSymlinks(os.TempDir()); err == nil {

@@ -58,8 +58,8 @@ func TestPermission(t *testing.T) {
 		mode    string
 		answers []string // read, edit, execute, other, edit outside, unknown options
 	}{
-		"full":   {"yolo", []string{"selected yes", "selected yes", "selected yes", "selected yes", "selected yes", "cancelled"}},
-		"edits":    {"acceptEdits", []string{"selected yes", "selected yes", "selected no", "selected no", "selected no", "cancelled"}},
+		"full":      {"yolo", []string{"selected yes", "selected yes", "selected yes", "selected yes", "selected yes", "cancelled"}},
+		"edits":     {"acceptEdits", []string{"selected yes", "selected yes", "selected no", "selected no", "selected no", "cancelled"}},
 		"read-only": {"plan", []string{"selected yes", "selected no", "selected no", "selected no", "selected no", "cancelled"}},
 	} {
 		t.Run(permission, func(t *testing.T) {

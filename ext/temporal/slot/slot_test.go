@@ -109,7 +109,7 @@ func TestOutcomes(t *testing.T) {
 		"a step":           {say: said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW","currentRole":"r"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}},
 		"the end":          {say: said{Out: at("completed", `,"stepHash":"E3M7FDBXM3MVW"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed", Made: true}},
 		"a question":       {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
-		"rate-limited":           {say: said{Out: at("rate-limited", `,"rateLimitedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "rate-limited", Until: 17}},
+		"rate-limited":     {say: said{Out: at("rate-limited", `,"rateLimitedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "rate-limited", Until: 17}},
 		"children":         {say: said{Out: at("waiting-for-children", `,"parallel":2,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting-for-children", Parallel: 2, Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
 		"moved":            {say: said{Code: protocol.CodeHeadMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
 		"agent failed":     {say: said{Out: at("error", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},

@@ -40,11 +40,11 @@ type config struct {
 	Queues map[string]map[string]string `json:"queues"`
 
 	// Of workers.
-	Dir   string   `json:"dir"`   // for the slots; on a local disk
+	Dir   string   `json:"dir"`                // for the slots; on a local disk
 	Slots int      `json:"maxConcurrentSteps"` // steps at once
-	Drain duration `json:"shutdownTimeout"` // that steps in flight may take once the worker is to stop
-	Watch duration `json:"watch"` // how often a worker looks at one of the threads that wait for a person
-	Lease duration `json:"lease"` // how long others wait for a thread if the process that steps it dies
+	Drain duration `json:"shutdownTimeout"`    // that steps in flight may take once the worker is to stop
+	Watch duration `json:"watch"`              // how often a worker looks at one of the threads that wait for a person
+	Lease duration `json:"lease"`              // how long others wait for a thread if the process that steps it dies
 	// Listen is the HOST:PORT at which a worker answers probes; "": nowhere.
 	Listen string `json:"listen"`
 	// Silence is after how long without a word from its worker a step is given to another
