@@ -99,6 +99,15 @@ func TestCommands(t *testing.T) {
 	got, err = w.judge.Commands(t.Context(), statustest.Line(map[string]protocol.Role{"plan": {}}, "plan"))
 	require.NoError(t, err)
 	require.Empty(t, got)
+	outer := func(name string) protocol.Hash {
+		wf := statustest.Line(map[string]protocol.Role{"b": {Workflow: inner}}, "b")
+		wf.Name = name
+		return w.World.Workflow(wf)
+	}
+	twice := statustest.Line(map[string]protocol.Role{"x": {Workflow: outer("one")}, "y": {Workflow: outer("two")}}, "x", "y")
+	got, err = w.judge.Commands(t.Context(), twice)
+	require.NoError(t, err)
+	require.Len(t, got, 1, "whoever reads it has read it")
 	w.Lose(inner)
 	_, err = w.judge.Commands(t.Context(), wf)
 	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code, "what cannot be read is not no command")
@@ -264,16 +273,17 @@ func TestWords(t *testing.T) {
 		trust    string // top, kid or another
 		want     bool   // it is confirmed
 	}{
-		"made here":                  {want: true},
-		"imported":                   {top: foreign(at), kid: foreign(at)},
-		"the child is confirmed":     {top: foreign(at), kid: foreign(at), trust: "kid", want: true},
-		"its parent is":              {top: foreign(at), kid: foreign(at), trust: "top", want: true},
-		"another thread is":          {top: foreign(at), kid: foreign(at), trust: "another"},
-		"only its parent is foreign": {top: foreign(at)},
-		"it arrived at that moment":  {kid: foreign(at + 10_000), trust: "kid", want: true},
-		"it arrived again":           {kid: foreign(at + 10_001), trust: "kid"},
-		"its parent arrived again":   {top: foreign(at + 10_001), kid: foreign(at), trust: "kid"},
-		"its parent is in doubt":     {top: heads.Facts{Doubt: errors.New("line 3")}},
+		"made here":                   {want: true},
+		"imported":                    {top: foreign(at), kid: foreign(at)},
+		"the child is confirmed":      {top: foreign(at), kid: foreign(at), trust: "kid", want: true},
+		"its parent is":               {top: foreign(at), kid: foreign(at), trust: "top", want: true},
+		"another thread is":           {top: foreign(at), kid: foreign(at), trust: "another"},
+		"only its parent is foreign":  {top: foreign(at)},
+		"it arrived at that moment":   {kid: foreign(at + 10_000), trust: "kid", want: true},
+		"it arrived again":            {kid: foreign(at + 10_001), trust: "kid"},
+		"its parent arrived again":    {top: foreign(at + 10_001), kid: foreign(at), trust: "kid"},
+		"it arrived after its parent": {top: foreign(at), kid: foreign(at + 10_001), trust: "top"},
+		"its parent is in doubt":      {top: heads.Facts{Doubt: errors.New("line 3")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

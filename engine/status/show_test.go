@@ -315,6 +315,22 @@ func hold(w *statustest.World, id string) {
 	w.T.Cleanup(func() { _ = held.Unlock() })
 }
 
+// Whoever has used up the budget of a step gets as much again; whoever has used up the run's has to be granted more.
+func TestUsedUpHints(t *testing.T) {
+	t.Parallel()
+	for outcome, again := range map[string]bool{"max_cost": true, "max_cost; of the run": false} {
+		w := statustest.New(t)
+		wf := lineOf("plan")
+		wf.Limits = &protocol.Limits{MaxCostUSD: 1, MaxTokens: 100}
+		id := w.Start(w.Workflow(wf), heads.Facts{})
+		usedUp(outcome)(w, id)
+		out, err := w.Show(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, again, out.Error.Hint == "uwf thread resume "+id+" gives the step as much again", out.Error.Hint)
+		require.Contains(t, out.Error.Hint, id)
+	}
+}
+
 // A node that is gone or is another makes its thread corrupt, in every view, and no other one.
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
