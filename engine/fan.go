@@ -225,7 +225,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		if results[i], err = k.Result(ctx, a.Nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		sum, err := a.SumUp(ctx, k.ID, k.Ended.Head)
+		sum, err := a.Totals(ctx, k.ID, k.Ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}

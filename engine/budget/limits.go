@@ -226,7 +226,7 @@ func Said(l protocol.Limits) *heads.Limits {
 
 // CostOf is what a child has cost; nil if nothing is known. Where the cost of one of its
 // runs is unknown, so is that of the child.
-func CostOf(sum Sums) *protocol.Usage {
+func CostOf(sum protocol.Totals) *protocol.Usage {
 	if sum.Usage == nil {
 		return nil
 	}
