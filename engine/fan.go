@@ -225,13 +225,12 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		if results[i], err = k.Result(ctx, a.Nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		sum, err := a.Totals(ctx, k.ID, k.Ended.Head)
+		sum, err := a.Cost(ctx, k.ID, k.Ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		usage := budget.CostOf(sum)
 		all.Spend(sum.Usage)
-		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: usage}
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage
 	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role, Kids: a.pos.Kids}

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// What the failed tries of a child have cost stays with its parent, also if it was cancelled before a step held them.
-func TestJoinCostsFailedTries(t *testing.T) {
+// What failed tries and replaced steps of children have cost stays with their parent, also if no step holds it.
+func TestJoinCostsWhatNoStepHolds(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
 	rev := protocol.ChildRole{Role: "rev"}
@@ -27,10 +27,12 @@ func TestJoinCostsFailedTries(t *testing.T) {
 	tries := runfiles.Tries{}.Add(runfiles.Try{Try: protocol.Try{Agent: "pi", Error: "it broke", Usage: statustest.Usage(0.5), AtMs: 1}})
 	require.NoError(t, w.RunDir(kids["b"]).KeepTries(tries))
 	w.End(kids["b"], protocol.StatusCancelled)
+	replaced := heads.Replaced{Totals: &protocol.Totals{Usage: statustest.Usage(1), DurationMs: 5}}
+	require.NoError(t, w.Heads.SetFacts(t.Context(), kids["a"], heads.Facts{Limits: &heads.Limits{Replaced: replaced}}))
 	_, before, err := w.Spending(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, 0.75, before.CostUSD)
-	require.Equal(t, int64(20), before.Tokens)
+	require.Equal(t, 1.75, before.CostUSD)
+	require.Equal(t, int64(30), before.Tokens)
 
 	e := engine.Engine{Reader: w.Reader}
 	_, err = e.Step(t.Context(), id, engine.StepOptions{})
@@ -42,5 +44,7 @@ func TestJoinCostsFailedTries(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before.CostUSD, after.CostUSD)
 	require.Equal(t, before.Tokens, after.Tokens)
+	require.Equal(t, 1.25, *step.Children[0].Usage.CostUSD)
+	require.Equal(t, int64(1005), step.Children[0].Usage.DurationMs)
 	require.Equal(t, 0.5, *step.Children[1].Usage.CostUSD)
 }

@@ -169,25 +169,16 @@ func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (bud
 	return sum, err
 }
 
-// spent is what a thread has cost by itself, up to its head.
-func (r *Reader) spent(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
-	sum, err := r.SumUp(ctx, id, head)
-	if err != nil {
-		return moderator.Spent{}, err
-	}
-	all := budget.SpentOf(sum)
-	if facts.Fork != nil {
-		before, err := r.before(ctx, id, facts.Fork.Step)
-		if err != nil {
-			return moderator.Spent{}, err
-		}
-		all = budget.Less(all, budget.SpentOf(before))
-	}
+// Cost is what a run has cost, also in tries and steps that its chain does not have.
+func (r *Reader) Cost(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
+	sum, err := r.Totals(ctx, id, head)
+	facts, unknown := r.Heads.Facts(ctx, id)
 	if own := facts.Limits; own != nil {
-		all = budget.Plus(all, budget.SpentOf(budget.Replaced(own.Replaced)))
-		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted, Blind: own.More.Blind})
+		gone := budget.Replaced(own.Replaced)
+		sum.Spend(gone.Usage)
+		sum.DurationMs, sum.StepsWithoutCost = sum.DurationMs+gone.DurationMs, sum.StepsWithoutCost+gone.StepsWithoutCost
 	}
-	return all, nil
+	return sum, cmp.Or(err, unknown)
 }
 
 // Budget is what the run may still cost, by its own limits and by those of the threads above
@@ -357,17 +348,25 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, fact
 
 // spentAlone is what a thread has cost by itself, including tries that left no step.
 func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
-	sum, err := r.spent(ctx, id, head, facts)
-	if err != nil {
-		return sum, err
+	sum, err := r.SumUp(ctx, id, head)
+	tries, unread := r.pending(ctx, id, head)
+	if err := cmp.Or(err, unread); err != nil {
+		return moderator.Spent{}, err
 	}
-	tries, err := r.pending(ctx, id, head)
-	if err != nil {
-		return sum, err
+	sum.Untold(tries)
+	all := budget.SpentOf(sum)
+	if facts.Fork != nil {
+		before, err := r.before(ctx, id, facts.Fork.Step)
+		if err != nil {
+			return moderator.Spent{}, err
+		}
+		all = budget.Less(all, budget.SpentOf(before))
 	}
-	var failed budget.Sums
-	failed.Untold(tries)
-	return budget.Plus(sum, budget.SpentOf(failed)), nil
+	if own := facts.Limits; own != nil {
+		all = budget.Plus(all, budget.SpentOf(budget.Replaced(own.Replaced)))
+		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted, Blind: own.More.Blind})
+	}
+	return all, nil
 }
 
 // cost is what a thread has cost up to a head.

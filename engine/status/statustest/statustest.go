@@ -256,7 +256,7 @@ func (w *World) Join(id, status string) protocol.Hash {
 	var all protocol.Totals
 	for _, k := range pos.Kids {
 		require.NotNil(w.T, k.Ended)
-		sum, err := w.Totals(ctx, k.ID, k.Ended.Head)
+		sum, err := w.Cost(ctx, k.ID, k.Ended.Head)
 		require.NoError(w.T, err)
 		all.Spend(sum.Usage)
 		s.Children = append(s.Children, protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: budget.CostOf(sum)})
