@@ -292,6 +292,9 @@ func TestImport(t *testing.T) {
 		}
 	}
 	assert.Equal(t, w.Head(a), other.Head(a))
+	foreign, err := os.ReadFile(filepath.Join(other.Home, "trusted.jsonl"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(string(foreign), "\n"), "its workflow is one of elsewhere: %s", foreign)
 	third := other.Other()
 	third.Stdin = loop
 	assert.Equal(t, []any{"added"}, field(list(third.Must("thread import -"), "threads"), "result"))

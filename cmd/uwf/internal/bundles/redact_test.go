@@ -170,3 +170,20 @@ func TestRedactFiles(t *testing.T) {
 		refused{redact + ".", "usage", 2},
 	)
 }
+
+// A result that cannot be printed is an error, whichever part of it.
+func TestUnprinted(t *testing.T) {
+	t.Parallel()
+	w, a, steps := world(t)
+	fork := w.Must("thread fork " + string(steps[0]))["thread"].(string)
+	turn := string(clitest.Payload[protocol.Detail](w, clitest.Payload[protocol.Step](w, steps[0]).Detail).Turns[0])
+	w.Must("thread redact " + a + " --shared --node " + turn)
+	w.Must("thread export " + a + " " + fork + " -o both.uwfb")
+	w.Must("cas export " + string(steps[0]) + " -o node.uwfb")
+	for _, line := range []string{
+		"verify both.uwfb", "verify node.uwfb", "thread seal " + a, "thread export " + a + " -o x.uwfb", "thread export " + a + " -o -", "thread export " + a + " --html -o x.html",
+		"thread export " + a + " --html -o -", "thread redact " + a + " --shared --node " + turn, "thread import both.uwfb",
+	} {
+		w.Unprinted(line)
+	}
+}

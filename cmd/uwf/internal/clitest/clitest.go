@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,7 +86,45 @@ func (w *World) Read(name string) string {
 // Run types a command line; blanks part its words.
 func (w *World) Run(line string, more ...string) Result {
 	w.T.Helper()
-	var stdout, stderr bytes.Buffer
+	return w.run(&stdout{}, line, more)
+}
+
+// stdout is a standard output whose nth write fails, and no other; 0: none does.
+type stdout struct {
+	text   bytes.Buffer
+	writes int
+	fails  int
+}
+
+// Write implements io.Writer.
+func (s *stdout) Write(p []byte) (int, error) {
+	if s.writes++; s.writes == s.fails {
+		return 0, syscall.EIO
+	}
+	return s.text.Write(p)
+}
+
+// Unprinted types a command line that only prints, as JSON and as text, once for each of its writes to
+// stdout. If that write fails, the command must fail.
+func (w *World) Unprinted(line string) {
+	w.T.Helper()
+	for _, format := range []string{"json", "text"} {
+		words := []string{"--format", format}
+		whole := &stdout{}
+		if r := w.run(whole, line, words); r.Status != 0 || whole.writes == 0 {
+			w.T.Fatalf("uwf %s: exit status %d after %d writes: %s", line, r.Status, whole.writes, r.Err)
+		}
+		for fails := 1; fails <= whole.writes; fails++ {
+			if r := w.run(&stdout{fails: fails}, line, words); r.Status == 0 {
+				w.T.Errorf("uwf %s --format %s: write %d of %d has failed, and nobody knows", line, format, fails, whole.writes)
+			}
+		}
+	}
+}
+
+func (w *World) run(out *stdout, line string, more []string) Result {
+	w.T.Helper()
+	var stderr bytes.Buffer
 	w.Clock = w.Clock.Add(time.Second)
 	now := w.Clock
 	running.Lock()
@@ -93,9 +132,9 @@ func (w *World) Run(line string, more ...string) Result {
 	status := cli.Main(w.T.Context(), env.Env{
 		Args: append(append([]string{"--home", w.Home}, strings.Fields(line)...), more...), Dir: w.Dir, Environ: w.Environ,
 		Now: func() time.Time { return now }, Rand: w.rand,
-		Stdin: strings.NewReader(w.Stdin), Stdout: &stdout, Stderr: &stderr,
+		Stdin: strings.NewReader(w.Stdin), Stdout: out, Stderr: &stderr,
 	})
-	return Result{Line: line, Status: status, Out: stdout.String(), Err: stderr.String()}
+	return Result{Line: line, Status: status, Out: out.text.String(), Err: stderr.String()}
 }
 
 // Must types a command line that succeeds, and returns the JSON object that it prints, as a

@@ -213,3 +213,19 @@ func TestOfBundles(t *testing.T) {
 	_, err := os.Stat(other.Home)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// A result that cannot be printed is an error, whichever part of it.
+func TestUnprinted(t *testing.T) {
+	t.Parallel()
+	w, thread, steps := told(t)
+	for _, line := range []string{"step show @1", "step read @1", "step read --prompt @1", "step turns " + thread, "thread step-details @1"} {
+		w.Unprinted(strings.Replace(line, "@1", string(steps[0]), 1))
+	}
+	agent := w.Agent(thread, "worker")
+	agent.Stdin = answer
+	for _, line := range []string{"step prompt", "step turn --content -", "step put --output -"} {
+		agent.Unprinted(line)
+	}
+	model(t, agent, `{"$status": "more", "n": 5}`)
+	agent.Unprinted("step extract --output -")
+}
