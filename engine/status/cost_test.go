@@ -46,15 +46,21 @@ func TestTotals(t *testing.T) {
 		tries []*protocol.Usage
 		want  figures
 	}{
-		"nothing":        {want: figures{USD: -1}},
-		"two steps":      {steps: []protocol.Step{{Usage: usage(0.1)}, {Usage: usage(0.2)}}, want: figures{Steps: 2, USD: 0.3, Tokens: 20, Ms: 2000}},
-		"no usage":       {steps: []protocol.Step{{}, {Usage: usage(0.2)}}, want: figures{Steps: 2, USD: 0.2, Tokens: 10, Ms: 2000, NoCost: 1, NoUsage: 1, Unpriced: 1, Uncounted: 1, Blind: 1}},
-		"no price":       {steps: []protocol.Step{{Usage: usage(-1)}, {Usage: usage(0.2)}}, want: figures{Steps: 2, USD: 0.2, Tokens: 20, Ms: 2000, NoCost: 1, Unpriced: 1}},
-		"nothing priced": {steps: []protocol.Step{{Usage: usage(-1)}, {Usage: usage(0)}}, want: figures{Steps: 2, USD: -1, Tokens: 20, Ms: 2000, NoCost: 1, Unpriced: 1}},
+		"nothing": {want: figures{USD: -1}},
+		"two steps": {steps: []protocol.Step{{Usage: usage(0.1)}, {Usage: usage(0.2)}},
+			want: figures{Steps: 2, USD: 0.3, Tokens: 20, Ms: 2000}},
+		"no usage": {steps: []protocol.Step{{}, {Usage: usage(0.2)}},
+			want: figures{Steps: 2, USD: 0.2, Tokens: 10, Ms: 2000, NoCost: 1, NoUsage: 1, Unpriced: 1, Uncounted: 1, Blind: 1}},
+		"no price": {steps: []protocol.Step{{Usage: usage(-1)}, {Usage: usage(0.2)}},
+			want: figures{Steps: 2, USD: 0.2, Tokens: 20, Ms: 2000, NoCost: 1, Unpriced: 1}},
+		"nothing priced": {steps: []protocol.Step{{Usage: usage(-1)}, {Usage: usage(0)}},
+			want: figures{Steps: 2, USD: -1, Tokens: 20, Ms: 2000, NoCost: 1, Unpriced: 1}},
 		"tries of a step": {steps: []protocol.Step{{Usage: usage(0.1), Tries: []protocol.Try{{Usage: usage(0.4), AtMs: 1}, {Usage: silent, AtMs: 2}}}},
 			want: figures{Steps: 1, USD: 0.5, Tokens: 20, Ms: 1007, NoCost: 1, NoUsage: 1, Unpriced: 1, Uncounted: 1, Blind: 1}},
-		"tries of no step": {steps: []protocol.Step{{Usage: usage(0.1)}}, tries: []*protocol.Usage{usage(0.4), usage(0.5)}, want: figures{Steps: 1, Tries: 2, USD: 1, Tokens: 30, Ms: 1000}},
-		"an unknown try":   {tries: []*protocol.Usage{usage(0.4), silent}, want: figures{Tries: 2, USD: 0.4, Tokens: 10, Ms: 7, NoCost: 1, NoUsage: 1, Unpriced: 0}},
+		"tries of no step": {steps: []protocol.Step{{Usage: usage(0.1)}}, tries: []*protocol.Usage{usage(0.4), usage(0.5)},
+			want: figures{Steps: 1, Tries: 2, USD: 1, Tokens: 30, Ms: 1000}},
+		"an unknown try": {tries: []*protocol.Usage{usage(0.4), silent},
+			want: figures{Tries: 2, USD: 0.4, Tokens: 10, Ms: 7, NoCost: 1, NoUsage: 1, Unpriced: 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,12 +181,15 @@ func TestLimits(t *testing.T) {
 		own, want protocol.Limits
 		code      protocol.Code
 	}{
-		"the default":    {want: protocol.Limits{MaxSteps: protocol.DefaultMaxSteps}},
-		"the config's":   {config: &protocol.LimitsConfig{MaxSteps: 7, MaxTime: "1s"}, want: protocol.Limits{MaxSteps: 7, MaxTimeMs: 1000}},
-		"the workflow's": {config: &protocol.LimitsConfig{MaxSteps: 7, MaxTokens: 8}, workflow: &protocol.Limits{MaxSteps: 1}, want: protocol.Limits{MaxSteps: 1, MaxTokens: 8}},
-		"its own":        {workflow: &all, own: protocol.Limits{MaxCostUSD: 30, MaxTokens: 40, MaxTimeMs: 50}, want: protocol.Limits{MaxSteps: 1, MaxVisitsPerRole: 2, MaxCostUSD: 30, MaxTokens: 40, MaxTimeMs: 50}},
-		"all are said":   {config: &protocol.LimitsConfig{MaxTime: "soon"}, workflow: &all, want: all},
-		"no time":        {config: &protocol.LimitsConfig{MaxTime: "soon"}, code: protocol.CodeInvalid},
+		"the default": {want: protocol.Limits{MaxSteps: protocol.DefaultMaxSteps}},
+		"the config's": {config: &protocol.LimitsConfig{MaxSteps: 7, MaxTime: "1s"},
+			want: protocol.Limits{MaxSteps: 7, MaxTimeMs: 1000}},
+		"the workflow's": {config: &protocol.LimitsConfig{MaxSteps: 7, MaxTokens: 8}, workflow: &protocol.Limits{MaxSteps: 1},
+			want: protocol.Limits{MaxSteps: 1, MaxTokens: 8}},
+		"its own": {workflow: &all, own: protocol.Limits{MaxCostUSD: 30, MaxTokens: 40, MaxTimeMs: 50},
+			want: protocol.Limits{MaxSteps: 1, MaxVisitsPerRole: 2, MaxCostUSD: 30, MaxTokens: 40, MaxTimeMs: 50}},
+		"all are said": {config: &protocol.LimitsConfig{MaxTime: "soon"}, workflow: &all, want: all},
+		"no time":      {config: &protocol.LimitsConfig{MaxTime: "soon"}, code: protocol.CodeInvalid},
 	} {
 		w.Settings.Limits = tt.config
 		got, err := w.Limits(t.Context(), protocol.Workflow{Limits: tt.workflow}, tt.own)

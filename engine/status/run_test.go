@@ -55,16 +55,20 @@ func TestTries(t *testing.T) {
 		finished      bool
 		alive         bool
 	}{
-		"at work":                {record: record(rundir.Running), make: (*world).Alive, flight: true, alive: true},
-		"starting":               {record: record(rundir.Starting), make: (*world).Alive, flight: true, alive: true},
-		"killed":                 {record: record(rundir.Running), tried: true, why: "its agent was killed"},
-		"killed after its work":  {record: record(rundir.Running), make: func(w *world, id string) { left(w, id, `{"stepHash":"0000000000000"}`) }, finished: true},
-		"failed":                 {record: withError(rundir.Failed), tried: true, why: "it broke"},
-		"failed with a result":   {record: withError(rundir.Failed), make: func(w *world, id string) { left(w, id, `{"stepHash":"0000000000000"}`) }, tried: true, why: "it broke", finished: true},
-		"rejected":               {record: rejected, tried: true, why: "it lies"},
-		"done":                   {record: record(rundir.Done)},
-		"of another head":        {record: withError(rundir.Failed), make: func(w *world, id string) { w.Step(id, protocol.Step{Role: "plan"}, statustest.Answer("again")) }},
-		"of a thread that ended": {record: withError(rundir.Failed), make: func(w *world, id string) { w.End(id, completed) }},
+		"at work":  {record: record(rundir.Running), make: (*world).Alive, flight: true, alive: true},
+		"starting": {record: record(rundir.Starting), make: (*world).Alive, flight: true, alive: true},
+		"killed":   {record: record(rundir.Running), tried: true, why: "its agent was killed"},
+		"killed after its work": {record: record(rundir.Running),
+			make: func(w *world, id string) { left(w, id, `{"stepHash":"0000000000000"}`) }, finished: true},
+		"failed": {record: withError(rundir.Failed), tried: true, why: "it broke"},
+		"failed with a result": {record: withError(rundir.Failed),
+			make: func(w *world, id string) { left(w, id, `{"stepHash":"0000000000000"}`) }, tried: true, why: "it broke", finished: true},
+		"rejected": {record: rejected, tried: true, why: "it lies"},
+		"done":     {record: record(rundir.Done)},
+		"of another head": {record: withError(rundir.Failed),
+			make: func(w *world, id string) { w.Step(id, protocol.Step{Role: "plan"}, statustest.Answer("again")) }},
+		"of a thread that ended": {record: withError(rundir.Failed),
+			make: func(w *world, id string) { w.End(id, completed) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

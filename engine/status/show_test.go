@@ -73,11 +73,15 @@ func TestShow(t *testing.T) {
 		make   func(w *statustest.World, id string)
 		want   stood
 	}{
-		"new":                {want: stood{Status: idle, Role: "plan", Due: true}},
-		"after a step":       {make: func(w *statustest.World, id string) { w.Step(id, plan, ok) }, want: stood{Status: idle, Role: "work", Since: 1000, Due: true}},
-		"a question":         {make: func(w *statustest.World, id string) { w.Step(id, plan, ask) }, want: stood{Status: suspended, Suspended: "plan", Asks: "Why?", Since: 1000}},
-		"the role asks":      {make: func(w *statustest.World, id string) { w.Step(id, plan, statustest.Answer("$SUSPEND")) }, want: stood{Status: suspended, Suspended: "plan", Asks: "I need a person", Since: 1000}},
-		"the graph is stuck": {make: func(w *statustest.World, id string) { w.Step(id, plan, statustest.Answer("no")) }, want: stood{Status: failed, Code: protocol.CodeInvalid, Since: 1000}},
+		"new": {want: stood{Status: idle, Role: "plan", Due: true}},
+		"after a step": {make: func(w *statustest.World, id string) { w.Step(id, plan, ok) },
+			want: stood{Status: idle, Role: "work", Since: 1000, Due: true}},
+		"a question": {make: func(w *statustest.World, id string) { w.Step(id, plan, ask) },
+			want: stood{Status: suspended, Suspended: "plan", Asks: "Why?", Since: 1000}},
+		"the role asks": {make: func(w *statustest.World, id string) { w.Step(id, plan, statustest.Answer("$SUSPEND")) },
+			want: stood{Status: suspended, Suspended: "plan", Asks: "I need a person", Since: 1000}},
+		"the graph is stuck": {make: func(w *statustest.World, id string) { w.Step(id, plan, statustest.Answer("no")) },
+			want: stood{Status: failed, Code: protocol.CodeInvalid, Since: 1000}},
 		"a person's turn": {make: func(w *statustest.World, id string) {
 			w.Step(id, plan, ok)
 			w.Step(id, protocol.Step{Role: "work"}, ok)
@@ -87,7 +91,8 @@ func TestShow(t *testing.T) {
 			w.Step(id, protocol.Step{Role: "work"}, ok)
 			w.Step(id, protocol.Step{Role: "check"}, ok)
 		}, want: stood{Status: completed, Since: 1000, Due: true}},
-		"completed": {make: func(w *statustest.World, id string) { w.End(id, completed) }, want: stood{Status: completed, Done: true}},
+		"completed": {make: func(w *statustest.World, id string) { w.End(id, completed) },
+			want: stood{Status: completed, Done: true}},
 		"cancelled": {make: func(w *statustest.World, id string) {
 			w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: broke})
 			w.End(id, cancelled)
@@ -120,18 +125,24 @@ func TestShow(t *testing.T) {
 			w.Step(id, plan, again)
 			w.Step(id, protocol.Step{Role: "plan", LimitBase: 2}, again)
 		}, want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
-		"max visits since it was lifted": {limits: &protocol.Limits{MaxVisitsPerRole: 2}, make: func(w *statustest.World, id string) {
-			w.Step(id, plan, again)
-			w.Step(id, protocol.Step{Role: "plan", LimitBase: 1}, again)
-			w.Step(id, plan, again)
-		}, want: stood{Status: suspended, Suspended: "plan", Since: 1000}},
-		"max cost":        {limits: &protocol.Limits{MaxCostUSD: 0.3}, make: spend(plan, 0.1, 0.2), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"below max cost":  {limits: &protocol.Limits{MaxCostUSD: 0.31}, make: spend(plan, 0.1, 0.2), want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
-		"an unknown cost": {limits: &protocol.Limits{MaxCostUSD: 5}, make: spend(plan, 0.1, -1), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"max visits since it was lifted": {limits: &protocol.Limits{MaxVisitsPerRole: 2},
+			make: func(w *statustest.World, id string) {
+				w.Step(id, plan, again)
+				w.Step(id, protocol.Step{Role: "plan", LimitBase: 1}, again)
+				w.Step(id, plan, again)
+			}, want: stood{Status: suspended, Suspended: "plan", Since: 1000}},
+		"max cost": {limits: &protocol.Limits{MaxCostUSD: 0.3}, make: spend(plan, 0.1, 0.2),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"below max cost": {limits: &protocol.Limits{MaxCostUSD: 0.31}, make: spend(plan, 0.1, 0.2),
+			want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
+		"an unknown cost": {limits: &protocol.Limits{MaxCostUSD: 5}, make: spend(plan, 0.1, -1),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
 		"an unknown cost that the tokens hold": {limits: &protocol.Limits{MaxCostUSD: 5, MaxTokens: 100}, make: spend(plan, 0.1, -1),
 			want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
-		"max tokens": {limits: &protocol.Limits{MaxTokens: 20}, make: spend(plan, 0, 0), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"max time":   {limits: &protocol.Limits{MaxTimeMs: 2000}, make: spend(plan, 0, 0), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"max tokens": {limits: &protocol.Limits{MaxTokens: 20}, make: spend(plan, 0, 0),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"max time": {limits: &protocol.Limits{MaxTimeMs: 2000}, make: spend(plan, 0, 0),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
 		"more was granted": {limits: &protocol.Limits{MaxCostUSD: 0.3}, facts: heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 0.1}}}, make: spend(plan, 0.1, 0.2),
 			want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
 		"the thread's own limit": {limits: &protocol.Limits{MaxCostUSD: 5}, facts: heads.Facts{Limits: &heads.Limits{MaxCostUSD: 0.3}}, make: spend(plan, 0.1, 0.2),
@@ -142,9 +153,12 @@ func TestShow(t *testing.T) {
 			w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0.1)}, again)
 			tries(w, id, statustest.Usage(0.2))
 		}, want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"its own budget": {make: usedUp("max_turns"), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"the run's rest": {make: usedUp("max_cost; of the run"), want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"another detail": {make: usedUp("stopped"), want: stood{Status: suspended, Suspended: "plan", Asks: "I need a person", Since: 1000}},
+		"its own budget": {make: usedUp("max_turns"),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"the run's rest": {make: usedUp("max_cost; of the run"),
+			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
+		"another detail": {make: usedUp("stopped"),
+			want: stood{Status: suspended, Suspended: "plan", Asks: "I need a person", Since: 1000}},
 
 		// Tries.
 		"at work": {make: func(w *statustest.World, id string) {
@@ -199,23 +213,30 @@ func TestShow(t *testing.T) {
 		}, want: stood{Status: idle, Role: "work", Since: 1000, Due: true}},
 
 		// Rate limits.
-		"rate-limited":         {facts: heads.Facts{ParkedUntil: parked}, want: stood{Status: limited, Role: "plan"}},
-		"its time has come":    {facts: heads.Facts{ParkedUntil: 1_700_000_000_000}, want: stood{Status: idle, Role: "plan", Due: true}},
-		"nobody waits so long": {facts: heads.Facts{ParkedUntil: parked + 33*24*3600*1000}, want: stood{Status: idle, Role: "plan", Due: true}},
-		"no longer parked":     {facts: heads.Facts{ParkedUntil: status.NotParked}, want: stood{Status: idle, Role: "plan", Due: true}},
+		"rate-limited": {facts: heads.Facts{ParkedUntil: parked}, want: stood{Status: limited, Role: "plan"}},
+		"its time has come": {facts: heads.Facts{ParkedUntil: 1_700_000_000_000},
+			want: stood{Status: idle, Role: "plan", Due: true}},
+		"nobody waits so long": {facts: heads.Facts{ParkedUntil: parked + 33*24*3600*1000},
+			want: stood{Status: idle, Role: "plan", Due: true}},
+		"no longer parked": {facts: heads.Facts{ParkedUntil: status.NotParked},
+			want: stood{Status: idle, Role: "plan", Due: true}},
 		"rate-limited, with why": {facts: heads.Facts{ParkedUntil: parked}, make: func(w *statustest.World, id string) {
 			w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: broke})
 		}, want: stood{Status: limited, Role: "plan", Code: protocol.CodeAgent}},
-		"its time has come, with why": {facts: heads.Facts{ParkedUntil: 1_700_000_000_000}, make: func(w *statustest.World, id string) {
-			w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: broke})
-		}, want: stood{Status: idle, Role: "plan", Code: protocol.CodeAgent, Due: true}},
-		"parked, then stuck": {facts: heads.Facts{ParkedUntil: 1_700_000_000_000}, make: func(w *statustest.World, id string) {
-			w.Step(id, plan, statustest.Answer("no"))
-		}, want: stood{Status: failed, Code: protocol.CodeInvalid, Since: 1000}},
+		"its time has come, with why": {facts: heads.Facts{ParkedUntil: 1_700_000_000_000},
+			make: func(w *statustest.World, id string) {
+				w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: broke})
+			}, want: stood{Status: idle, Role: "plan", Code: protocol.CodeAgent, Due: true}},
+		"parked, then stuck": {facts: heads.Facts{ParkedUntil: 1_700_000_000_000},
+			make: func(w *statustest.World, id string) {
+				w.Step(id, plan, statustest.Answer("no"))
+			}, want: stood{Status: failed, Code: protocol.CodeInvalid, Since: 1000}},
 
 		// Who may not go on by itself.
-		"from elsewhere":            {facts: heads.Facts{Imported: &heads.Imported{}}, want: stood{Status: idle, Role: "plan"}},
-		"from elsewhere, confirmed": {facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}}, want: stood{Status: idle, Role: "plan", Due: true}},
+		"from elsewhere": {facts: heads.Facts{Imported: &heads.Imported{}},
+			want: stood{Status: idle, Role: "plan"}},
+		"from elsewhere, confirmed": {facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}},
+			want: stood{Status: idle, Role: "plan", Due: true}},
 		"undone": {make: func(w *statustest.World, id string) {
 			undone := w.After(w.At(id), plan, ok)
 			require.NoError(w.T, w.Heads.SetFacts(w.T.Context(), id, heads.Facts{Undone: []protocol.Hash{undone}}))

@@ -83,31 +83,40 @@ func TestApply(t *testing.T) {
 		options threadfiles.ApplyOptions
 		want    want
 	}{
-		"a commit":          {want: want{subject: "the task", has: made, branch: "main", files: changed}},
-		"with a message":    {options: threadfiles.ApplyOptions{Message: "mine"}, want: want{subject: "mine", has: made, branch: "main", files: changed}},
-		"with a title":      {make: func(w *world, id, _ string) { w.Change(id, heads.Facts{Title: new("titled")}) }, want: want{subject: "titled", has: made, branch: "main", files: changed}},
-		"what is there now": {make: func(w *world, _, root string) { w.Write(filepath.Join(root, "a"), "by hand") }, want: want{subject: "the task", has: map[string]string{"a": "by hand", "sub/b": "two\n"}, branch: "main", files: changed}},
+		"a commit": {want: want{subject: "the task", has: made, branch: "main", files: changed}},
+		"with a message": {options: threadfiles.ApplyOptions{Message: "mine"},
+			want: want{subject: "mine", has: made, branch: "main", files: changed}},
+		"with a title": {make: func(w *world, id, _ string) { w.Change(id, heads.Facts{Title: new("titled")}) },
+			want: want{subject: "titled", has: made, branch: "main", files: changed}},
+		"what is there now": {make: func(w *world, _, root string) { w.Write(filepath.Join(root, "a"), "by hand") },
+			want: want{subject: "the task", has: map[string]string{"a": "by hand", "sub/b": "two\n"}, branch: "main", files: changed}},
 		"its own commit": {make: func(w *world, _, root string) { commit(w, root, "the agent's") },
 			want: want{subject: "the agent's", has: made, branch: "main", files: changed}},
-		"nothing was made": {make: func(w *world, _, root string) { w.Write(filepath.Join(root, "a"), "one\n") }, want: want{subject: "first", has: clean, branch: "main", already: true}},
+		"nothing was made": {make: func(w *world, _, root string) { w.Write(filepath.Join(root, "a"), "one\n") },
+			want: want{subject: "first", has: clean, branch: "main", already: true}},
 		"the branch has moved": {make: func(w *world, _, _ string) {
 			w.Write(filepath.Join(w.Repo, "sub", "b"), "mine")
 			commit(w, w.Repo, "second")
-		}, want: want{subject: "Merge the result", has: map[string]string{"a": "made", "sub/b": "mine"}, branch: "main", merged: true, files: changed}},
+		}, want: want{subject: "Merge the result",
+			has: map[string]string{"a": "made", "sub/b": "mine"}, branch: "main", merged: true, files: changed}},
 		"a conflict": {make: func(w *world, _, _ string) {
 			w.Write(filepath.Join(w.Repo, "a"), "mine")
 			commit(w, w.Repo, "second")
-		}, want: want{code: protocol.CodeFailed, hint: "--branch NAME", subject: "second", has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
+		}, want: want{code: protocol.CodeFailed, hint: "--branch NAME", subject: "second",
+			has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
 		"the person has changed something": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "sub", "b"), "mine") },
 			want: want{code: protocol.CodeFailed, hint: "--dirty", subject: "first", has: map[string]string{"a": "one\n", "sub/b": "mine"}}},
-		"something else, and says so": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "sub", "b"), "mine") }, options: threadfiles.ApplyOptions{Dirty: true},
-			want: want{subject: "the task", has: map[string]string{"a": "made", "sub/b": "mine"}, branch: "main", files: changed}},
-		"the same, and says so": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, options: threadfiles.ApplyOptions{Dirty: true},
-			want: want{code: protocol.CodeFailed, hint: "move it away", subject: "first", has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
+		"something else, and says so": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "sub", "b"), "mine") },
+			options: threadfiles.ApplyOptions{Dirty: true},
+			want:    want{subject: "the task", has: map[string]string{"a": "made", "sub/b": "mine"}, branch: "main", files: changed}},
+		"the same, and says so": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "a"), "mine") },
+			options: threadfiles.ApplyOptions{Dirty: true},
+			want:    want{code: protocol.CodeFailed, hint: "move it away", subject: "first", has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
 		"an untracked file in the way": {make: func(w *world, id, _ string) {
 			w.Made(id, map[string]string{"n": "new"})
 			w.Write(filepath.Join(w.Repo, "n"), "mine")
-		}, want: want{code: protocol.CodeFailed, hint: "move it away", subject: "first", has: map[string]string{"a": "one\n", "sub/b": "two\n", "n": "mine"}}},
+		}, want: want{code: protocol.CodeFailed, hint: "move it away", subject: "first",
+			has: map[string]string{"a": "one\n", "sub/b": "two\n", "n": "mine"}}},
 		"no branch": {make: func(w *world, _, _ string) { w.Git(w.Repo, "switch", "-q", "--detach") },
 			want: want{code: protocol.CodeFailed, hint: "git switch", subject: "first", has: clean}},
 		"git is busy": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, ".git", "index.lock"), "x") },
@@ -116,19 +125,29 @@ func TestApply(t *testing.T) {
 			w.Write(filepath.Join(w.Repo, ".git", "MERGE_HEAD"), w.Git(w.Repo, "rev-parse", "HEAD")+"\n")
 		},
 			want: want{code: protocol.CodeFailed, hint: "git status", subject: "first", has: clean}},
-		"its own files":           {mode: inPlace, want: want{subject: "first", has: made, already: true}},
-		"its own to a branch":     {mode: inPlace, options: threadfiles.ApplyOptions{Branch: "x"}, want: want{code: protocol.CodeFailed, hint: "switch -c x", subject: "first", has: made}},
-		"no files":                {mode: workspace.AsItIs, want: want{code: protocol.CodeFailed, hint: "--workspace worktree", subject: "first", has: made}},
-		"another repository":      {options: threadfiles.ApplyOptions{Dir: "/"}, want: want{code: protocol.CodeFailed, hint: "--cwd DIR", subject: "first", has: clean}},
-		"its own worktree":        {options: threadfiles.ApplyOptions{Dir: "ROOT"}, want: want{code: protocol.CodeFailed, hint: "--cwd DIR", subject: "first", has: clean}},
-		"its worktree is gone":    {make: func(w *world, _, root string) { w.Git(w.Repo, "worktree", "remove", "--force", root) }, want: want{subject: "the task", has: made, branch: "main", files: changed}},
-		"the branch was deleted":  {make: func(w *world, _, root string) { w.Git(root, "update-ref", "-d", "HEAD") }, want: want{code: protocol.CodeFailed, hint: "uwf thread fork", subject: "first", has: clean}},
-		"to a branch":             {options: threadfiles.ApplyOptions{Branch: "x"}, want: want{subject: "first", has: clean, branch: "x"}},
-		"to a branch behind":      {make: func(w *world, _, _ string) { w.Git(w.Repo, "branch", "x") }, options: threadfiles.ApplyOptions{Branch: "x"}, want: want{subject: "first", has: clean, branch: "x"}},
-		"to a branch that is out": {options: threadfiles.ApplyOptions{Branch: "main"}, want: want{code: protocol.CodeFailed, hint: "without --branch", subject: "first", has: clean}},
+		"its own files": {mode: inPlace, want: want{subject: "first", has: made, already: true}},
+		"its own to a branch": {mode: inPlace, options: threadfiles.ApplyOptions{Branch: "x"},
+			want: want{code: protocol.CodeFailed, hint: "switch -c x", subject: "first", has: made}},
+		"no files": {mode: workspace.AsItIs,
+			want: want{code: protocol.CodeFailed, hint: "--workspace worktree", subject: "first", has: made}},
+		"another repository": {options: threadfiles.ApplyOptions{Dir: "/"},
+			want: want{code: protocol.CodeFailed, hint: "--cwd DIR", subject: "first", has: clean}},
+		"its own worktree": {options: threadfiles.ApplyOptions{Dir: "ROOT"},
+			want: want{code: protocol.CodeFailed, hint: "--cwd DIR", subject: "first", has: clean}},
+		"its worktree is gone": {make: func(w *world, _, root string) { w.Git(w.Repo, "worktree", "remove", "--force", root) },
+			want: want{subject: "the task", has: made, branch: "main", files: changed}},
+		"the branch was deleted": {make: func(w *world, _, root string) { w.Git(root, "update-ref", "-d", "HEAD") },
+			want: want{code: protocol.CodeFailed, hint: "uwf thread fork", subject: "first", has: clean}},
+		"to a branch": {options: threadfiles.ApplyOptions{Branch: "x"},
+			want: want{subject: "first", has: clean, branch: "x"}},
+		"to a branch behind": {make: func(w *world, _, _ string) { w.Git(w.Repo, "branch", "x") }, options: threadfiles.ApplyOptions{Branch: "x"},
+			want: want{subject: "first", has: clean, branch: "x"}},
+		"to a branch that is out": {options: threadfiles.ApplyOptions{Branch: "main"},
+			want: want{code: protocol.CodeFailed, hint: "without --branch", subject: "first", has: clean}},
 		"to a branch ahead": {make: func(w *world, _, _ string) {
 			w.Git(w.Repo, "branch", "x", w.Git(w.Repo, "commit-tree", "-p", "HEAD", "-m", "mine", "HEAD^{tree}"))
-		}, options: threadfiles.ApplyOptions{Branch: "x"}, want: want{code: protocol.CodeFailed, hint: "--branch names another", subject: "first", has: clean}},
+		}, options: threadfiles.ApplyOptions{Branch: "x"},
+			want: want{code: protocol.CodeFailed, hint: "--branch names another", subject: "first", has: clean}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +235,8 @@ func TestApplyThatWasCutOff(t *testing.T) {
 		code  protocol.Code
 	}{
 		"nothing happened since": {has: "made"},
-		"somebody edits":         {since: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, has: "mine", code: protocol.CodeFailed},
+		"somebody edits": {since: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, has: "mine",
+			code: protocol.CodeFailed},
 		"somebody committed": {since: func(w *world) {
 			w.Write(filepath.Join(w.Repo, "a"), "one\n")
 			w.Write(filepath.Join(w.Repo, "sub", "b"), "mine")
@@ -293,8 +313,10 @@ func TestUnsavedAndDrop(t *testing.T) {
 	}{
 		"nothing":  {mode: inTree},
 		"in place": {mode: inPlace, make: func(w *world, id, _ string) { w.Made(id, map[string]string{"a": "made"}) }},
-		"a step":   {mode: inTree, make: func(w *world, id, _ string) { w.Made(id, map[string]string{"a": "made"}) }, want: []string{"a"}},
-		"by hand":  {mode: inTree, make: func(w *world, _, root string) { w.Write(filepath.Join(root, "n"), "x") }, want: []string{"n"}},
+		"a step": {mode: inTree, make: func(w *world, id, _ string) { w.Made(id, map[string]string{"a": "made"}) },
+			want: []string{"a"}},
+		"by hand": {mode: inTree, make: func(w *world, _, root string) { w.Write(filepath.Join(root, "n"), "x") },
+			want: []string{"n"}},
 		"applied": {mode: inTree, make: func(w *world, id, _ string) {
 			w.Made(id, map[string]string{"a": "made"})
 			_, err := filesOf(w).Apply(w.Context(), id, threadfiles.ApplyOptions{Dir: w.Repo})
@@ -315,10 +337,11 @@ func TestUnsavedAndDrop(t *testing.T) {
 			w.Made(id, nil)
 			w.Git(w.Repo, "worktree", "remove", "--force", root)
 		}},
-		"gone, a child's": {mode: inTree, facts: heads.Facts{Parent: &heads.Parent{Thread: "x"}}, make: func(w *world, id, root string) {
-			w.Made(id, map[string]string{"a": "made"})
-			w.Git(w.Repo, "worktree", "remove", "--force", root)
-		}},
+		"gone, a child's": {mode: inTree, facts: heads.Facts{Parent: &heads.Parent{Thread: "x"}},
+			make: func(w *world, id, root string) {
+				w.Made(id, map[string]string{"a": "made"})
+				w.Git(w.Repo, "worktree", "remove", "--force", root)
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

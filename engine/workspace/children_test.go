@@ -127,7 +127,8 @@ func TestMerge(t *testing.T) {
 		"the same place": {make: func(p *panel) {
 			p.child("x", map[string]string{"a": "x", "sub/b": "x"}, done)
 			p.child("y", map[string]string{"a": "y", "sub/b": "y"}, done)
-		}, files: [][]string{{"a", "sub/b"}, {"a", "sub/b"}}, conflicts: []string{"a", "sub/b"}, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
+		}, files: [][]string{{"a", "sub/b"}, {"a", "sub/b"}}, conflicts: []string{"a", "sub/b"},
+			has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"one was cancelled": {make: func(p *panel) {
 			p.child("x", map[string]string{"a": "x"}, protocol.StatusCancelled)
 			p.child("y", map[string]string{"n": "y"}, done)
@@ -145,7 +146,8 @@ func TestMerge(t *testing.T) {
 			require.NoError(p.T, os.RemoveAll(p.Dirs.Git()))
 			_ = kid
 		}, code: protocol.CodeNotFound, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
-		"none has made a step": {make: func(p *panel) { p.child("x", nil, done) }, code: protocol.CodeNotFound, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
+		"none has made a step": {make: func(p *panel) { p.child("x", nil, done) },
+			code: protocol.CodeNotFound, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"merged by an earlier step": {make: func(p *panel) {
 			p.child("x", map[string]string{"a": "x"}, done)
 			p.joined("again")

@@ -29,16 +29,20 @@ func TestIn(t *testing.T) {
 		code    protocol.Code
 		has     map[string]string // where it works
 	}{
-		"it has no files":    {plain: true, mode: asItIs, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
-		"they are there":     {make: func(w *world, dir string) { lay(w, dir, files) }, mode: inPlace, has: files},
-		"others are there":   {mode: inTree, has: files},
-		"below the root":     {dir: "sub", mode: inTree, has: files},
-		"nothing is there":   {dir: "/", mode: inPlace, has: files},
-		"something is there": {dir: "/", make: func(w *world, dir string) { w.Write(filepath.Join(dir, "x"), "y") }, mode: asItIs, refused: protocol.CodeNotFound},
-		"another repository": {facts: heads.Facts{Repository: &heads.Repository{Base: "1111111111111111111111111111111111111111"}}, mode: asItIs, refused: protocol.CodeFailed},
-		"as they are":        {keep: true, mode: inPlace, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
-		"no commit":          {make: func(w *world, dir string) { w.Git(dir, "update-ref", "-d", "HEAD") }, mode: asItIs, refused: protocol.CodeNotFound},
-		"it was told before": {facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}}, mode: inPlace, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
+		"it has no files":  {plain: true, mode: asItIs, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
+		"they are there":   {make: func(w *world, dir string) { lay(w, dir, files) }, mode: inPlace, has: files},
+		"others are there": {mode: inTree, has: files},
+		"below the root":   {dir: "sub", mode: inTree, has: files},
+		"nothing is there": {dir: "/", mode: inPlace, has: files},
+		"something is there": {dir: "/", make: func(w *world, dir string) { w.Write(filepath.Join(dir, "x"), "y") }, mode: asItIs,
+			refused: protocol.CodeNotFound},
+		"another repository": {facts: heads.Facts{Repository: &heads.Repository{Base: "1111111111111111111111111111111111111111"}}, mode: asItIs,
+			refused: protocol.CodeFailed},
+		"as they are": {keep: true, mode: inPlace, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
+		"no commit": {make: func(w *world, dir string) { w.Git(dir, "update-ref", "-d", "HEAD") }, mode: asItIs,
+			refused: protocol.CodeNotFound},
+		"it was told before": {facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}}, mode: inPlace,
+			has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

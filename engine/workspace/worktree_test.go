@@ -32,19 +32,26 @@ func TestAddWorktree(t *testing.T) {
 		has     map[string]string
 		warns   int
 	}{
-		"clean":            {name: "solve-issue", branch: "uwf/solve-issue-", has: clean},
-		"a strange name":   {name: "Löse: IT_2!", branch: "uwf/l-se--it_2-", has: clean},
-		"a branch uwf":     {make: func(w *world) { w.Git(w.Repo, "branch", "uwf") }, name: "w", branch: "uwf-w-", has: clean},
-		"edited, not told": {make: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, name: "w", branch: "uwf/w-", has: clean},
-		"edited":           {make: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, options: workspace.Options{Dirty: true}, name: "w", branch: "uwf/w-", has: map[string]string{"a": "mine", "sub/b": "two\n"}},
+		"clean":          {name: "solve-issue", branch: "uwf/solve-issue-", has: clean},
+		"a strange name": {name: "Löse: IT_2!", branch: "uwf/l-se--it_2-", has: clean},
+		"a branch uwf": {make: func(w *world) { w.Git(w.Repo, "branch", "uwf") }, name: "w", branch: "uwf-w-",
+			has: clean},
+		"edited, not told": {make: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") }, name: "w", branch: "uwf/w-",
+			has: clean},
+		"edited": {make: func(w *world) { w.Write(filepath.Join(w.Repo, "a"), "mine") },
+			options: workspace.Options{Dirty: true}, name: "w", branch: "uwf/w-", has: map[string]string{"a": "mine", "sub/b": "two\n"}},
 		"an older commit": {make: func(w *world) {
 			w.Write(filepath.Join(w.Repo, "a"), "later")
 			w.Git(w.Repo, "commit", "-qam", "second")
 		}, options: workspace.Options{Base: "HEAD~1"}, name: "w", branch: "uwf/w-", has: clean},
-		"no commit":    {make: func(w *world) { w.Git(w.Repo, "update-ref", "-d", "HEAD") }, name: "w", code: protocol.CodeFailed},
-		"set up":       {config: &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo $UWF_WORKTREE_FROM >sub/from"}}, name: "w", branch: "uwf/w-", has: map[string]string{"a": "one\n", "sub/b": "two\n", "sub/from": "FROM"}},
-		"set up fails": {config: &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo so not; exit 3"}}, name: "w", code: protocol.CodeFailed},
-		"no set-up":    {config: &protocol.WorkspaceConfig{Setup: []string{"no-such-program"}}, name: "w", code: protocol.CodeFailed},
+		"no commit": {make: func(w *world) { w.Git(w.Repo, "update-ref", "-d", "HEAD") }, name: "w",
+			code: protocol.CodeFailed},
+		"set up": {config: &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo $UWF_WORKTREE_FROM >sub/from"}}, name: "w", branch: "uwf/w-",
+			has: map[string]string{"a": "one\n", "sub/b": "two\n", "sub/from": "FROM"}},
+		"set up fails": {config: &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo so not; exit 3"}}, name: "w",
+			code: protocol.CodeFailed},
+		"no set-up": {config: &protocol.WorkspaceConfig{Setup: []string{"no-such-program"}}, name: "w",
+			code: protocol.CodeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,8 +328,9 @@ func TestFork(t *testing.T) {
 		"none are kept":            {mode: asItIs, at: 1, want: ""},
 		"none are kept, asked for": {mode: asItIs, files: workspace.FilesWorktree, at: 1, code: protocol.CodeNotFound},
 		"elsewhere":                {mode: written, at: 1, moved: true, want: inPlace, has: second},
-		"elsewhere, a worktree":    {mode: written, files: workspace.FilesWorktree, at: 1, moved: true, want: inTree, has: first},
-		"foreign":                  {mode: written, at: 1, facts: heads.Facts{Imported: &heads.Imported{}}, want: ""},
+		"elsewhere, a worktree": {mode: written, files: workspace.FilesWorktree, at: 1, moved: true,
+			want: inTree, has: first},
+		"foreign": {mode: written, at: 1, facts: heads.Facts{Imported: &heads.Imported{}}, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
