@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/threadfiles"
@@ -535,6 +538,15 @@ func TestRedact(t *testing.T) {
 	_, err = f.Redact(ctx, id, "key", false)
 	require.Equal(t, protocol.CodeNotFound, codeOf(err))
 
+	// A step that was undone has its files still.
+	undone := w.Made(id, map[string]string{"later": "secret three"})
+	require.NoError(t, w.Heads.Move(ctx, id, undone, *w.Chain(id).Last.Prev))
+	w.Change(id, heads.Facts{Undone: []protocol.Hash{undone}})
+	out, err = f.Redact(ctx, id, "later", false)
+	require.NoError(t, err)
+	require.Equal(t, 1, out.States)
+	w.Write(filepath.Join(w.Repo, "later"), "")
+
 	// What two threads have is redacted of both, or of none.
 	_, err = f.Redact(ctx, other, "a", false)
 	require.Equal(t, protocol.CodeInvalid, codeOf(err))
@@ -554,4 +566,57 @@ func TestRedact(t *testing.T) {
 	gone, err := s.Redacted(ctx)
 	require.NoError(t, err)
 	require.Len(t, gone, len(r.Contents))
+}
+
+// Threads whose work is nowhere else stay, with their whole family; force removes them, a dry run nothing.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		dry, force bool
+		pruned     []string
+	}{
+		"as it is": {pruned: []string{"done", "place"}},
+		"by force": {force: true, pruned: []string{"done", "kid", "parent", "place", "work"}},
+		"dry":      {dry: true, pruned: []string{"done", "place"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workspacetest.New(t)
+			ctx := t.Context()
+			require.NoError(t, os.MkdirAll(w.Dirs.Home, 0o700))
+			w.Heads = fileheads.Open(w.Dirs.Home, w.FS)
+			ids, names := map[string]string{}, map[string]string{}
+			for _, name := range []string{"done", "place", "work", "parent", "kid"} {
+				mode := inTree
+				if name == "place" {
+					mode = inPlace
+				}
+				id := w.NewThread(workspace.Options{Mode: mode})
+				if ids[name], names[id] = id, name; name == "kid" {
+					w.Change(id, heads.Facts{Parent: &heads.Parent{Thread: ids["parent"]}})
+				}
+				if name == "work" || name == "kid" {
+					w.Write(filepath.Join(w.Workspace(id).Root, "n"), "x")
+				}
+				w.End(id, protocol.StatusCompleted)
+			}
+			report, err := filesOf(w).Prune(ctx, prune.Options{Home: w.Dirs.Home, DryRun: tt.dry, Now: w.Clock.Add(1)}, tt.force)
+			require.NoError(t, err)
+			var pruned []string
+			for _, e := range report.Pruned {
+				pruned = append(pruned, names[e.Thread])
+			}
+			require.ElementsMatch(t, tt.pruned, pruned)
+			for _, s := range report.Spared {
+				whose := map[string]string{"parent": ids["kid"]}[names[s.Thread]]
+				require.Contains(t, s.Why, whose)
+				require.Contains(t, s.Why, "n")
+			}
+			for name, id := range ids {
+				_, err := os.Lstat(w.Dirs.Worktree(id))
+				stays := tt.dry || !slices.Contains(tt.pruned, name)
+				require.Equal(t, stays && name != "place", err == nil, name)
+			}
+		})
+	}
 }
