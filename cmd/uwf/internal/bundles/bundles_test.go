@@ -295,6 +295,9 @@ func TestImport(t *testing.T) {
 	foreign, err := os.ReadFile(filepath.Join(other.Home, "trusted.jsonl"))
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(string(foreign), "\n"), "its workflow is one of elsewhere: %s", foreign)
+	unsure := other.Other()
+	require.NoError(t, os.MkdirAll(filepath.Join(unsure.Home, "trusted.jsonl", "x"), 0o700))
+	assert.NotZero(t, unsure.Run("thread import a.uwfb").Status, "nobody would know that its workflow came from elsewhere")
 	third := other.Other()
 	third.Stdin = loop
 	assert.Equal(t, []any{"added"}, field(list(third.Must("thread import -"), "threads"), "result"))

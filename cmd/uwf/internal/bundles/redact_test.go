@@ -187,3 +187,18 @@ func TestUnprinted(t *testing.T) {
 		w.Unprinted(line)
 	}
 }
+
+// What of a home each command needs. A damaged home is never taken for one in which nothing is.
+func TestSpoilt(t *testing.T) {
+	t.Parallel()
+	w, a, steps := world(t)
+	w.Must("thread seal " + a)
+	w.Must("thread redact " + a + " --node " + string(clitest.Payload[protocol.Step](w, steps[0]).Output))
+	turn := string(clitest.Payload[protocol.Detail](w, clitest.Payload[protocol.Step](w, steps[0]).Detail).Turns[0])
+	for _, line := range []string{
+		"verify a.uwfb", "thread export " + a + " -o x.uwfb", "thread export --all -o x.uwfb", "thread export " + a + " --html -o x.html", "thread seal " + a,
+		"thread redact " + a + " --node " + turn, "thread import a.uwfb",
+	} {
+		prosetest.Text(t, w.Spoilt(line), strings.ReplaceAll(line, turn, "TURN"))
+	}
+}

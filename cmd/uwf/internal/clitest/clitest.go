@@ -122,6 +122,38 @@ func (w *World) Unprinted(line string) {
 	}
 }
 
+// Spoilt types command lines in copies of the home, in each of which something else stands in the place of one
+// of its files or directories. It returns the exit status of each, a line for a home.
+func (w *World) Spoilt(lines ...string) string {
+	w.T.Helper()
+	text := ""
+	for _, name := range []string{
+		"threads.yaml", "history.jsonl", "facts.jsonl", "registry.yaml", "trusted.jsonl", "config.yaml", "remotes.yaml", "locks", "runs", "sessions",
+		"cas/format.json", "cas/nodes", "cas/seals",
+	} {
+		text += name + ":"
+		for _, line := range lines {
+			other := w.Other()
+			require.NoError(w.T, os.CopyFS(other.Home, os.DirFS(w.Home)))
+			spoil(w.T, filepath.Join(other.Home, filepath.FromSlash(name)))
+			text += fmt.Sprintf(" %d", other.Run(line).Status)
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// spoil puts a directory in the place of a file, and a file in the place of a directory.
+func spoil(t testing.TB, path string) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(path))
+	if filepath.Ext(path) != "" {
+		require.NoError(t, os.Mkdir(path, 0o700))
+		path = filepath.Join(path, "inside")
+	}
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+}
+
 func (w *World) run(out *stdout, line string, more []string) Result {
 	w.T.Helper()
 	var stderr bytes.Buffer
