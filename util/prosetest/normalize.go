@@ -51,16 +51,21 @@ func newNormalizer(dir string) normalizer {
 	add(`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`, "<ulid>")
 	add(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>")
 	add(`/[0-9A-Z]{2}/<hash>`, "/<dir>/<hash>")
-	add(`\b[0-9a-f]{32,128}\b`, "<hex>")
+	add(`\b[0-9a-f]{16,128}\b`, "<hex>")
 	add(`(\buwf/[\w-]+-)[0-9a-z]{6}\b`, "$1<id>") // a branch
-	add(`( at |\bgit show |\bcommit )[0-9a-f]{7,40}\b`, "$1<commit>")
+	add(`( at | branch: |  )[0-9a-f]{7,10}(  |[ \n:,]|$)`, "$1<commit>$2")
+	add(`\b01[0-9A-HJKMNP-TV-Z]{7,12}\b`, "<id>") // the beginning of a thread's id
+	add(`(fork of |not found: )[0-9A-HJKMNP-TV-Z]{8}\b`, "$1<id>")
+	add(`\bjust now\b|\b\d+ ?[a-z]+ ago\b`, "<age>")
+	add(`(<age> {2,}|redacted, (\d+ states of the files with \d+ objects, )?)[\d.]+ (B|kB|MB|KiB|MiB|bytes)`, "$1<size>")
+	add(`\bbyte \d+`, "byte <n>")
 	add(`(^|\s)[0-9A-HJKMNP-TV-Z]{8}(  )`, "$1<id>$2") // the end of a thread's id, in a table
 	add(`(127\.0\.0\.1|localhost|\[::1\]):\d+`, "$1:<port>")
 	add(`\b(pid|process|kill( -[A-Z]+)?) \d+`, "$1 <pid>")
 	add(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?)?`, "<date>")
 	add(`(^|[\s(])([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?($|[\s,.;)])`, "$1<clock>$4") // not a line and column
 	add(`\b(\d+m)?\d+\.\d+ ?(ns|µs|ms|s)\b|\b\d+(ns|µs|ms)\b`, "<time>")
-	add(`("\w*Ms":)\d+`, "$1<time>")
+	add(`(\w+Ms"?: ?)\d+`, "$1<time>")
 	add(`(\S) {2,}`, "$1  ") // columns are as wide as what differs
 	add(`\bafter \d+s\b`, "after <time>")
 	add(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>")
