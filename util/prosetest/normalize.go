@@ -58,7 +58,6 @@ func newNormalizer(dir string) normalizer {
 	add(`(fork of |not found: )[0-9A-HJKMNP-TV-Z]{8}\b`, "$1<id>")
 	add(`\bjust now\b|\b\d+ ?[a-z]+ ago\b`, "<age>")
 	add(`(<age> {2,}|redacted, (\d+ states of the files with \d+ objects, )?)[\d.]+ (B|kB|MB|KiB|MiB|bytes)`, "$1<size>")
-	add(`\bbyte \d+`, "byte <n>")
 	add(`(^|\s)[0-9A-HJKMNP-TV-Z]{8}(  )`, "$1<id>$2") // the end of a thread's id, in a table
 	add(`(127\.0\.0\.1|localhost|\[::1\]):\d+`, "$1:<port>")
 	add(`\b(pid|process|kill( -[A-Z]+)?) \d+`, "$1 <pid>")

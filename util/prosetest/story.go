@@ -38,7 +38,9 @@ func StoryProse[S Script](ts S, neg bool, args []string) {
 			ts.Fatalf("no line of %s matches %s", args[0], args[1])
 		}
 	}
-	record(story{ts}, strings.Join(lines, "\n"), nil)
+	// Where damage is met depends on how well ids and times were compressed.
+	text := regexp.MustCompile(`(\.uwfb is damaged: byte )\d+`).ReplaceAllString(strings.Join(lines, "\n"), "$1<n>")
+	record(story{ts}, text, nil)
 }
 
 // read is a text, of a page only what a person reads.
