@@ -275,10 +275,13 @@ func TestRefused(t *testing.T) {
 	here.Must("push " + a)
 	none := clitest.New(t)
 	refuse(t, none, refused{"fetch", "not_found", 3}, refused{"pull x", "not_found", 3}, refused{"push --all", "not_found", 3})
+	refuse(t, here, refused{"pull team", "usage", 2}) // the first remote of all
+	assert.Len(t, here.Must("push " + a + " " + here.Thread("second"))["threads"], 2, "the only remote needs no name")
 	here.Must("remote add other /nowhere/at/all")
 	refuse(t, here,
 		refused{"push", "usage", 2},
 		refused{"push team", "usage", 2},
+		refused{"push 01B", "not_found", 3},
 		refused{"push --all " + a + " team", "usage", 2},
 		refused{"push " + a, "usage", 2},
 		refused{"push " + a + " taem", "not_found", 3},
