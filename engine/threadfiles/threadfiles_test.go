@@ -224,9 +224,9 @@ func TestApplyIsLocked(t *testing.T) {
 	require.NoError(t, tree.RemoveAndUnlock())
 	_, err = filesOf(w).Apply(ctx, id, threadfiles.ApplyOptions{Dir: w.Repo})
 	require.NoError(t, err)
-	tree, err = w.Keeper().LockTree(ctx, "another", w.Repo)
-	require.NoError(t, err, "it was given back")
-	require.NoError(t, tree.RemoveAndUnlock())
+	locks, err := filepath.Glob(filepath.Join(w.Dirs.Locks(), "tree-*"))
+	require.NoError(t, err)
+	require.Empty(t, locks, "they were given back")
 }
 
 // An apply that wrote the files and was cut off is finished by the next one; what somebody has done since is left alone.
@@ -618,5 +618,38 @@ func TestPrune(t *testing.T) {
 				require.Equal(t, stays && name != "place", err == nil, name)
 			}
 		})
+	}
+}
+
+// What was redacted does not come back with a bundle of before, and does not travel with a bundle of after.
+func TestRedactedFilesAndBundles(t *testing.T) {
+	t.Parallel()
+	w, there := workspacetest.New(t), workspacetest.New(t)
+	ctx := t.Context()
+	id := w.NewThread(workspace.Options{Mode: inPlace})
+	w.Made(id, map[string]string{"key": "secret", "a": "made"})
+	content := w.Git(w.Repo, "hash-object", filepath.Join(w.Repo, "key"))
+	before := w.Bundle(id)
+	require.True(t, before.HasObject(protocol.Tree("sha1:"+content)))
+	_, err := filesOf(w).Redact(ctx, id, "key", false)
+	require.NoError(t, err)
+	w.Warnings = nil
+	_, err = w.Keeper().KeepFiles(ctx, before, map[string][]protocol.Tree{id: before.Manifest.Trees})
+	require.NoError(t, err)
+	require.Len(t, w.Warnings, 1)
+	there.Import(w, id)
+	for _, home := range []*world{w, there} {
+		stores, err := (&workspace.Stores{Keeper: home.Keeper()}).All(ctx)
+		require.NoError(t, err)
+		require.NotEmpty(t, stores)
+		for _, store := range stores {
+			require.NotContains(t, home.Git(store, "cat-file", "--batch-all-objects", "--batch-check"), content)
+		}
+		kept, err := home.Keeper().StepFiles(ctx, home.At(id))
+		require.NoError(t, err)
+		require.NotEqual(t, home.Chain(id).Last.Files.Tree, kept.After, "another state stands for it")
+		list, err := kept.Changes(ctx)
+		require.NoError(t, err)
+		require.Equal(t, &protocol.FileChanges{Changed: []string{"a"}}, workspace.FileChanges(list))
 	}
 }

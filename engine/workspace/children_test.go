@@ -57,6 +57,7 @@ type panel struct {
 	*world
 	id   string
 	kids children.Kids
+	kept *workspace.Keeping // what the last merge began with
 }
 
 func newPanel(t *testing.T) *panel {
@@ -98,6 +99,7 @@ func (p *panel) merge() (results []moderator.Result, conflicts []string, err err
 	k, err := p.Keeper().OpenFiles(ctx, p.id, p.Repo, p.Workspace(p.id))
 	require.NoError(p.T, err)
 	defer k.Release()
+	p.kept = k
 	j := workspace.Joined{Keeper: p.Keeper(), Thread: p.id, Chain: p.Chain(p.id), Role: "plan", Kids: p.kids}
 	results = make([]moderator.Result, len(p.kids))
 	if err := j.Find(ctx, results); err != nil {
@@ -173,6 +175,10 @@ func TestMerge(t *testing.T) {
 				require.NotEmpty(t, fault.Of(err).Hints)
 			}
 			require.Equal(t, tt.has, p.Has(p.Repo))
+			if name == "merged already" {
+				began := p.Chain(p.kids[0].ID).Start.Workspace.Tree
+				require.Equal(t, []protocol.Tree{began, began}, []protocol.Tree{p.kept.Before, p.kept.Spec.Before}, "the children have changed them, no person")
+			}
 		})
 	}
 	p := newPanel(t)
@@ -284,7 +290,7 @@ func TestSources(t *testing.T) {
 	by, err := s.Find(ctx, w.Repo, tree)
 	require.NoError(t, err)
 	require.Equal(t, tree, by)
-	by, err = s.Find(ctx, w.Repo, "3333333333333333333333333333333333333333")
+	by, err = s.Find(ctx, w.Repo, "sha1:3333333333333333333333333333333333333333")
 	require.NoError(t, err)
 	require.Empty(t, by)
 	none, err := s.Redacted(ctx)

@@ -199,7 +199,7 @@ func TestNewRepository(t *testing.T) {
 		"empty":     {tree: step.After, want: true},
 		"below":     {tree: step.After, below: "sub/deep", want: true},
 		"cut off":   {tree: step.After, left: true, want: true},
-		"no files":  {tree: "2222222222222222222222222222222222222222"},
+		"no files":  {tree: "sha1:2222222222222222222222222222222222222222"},
 		"leads out": {tree: step.After, below: "../x"},
 	} {
 		dir := filepath.Join(filepath.Dir(w.Repo), name)
@@ -222,4 +222,41 @@ func TestNewRepository(t *testing.T) {
 		require.Equal(t, "one", w.Git(dir, "show", "HEAD:a"))
 		require.Equal(t, "1", w.Git(dir, "rev-list", "--count", "HEAD"))
 	}
+}
+
+// A child that works in its parent's files works nowhere without them.
+func TestInOfAChild(t *testing.T) {
+	t.Parallel()
+	w := workspacetest.New(t)
+	ctx := t.Context()
+	top := w.NewThread(workspace.Options{Mode: asItIs})
+	kid := w.NewThread(workspace.Options{Mode: asItIs})
+	w.Change(kid, heads.Facts{Imported: &heads.Imported{}, Parent: &heads.Parent{Thread: top}})
+	in := func(dir string) error {
+		_, elsewhere, err := w.Keeper().In(ctx, w.Thread(kid), &heads.Workspace{Mode: asItIs, Root: dir}, false)
+		require.NoError(t, err)
+		return elsewhere.Refused
+	}
+	require.NoError(t, in(filepath.Dir(w.Repo)), "nobody knows of files")
+	w.Change(top, heads.Facts{Repository: &heads.Repository{Base: w.Git(w.Repo, "rev-parse", "HEAD")}})
+	require.Equal(t, protocol.CodeInvalid, codeOf(in(filepath.Dir(w.Repo))))
+	require.NoError(t, in(w.Repo))
+
+	require.Nil(t, w.Keeper().LastKept(ctx, w.At(kid)))
+	w.Change(kid, heads.Facts{Workspace: &heads.Workspace{Mode: inPlace, Root: w.Repo}})
+	w.Made(kid, nil)
+	require.Equal(t, w.At(kid), w.Keeper().LastKept(ctx, w.At(kid)).Head)
+}
+
+// Where git makes no worktree, what was there stays, and a person learns how to see why.
+func TestWorktreeThatGitRefuses(t *testing.T) {
+	t.Parallel()
+	w := workspacetest.New(t)
+	const id = "06EBX0A2S0ABCDEFGHJKMNPQRS"
+	w.Write(filepath.Join(w.Repo, ".git", "refs", "heads", "uwf", "w-mnpqrs", "x"), w.Git(w.Repo, "rev-parse", "HEAD")+"\n")
+	_, err := w.Keeper().New(t.Context(), workspace.Options{Mode: inTree}, id, "w", w.Repo)
+	require.Equal(t, protocol.CodeFailed, codeOf(err))
+	require.Contains(t, fault.Of(err).Hints[0], "git -C "+w.Repo+" worktree add")
+	require.NoDirExists(t, w.Dirs.Worktree(id))
+	require.Contains(t, w.Git(w.Repo, "branch", "--list", "uwf/*"), "uwf/w-mnpqrs/x")
 }

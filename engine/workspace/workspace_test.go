@@ -95,7 +95,7 @@ func TestNew(t *testing.T) {
 			}
 			want := heads.Workspace{Mode: tt.want, Root: dir, Repo: filepath.Join(w.Repo, ".git"), Base: w.Git(w.Repo, "rev-parse", "HEAD")}
 			if tt.want == inTree {
-				want.Root, want.Branch = filepath.Join(w.Dirs.Worktree(id), tt.dir), "uwf/w-nmpqrs"
+				want.Root, want.Branch = filepath.Join(w.Dirs.Worktree(id), tt.dir), "uwf/w-mnpqrs"
 				want.Branch = "uwf/w-" + strings.ToLower(id[len(id)-6:])
 				require.Equal(t, want.Branch, w.Git(got.Root, "rev-parse", "--abbrev-ref", "HEAD"))
 				require.Equal(t, map[string]string{"a": "one\n", "sub/b": "two\n"}, w.Has(w.Dirs.Worktree(id)))
@@ -367,7 +367,7 @@ func TestCheck(t *testing.T) {
 		"it keeps none":     {"", nil, 1},
 		"it has said so":    {w.Repo, nil, 0},
 		"of another place":  {"/x", &protocol.Files{Tree: tree}, 1},
-		"it lies":           {w.Repo, &protocol.Files{Tree: protocol.Tree(strings.Repeat("1", 40))}, 1},
+		"it lies":           {w.Repo, &protocol.Files{Tree: protocol.Tree("sha1:" + strings.Repeat("1", 40))}, 1},
 		"something is left": {w.Repo, &protocol.Files{Tree: tree, Left: []string{"big"}}, 1},
 	} {
 		w.Warnings = nil
