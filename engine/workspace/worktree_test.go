@@ -1,10 +1,13 @@
 package workspace_test
 
 import (
+	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -195,6 +198,7 @@ func TestComeBack(t *testing.T) {
 		"ended":                      {ended: true, step: true, want: made},
 		"ended at its start":         {ended: true, want: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"active":                     {step: true},
+		"active, at its start":       {},
 		"a child's first":            {child: true, want: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"a child's second":           {child: true, step: true},
 		"an imported child's second": {child: true, step: true, facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}}, want: made},
@@ -402,7 +406,9 @@ func TestCollectFiles(t *testing.T) {
 	w.Heads = fileheads.Open(w.Dirs.Home, w.FS)
 	stays, gone := w.NewThread(workspace.Options{Mode: written}), w.NewThread(workspace.Options{Mode: written})
 	w.Made(stays, map[string]string{"a": "stays"})
-	w.Made(gone, map[string]string{"a": "gone"})
+	big := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(big) // never fails
+	w.Made(gone, map[string]string{"a": string(big)})
 	store, err := w.Keeper().WhereKept(ctx, w.Repo, w.Chain(gone).Last.Files.Tree)
 	require.NoError(t, err)
 	refs := func() string { return w.Git(store, "for-each-ref", "--format=%(refname)") }
@@ -424,8 +430,13 @@ func TestCollectFiles(t *testing.T) {
 	w.Clock = w.Clock.AddDate(0, 0, 2)
 	require.Equal(t, 1, collect(true).Refs)
 	require.Contains(t, refs(), gone)
+	old := time.Now().AddDate(-1, 0, 0) // git keeps what is new
+	require.NoError(t, filepath.WalkDir(filepath.Join(store, "objects"), func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, old, old))
+	}))
 	done := collect(false)
 	require.Equal(t, []int{1, 1, 0}, []int{done.Refs, done.Repositories, done.Removed})
+	require.Greater(t, done.Freed, int64(len(big)/2))
 	require.NotContains(t, refs(), gone)
 	require.Contains(t, refs(), stays)
 	require.Positive(t, alone)
