@@ -202,3 +202,11 @@ func TestSpoilt(t *testing.T) {
 		prosetest.Text(t, w.Spoilt(line), strings.ReplaceAll(line, turn, "TURN"))
 	}
 }
+
+// What is missing is never passed over.
+func TestLossy(t *testing.T) {
+	t.Parallel()
+	w, a, _ := world(t)
+	seal := w.Must("thread seal " + a)["seal"].(string)
+	w.Lossy("thread export "+a+" -o -", "thread export --all -o -", "thread seal "+a+" --expect "+seal)
+}

@@ -122,6 +122,32 @@ func (w *World) Unprinted(line string) {
 	}
 }
 
+// Lossy types command lines that only print, once without each of the nodes of the home. If a command succeeds, it
+// prints what it prints when nothing is missing; else the store is corrupt, and stdout has no result.
+func (w *World) Lossy(lines ...string) {
+	w.T.Helper()
+	files, err := filepath.Glob(filepath.Join(w.Home, "cas", "nodes", "*", "*"))
+	require.NoError(w.T, err)
+	require.NotEmpty(w.T, files)
+	for _, line := range lines {
+		whole, needed := w.Run(line), 0
+		require.Zero(w.T, whole.Status, whole.Err)
+		for _, file := range files {
+			require.NoError(w.T, os.Rename(file, file+".gone"))
+			r := w.Run(line)
+			require.NoError(w.T, os.Rename(file+".gone", file))
+			if r.Status == protocol.CodeCorrupt.ExitCode() {
+				needed++
+			} else if r.Status != 0 || r.Out != whole.Out {
+				w.T.Errorf("%s without %s: %d: %s%s", line, filepath.Base(file), r.Status, r.Out, r.Err)
+			}
+		}
+		if needed == 0 {
+			w.T.Errorf("%s: unneeded", line)
+		}
+	}
+}
+
 // Spoilt types command lines in copies of the home, in each of which something else stands in the place of one
 // of its files or directories. It returns the exit status of each, a line for a home.
 func (w *World) Spoilt(lines ...string) string {

@@ -229,3 +229,13 @@ func TestUnprinted(t *testing.T) {
 	model(t, agent, `{"$status": "more", "n": 5}`)
 	agent.Unprinted("step extract --output -")
 }
+
+// What is missing is never passed over.
+func TestLossy(t *testing.T) {
+	t.Parallel()
+	w, thread, _ := told(t)
+	first := thread + "@1"
+	w.Lossy("step show "+first, "step read "+first, "step read --prompt "+first, "step turns "+thread, "step turns --json "+thread, "thread step-details "+first)
+	agent := with(w.Agent(thread, "worker"), protocol.EnvPrompt, w.Must("cas put-text", "Go on.")["hash"].(string))
+	agent.Lossy("step prompt")
+}
