@@ -108,7 +108,6 @@ graph:
 `
 	_, err := parse(parts)
 	require.NoError(t, err)
-	const knows = `the thread of a part knows only its prompt and the inputs`
 	for name, test := range map[string]struct{ from, to string }{
 		"an item":          {`"{{prompt}}"`, `"{{item.n}}"`},
 		"an answer":        {`"{{prompt}}"`, `"{{items.length}}"`},

@@ -233,7 +233,6 @@ func TestSilenceIsShown(t *testing.T) {
 	w.word()
 	w.word()
 	w.silent("toy", false)
-	const text = "nothing heard of toy for %s: it thinks, or its provider holds it up"
 	prosetest.Text(t, shown)
 }
 
