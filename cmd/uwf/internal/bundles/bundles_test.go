@@ -239,7 +239,7 @@ func TestDamagedBundles(t *testing.T) {
 	w, _, _ := world(t)
 	text := w.Read("a.uwfb")
 	other := w.Other()
-	for at := 0; at < len(text); at += 97 {
+	for at := 0; at < len(text); at += 307 {
 		flipped := []byte(text)
 		flipped[at] ^= 0x10
 		w.File("flipped.uwfb", string(flipped))

@@ -196,7 +196,7 @@ func TestSpoilt(t *testing.T) {
 	w.Must("thread redact " + a + " --node " + string(clitest.Payload[protocol.Step](w, steps[0]).Output))
 	turn := string(clitest.Payload[protocol.Detail](w, clitest.Payload[protocol.Step](w, steps[0]).Detail).Turns[0])
 	for _, line := range []string{
-		"verify a.uwfb", "thread export " + a + " -o x.uwfb", "thread export --all -o x.uwfb", "thread export " + a + " --html -o x.html", "thread seal " + a,
+		"thread export --all -o x.uwfb", "thread export " + a + " --html -o x.html", "thread seal " + a,
 		"thread redact " + a + " --node " + turn, "thread import a.uwfb",
 	} {
 		prosetest.Text(t, w.Spoilt(line), strings.ReplaceAll(line, turn, "TURN"))
@@ -208,5 +208,5 @@ func TestLossy(t *testing.T) {
 	t.Parallel()
 	w, a, _ := world(t)
 	seal := w.Must("thread seal " + a)["seal"].(string)
-	w.Lossy("thread export "+a+" -o -", "thread export --all -o -", "thread seal "+a+" --expect "+seal)
+	w.Lossy("thread export --all -o -", "thread seal "+a+" --expect "+seal)
 }

@@ -239,3 +239,14 @@ func TestLossy(t *testing.T) {
 	agent := with(w.Agent(thread, "worker"), protocol.EnvPrompt, w.Must("cas put-text", "Go on.")["hash"].(string))
 	agent.Lossy("step prompt")
 }
+
+// What of a home each command needs.
+func TestSpoilt(t *testing.T) {
+	t.Parallel()
+	w, thread, _ := told(t)
+	agent := w.Agent(thread, "worker")
+	agent.Stdin = answer
+	for _, line := range []string{"step prompt", "step put --output -", "step turns " + thread} {
+		prosetest.Text(t, agent.Spoilt(line), line)
+	}
+}

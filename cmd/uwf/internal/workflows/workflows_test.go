@@ -301,3 +301,13 @@ func TestUnprinted(t *testing.T) {
 		w.Unprinted(line)
 	}
 }
+
+// What of a home each command needs, and that no node of it is passed over.
+func TestSpoilt(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t)
+	for _, line := range []string{"workflow put loop.yaml", "workflow list", "workflow show loop", "workflow rm loop", "workflow trust loop --yes"} {
+		prosetest.Text(t, w.Spoilt(line), line)
+	}
+	w.Lossy("workflow show loop", "workflow show loop --format yaml", "workflow graph loop", "workflow diff loop ./loop.yaml", "workflow trust loop --yes")
+}
