@@ -259,7 +259,7 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	w := clitest.New(t)
 	agents := filepath.Join(".claude", "agents")
-	require.NoError(t, os.MkdirAll(filepath.Join(w.Dir, agents, ".hidden"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(w.Dir, agents), 0o700))
 	agent := func(name string) string {
 		return "---\nname: " + name + "\ndescription: Does " + name + ".\ntools: Read, Bash\nmodel: opus\n---\nYou do " + name + ".\n"
 	}
@@ -267,7 +267,10 @@ func TestImport(t *testing.T) {
 	w.File(filepath.Join(agents, "code.md"), agent("code"))
 	w.File(filepath.Join(agents, "notes.md"), "Some notes.\n")
 	w.File(filepath.Join(agents, "code.txt"), agent("text"))
-	w.File(filepath.Join(agents, ".hidden", "x.md"), agent("hidden"))
+	for dir, name := range map[string]string{".hidden": "hidden", "node_modules": "module", "team": "review"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(w.Dir, agents, dir), 0o700))
+		w.File(filepath.Join(agents, dir, "x.md"), agent(name))
+	}
 	r := w.Run("workflow import .")
 	require.Zero(t, r.Status, r.Err)
 	got := w.JSON(r.Out)
@@ -276,7 +279,7 @@ func TestImport(t *testing.T) {
 	for _, role := range got["roles"].([]any) {
 		names = append(names, role.(map[string]any)["name"])
 	}
-	assert.ElementsMatch(t, []any{"plan", "code"}, names)
+	assert.ElementsMatch(t, []any{"plan", "code", "review"}, names)
 	prosetest.Text(t, r.Err)
 	assert.Equal(t, "agents", w.Must("workflow put agents.yaml")["name"])
 	assert.Contains(t, w.Run("workflow import . -o -").Out, "You do plan.")
