@@ -269,8 +269,30 @@ func TestLimitsAbove(t *testing.T) {
 	running, err := w.Running(ctx)
 	require.NoError(t, err)
 	require.Empty(t, running)
+	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 1}}}))
+	pos, err = w.Stands(ctx, kids["b"])
+	require.NoError(t, err)
+	require.Equal(t, 1.25, *pos.Budget().CostUSD, "with what was granted")
 	w.End(id, cancelled)
 	pos, err = w.Stands(ctx, kids["b"])
 	require.NoError(t, err)
 	require.Nil(t, pos.Budget().CostUSD)
+}
+
+// What a run has cost is also what its chain does not have; where that is unknown, so is the whole.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := w.Start(w.Workflow(lineOf("plan")), heads.Facts{})
+	w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(1)}, statustest.Answer("again"))
+	tries(w, id, statustest.Usage(0.5))
+	for unknown := range 2 {
+		replaced := heads.Replaced{Totals: &protocol.Totals{Usage: statustest.Usage(2), DurationMs: 7, StepsWithoutCost: unknown}}
+		require.NoError(t, w.Heads.SetFacts(t.Context(), id, heads.Facts{Limits: &heads.Limits{Replaced: replaced}}))
+		sum, err := w.Cost(t.Context(), id, w.At(id))
+		require.NoError(t, err)
+		require.Equal(t, figures{Steps: 1, Tries: 1, USD: 3.5, Tokens: 30, Ms: 1007, NoCost: unknown}, figuresOf(sum))
+	}
+	_, err := w.Cost(t.Context(), id, "0000000000000")
+	require.Error(t, err)
 }

@@ -229,6 +229,19 @@ func TestApplyIsLocked(t *testing.T) {
 	require.Empty(t, locks, "they were given back")
 }
 
+// An apply says what it does not bring.
+func TestApplyLeavesOut(t *testing.T) {
+	t.Parallel()
+	w := workspacetest.New(t)
+	w.Settings.Workspace = &protocol.WorkspaceConfig{MaxFileMB: 1}
+	id := w.NewThread(workspace.Options{Mode: inTree})
+	w.Made(id, map[string]string{"a": "made", "big": strings.Repeat("x", 1<<20+1)})
+	out, err := filesOf(w).Apply(t.Context(), id, threadfiles.ApplyOptions{Dir: w.Repo})
+	require.NoError(t, err)
+	require.Equal(t, []string{"big"}, out.Left)
+	require.Equal(t, map[string]string{"a": "made", "sub/b": "two\n"}, w.Has(w.Repo))
+}
+
 // An apply that wrote the files and was cut off is finished by the next one; what somebody has done since is left alone.
 func TestApplyThatWasCutOff(t *testing.T) {
 	t.Parallel()
@@ -410,6 +423,10 @@ func TestWorktreesAndClean(t *testing.T) {
 			w.End(id, protocol.StatusCompleted)
 		}},
 		"gone": {make: func(w *world, _, root string) { w.Git(w.Repo, "worktree", "remove", "--force", root) }, status: protocol.StatusIdle, listed: true},
+		"a child's, gone": {make: func(w *world, id, root string) {
+			w.Git(w.Repo, "worktree", "remove", "--force", root)
+			w.Change(id, heads.Facts{Parent: &heads.Parent{Thread: "x"}})
+		}},
 		"held": {make: func(w *world, id, _ string) {
 			w.End(id, protocol.StatusCompleted)
 			held, err := w.Locks.Lock(w.Context(), id)

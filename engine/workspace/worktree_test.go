@@ -242,6 +242,21 @@ func TestComeBack(t *testing.T) {
 	}
 }
 
+// A worktree that is made again is at the newest commit of its branch.
+func TestComeBackToACommit(t *testing.T) {
+	t.Parallel()
+	w := workspacetest.New(t)
+	id := w.NewThread(workspace.Options{Mode: inTree})
+	root := w.Workspace(id).Root
+	w.Made(id, map[string]string{"a": "made"})
+	w.Git(root, "commit", "-qam", "the agent's")
+	w.End(id, protocol.StatusCompleted)
+	w.Git(w.Repo, "worktree", "remove", "--force", root)
+	require.NoError(t, w.Keeper().ComeBack(t.Context(), w.Thread(id)))
+	require.Equal(t, "the agent's", w.Git(root, "log", "-1", "--format=%s"))
+	require.Empty(t, w.Git(root, "status", "--porcelain"))
+}
+
 // A child of which a record says that it has begun keeps its worktree as it is.
 func TestComeBackOfOneThatHasBegun(t *testing.T) {
 	t.Parallel()
