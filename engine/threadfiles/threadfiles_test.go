@@ -593,7 +593,7 @@ func TestPrune(t *testing.T) {
 		pruned     []string
 	}{
 		"as it is": {pruned: []string{"done", "place"}},
-		"by force": {force: true, pruned: []string{"done", "kid", "parent", "place", "work"}},
+		"by force": {force: true, pruned: []string{"done", "kid", "parent", "place", "sibling", "work"}},
 		"dry":      {dry: true, pruned: []string{"done", "place"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -603,13 +603,13 @@ func TestPrune(t *testing.T) {
 			require.NoError(t, os.MkdirAll(w.Dirs.Home, 0o700))
 			w.Heads = fileheads.Open(w.Dirs.Home, w.FS)
 			ids, names := map[string]string{}, map[string]string{}
-			for _, name := range []string{"done", "place", "work", "parent", "kid"} {
+			for _, name := range []string{"done", "place", "work", "parent", "kid", "sibling"} {
 				mode := inTree
 				if name == "place" {
 					mode = inPlace
 				}
 				id := w.NewThread(workspace.Options{Mode: mode})
-				if ids[name], names[id] = id, name; name == "kid" {
+				if ids[name], names[id] = id, name; name == "kid" || name == "sibling" {
 					w.Change(id, heads.Facts{Parent: &heads.Parent{Thread: ids["parent"]}})
 				}
 				if name == "work" || name == "kid" {
@@ -625,7 +625,7 @@ func TestPrune(t *testing.T) {
 			}
 			require.ElementsMatch(t, tt.pruned, pruned)
 			for _, s := range report.Spared {
-				whose := map[string]string{"parent": ids["kid"]}[names[s.Thread]]
+				whose := map[string]string{"parent": ids["kid"], "sibling": ids["kid"]}[names[s.Thread]]
 				require.Contains(t, s.Why, whose)
 				require.Contains(t, s.Why, "n")
 			}
