@@ -81,6 +81,9 @@ func TestExport(t *testing.T) {
 	w := clitest.New(t)
 	w.Dir = t.TempDir()
 	refuse(t, w, refused{"thread export --all -o x.uwfb", "not_found", 3})
+	w.File("loop.yaml", clitest.Loop)
+	w.Must("workflow put loop.yaml")
+	refuse(t, w, refused{"thread export --all -o x.uwfb", "not_found", 3}) // there is no thread yet
 	a := w.Thread("first")
 	w.Step(a, 1, "One.")
 	b := w.Thread("second")

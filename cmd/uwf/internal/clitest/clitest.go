@@ -54,9 +54,11 @@ type Result struct {
 
 // New returns a home that does not exist yet.
 func New(t testing.TB) *World {
+	process, err := env.OS()
+	require.NoError(t, err)
 	return &World{
 		T: t, Home: filepath.Join(t.TempDir(), "home"), Dir: t.TempDir(), Clock: time.UnixMilli(1_800_000_000_000),
-		Environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, rand: rand.NewChaCha8([32]byte{}),
+		Environ: []string{"HOME=" + t.TempDir(), "PATH=" + process.Get("PATH")}, rand: rand.NewChaCha8([32]byte{}),
 	}
 }
 
