@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/env"
 )
 
 // World is a home beside a repository with one commit, whose files are a ("one\n") and sub/b ("two\n").
@@ -39,16 +40,18 @@ func New(t testing.TB) *World {
 	w.Dirs.Home = filepath.Join(dir, "home")
 	w.Dirs.Store = filepath.Join(w.Dirs.Home, "cas")
 	w.Env.Dir = w.Repo
-	w.Env.Environ = environ(dir)
+	w.Env.Environ, err = environ(dir)
+	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(w.Repo, os.DirFS(template(t))))
 	return w
 }
 
-func environ(home string) []string {
+func environ(home string) ([]string, error) {
+	process, err := env.OS()
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
+		"PATH=" + process.Get("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x",
-	}
+	}, err
 }
 
 // template is the repository that is copied. It lasts as long as the binary's temporary directory.
@@ -64,7 +67,10 @@ var made = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	c := exec.Command("sh", "-ec", `git init -q -b main; printf 'one\n' >a; mkdir sub; printf 'two\n' >sub/b; git add .; git commit -qm first; rm -rf .git/hooks`)
-	c.Dir, c.Env = dir, environ(dir)
+	c.Dir = dir
+	if c.Env, err = environ(dir); err != nil {
+		return dir, err
+	}
 	return dir, c.Run()
 })
 
