@@ -120,6 +120,8 @@ func (a Action) again(id string) string {
 		return "step " + id
 	case DoAnswer: // takes its input from other flags
 		return "answer " + id
+	case DoPoke:
+		return "retry " + id + " -p '…'"
 	}
 	return string(a) + " " + id + " -p '…'"
 }

@@ -184,9 +184,9 @@ func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit 
 // idle waits for agents that have outlived the command that started them.
 func (c *coding) idle() {
 	c.Helper()
-	var running struct{ Threads []struct{ Thread string } }
-	c.does(&running, "thread", "running", "--format", "json")
-	for _, r := range running.Threads {
+	var running []struct{ Thread string }
+	c.does(&running, "thread", "list", "--status", "running", "--format", "json")
+	for _, r := range running {
 		_, err := c.uwf(c.Context(), "thread", "wait", r.Thread)
 		require.NoError(c, err)
 	}

@@ -63,7 +63,7 @@ defaultModel: m
 agents:
   edits: { command: %s/uwf-builtin, permission: edits }
   bare: { command: uwf-builtin }
-builtin: { sandbox: { mode: required } }
+sandbox: { mode: required }
 `
 
 // canary stands in the user's files.

@@ -51,7 +51,7 @@ func TestDistrust(t *testing.T) {
 	require.NoError(t, os.Chmod(dirs.Config(), 0o664))
 	require.NoError(t, Distrust(dirs), "one's own group")
 	require.NoError(t, os.Chown(dirs.Config(), 0, 12345))
-	prosetest.Error(t, Distrust(dirs), protocol.CodeInvalid)
+	require.ErrorIs(t, Distrust(dirs), &protocol.Error{Code: protocol.CodeInvalid})
 	require.NoError(t, os.Chown(dirs.Config(), 12345, 0))
-	prosetest.Error(t, Distrust(dirs), protocol.CodeInvalid)
+	require.ErrorIs(t, Distrust(dirs), &protocol.Error{Code: protocol.CodeInvalid})
 }

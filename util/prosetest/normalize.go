@@ -38,6 +38,8 @@ func newNormalizer(dir string) normalizer {
 	for _, temp := range slices.Compact(temps) {
 		add(regexp.QuoteMeta(temp)+`/[\w.-]+(/\d{3}\b)?`, "$$TMP") // of t.TempDir, and others
 	}
+	add(`(\$TMP){2,}`, "$$TMP")              // a directory of a directory
+	add(`(\$TMP|/usr)?/bin/sh\b`, "/bin/sh") // wherever PATH has it
 	add(regexp.QuoteMeta(dir)+`\b`, "$$PACKAGE")
 	for root := dir; root != filepath.Dir(root); root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {

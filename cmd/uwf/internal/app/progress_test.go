@@ -67,8 +67,8 @@ func TestFailedToolsAreMarked(t *testing.T) {
 	step := engine.StepInfo{Number: 1, Role: "tester", Started: at, Ended: at.Add(time.Second)}
 	v.StepStarted(step)
 	v.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: "a", Name: "run_command"}, {ID: "b", Name: "grep"}, {ID: "c", Name: "Bash"}}})
-	for id, text := range map[string]string{"a": "Error: commands are switched off here.", "b": "3 matches", "c": "FAIL\n[exit 1, 0.3 s]"} {
-		v.Turn(step, protocol.Turn{Role: protocol.TurnTool, ToolCallID: id, Content: text})
+	for i, text := range []string{"Error: commands are switched off here.", "3 matches", "FAIL\n[exit 1, 0.3 s]"} {
+		v.Turn(step, protocol.Turn{Role: protocol.TurnTool, ToolCallID: string(rune('a' + i)), Content: text})
 	}
 	v.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
 	prosetest.Text(t, out.String())
