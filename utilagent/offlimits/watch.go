@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -215,20 +214,7 @@ func (c Changes) String() string {
 	return strings.Join(parts, "; it ")
 }
 
-// told is a list of names, each of which may be anything.
-func told(names []string) string {
-	var said []string
-	for _, name := range names[:min(len(names), maxSaid)] {
-		if strings.ContainsAny(name, `,"`) || strings.TrimSpace(name) != name || plaintext.Line(name) != name {
-			name = strconv.Quote(name)
-		}
-		said = append(said, name)
-	}
-	if more := len(names) - len(said); more > 0 {
-		said = append(said, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(said, ", ")
-}
+func told(names []string) string { return plaintext.Names(names, maxSaid) }
 
 // Dirs is how many directories of the workspace were looked at, for the next Watch; 0:
 // there were too many from the beginning.

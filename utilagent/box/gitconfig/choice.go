@@ -1,0 +1,194 @@
+package gitconfig
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+var (
+	remoteName = lazyregexp.New(`^[\pL\pN_][\pL\pN_./+-]*$`) // neither an address nor an option
+	refspec    = lazyregexp.New(`^([+^]?(HEAD|refs/[^\s:?\[\\^~]+)|\+?(HEAD|refs/[^\s:?\[\\^~]+):refs/remotes/[^\s:?\[\\^~]+)$`)
+	ref        = lazyregexp.New(`^refs/[^\s:?*\[\\^~]+$`)
+	rebaseMode = lazyregexp.New(`^(true|false|merges|interactive)$`)
+	boolean    = lazyregexp.New(`^(true|false)$`)
+)
+
+// choice is what a command changed, and what of it is merged.
+type choice struct {
+	m             Merging
+	base, changed settings
+	wanted        settings // no values: the key is removed
+	dropped       []string
+	lines         []string
+}
+
+func newChoice(m Merging, base, changed settings) *choice {
+	c := &choice{m: m, base: base, changed: changed, wanted: settings{}}
+	for _, key := range differing(base, changed) {
+		if values := changed[key]; c.may(key, values) {
+			c.wanted[key] = values
+		} else {
+			c.dropped = append(c.dropped, key)
+		}
+	}
+	return c
+}
+
+// split cuts a key into its section, subsection and name.
+func split(key string) (section, sub, name string) {
+	section, rest, _ := strings.Cut(key, ".")
+	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
+		return section, rest[:at], rest[at+1:]
+	}
+	return section, "", rest
+}
+
+// may reports whether a key may have these values. A remote or branch that is gone takes all of its keys along.
+func (c *choice) may(key string, values []string) bool {
+	section, sub, name := split(key)
+	if sub != "" && (sub[0] == '-' || strings.Contains(sub, "..") || plaintext.Line(sub) != sub) {
+		return false
+	}
+	if len(values) == 0 && (section == "remote" || section == "branch") && sub != "" && !c.changed.has(section, sub) {
+		return true
+	}
+	var valid func(value string) bool
+	switch section + "." + name {
+	case "remote.url", "remote.pushurl":
+		valid = func(value string) bool { return remoteName().MatchString(sub) && c.m.address(value) }
+	case "remote.fetch":
+		valid = func(value string) bool {
+			return remoteName().MatchString(sub) && refspec().MatchString(value) && !strings.Contains(value, "..")
+		}
+	case "submodule.url":
+		valid = c.m.address
+	case "submodule.active":
+		valid = boolean().MatchString
+	case "branch.merge":
+		valid = ref().MatchString
+	case "branch.rebase":
+		valid = rebaseMode().MatchString
+	case "branch.remote", "branch.description", "user.name", "user.email": // remotes are judged once all are known
+		valid = func(string) bool { return true }
+	}
+	if valid == nil || (section == "user") != (sub == "") {
+		return false
+	}
+	return !slices.ContainsFunc(values, func(v string) bool { return plaintext.Line(v) != v || !valid(v) })
+}
+
+// has reports whether a section has any key.
+func (s settings) has(section, sub string) bool {
+	for key := range s {
+		if strings.HasPrefix(key, section+"."+sub+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// edits decides what changes in the real config and returns the arguments for git. What others changed
+// meanwhile stays.
+func (c *choice) edits(real settings) (all [][]string) {
+	final := maps.Clone(real)
+	for key, values := range c.wanted {
+		if slices.Equal(real[key], c.base[key]) || slices.Equal(real[key], values) {
+			final[key] = values
+		} else {
+			c.drop(key, nil, nil)
+		}
+	}
+	c.settle(real, final)
+	for _, key := range slices.Sorted(maps.Keys(c.wanted)) {
+		if slices.Equal(real[key], final[key]) {
+			continue
+		}
+		c.tell(key, real[key], final[key])
+		if len(final[key]) == 0 {
+			all = append(all, []string{"--unset-all", key})
+		}
+		for i, value := range final[key] {
+			how := "--add"
+			if i == 0 {
+				how = "--replace-all"
+			}
+			all = append(all, []string{how, "--", key, value})
+		}
+	}
+	return all
+}
+
+// settle drops what would make git take a name for an address: of a branch or remote without a URL.
+func (c *choice) settle(real, final settings) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.wanted), func(a, b string) int { return strings.Compare(b, a) }) { // remotes first
+		section, sub, name := split(key)
+		homeless := func(v string) bool { return v != "." && len(final["remote."+v+".url"]) == 0 && !c.m.address(v) }
+		switch {
+		case section == "remote" && name != "url" && len(final[key]) > 0 && len(final["remote."+sub+".url"]) == 0,
+			section == "branch" && name == "remote" && slices.ContainsFunc(final[key], homeless):
+			c.drop(key, real, final)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.wanted)) {
+		section, sub, name := split(key)
+		if section != "remote" || name != "url" || len(final[key]) > 0 || !final.pointsTo(sub) {
+			continue
+		}
+		for other := range maps.Clone(c.wanted) {
+			if strings.HasPrefix(other, "remote."+sub+".") {
+				c.drop(other, real, final)
+			}
+		}
+	}
+}
+
+// pointsTo reports whether a branch is fetched from or pushed to a remote.
+func (s settings) pointsTo(remote string) bool {
+	for key, values := range s {
+		section, _, name := split(key)
+		if slices.Contains(values, remote) && (section == "branch" && (name == "remote" || name == "pushremote") || key == "remote.pushdefault") {
+			return true
+		}
+	}
+	return false
+}
+
+// drop leaves a key as it is in the real config; final may be nil.
+func (c *choice) drop(key string, real, final settings) {
+	delete(c.wanted, key)
+	c.dropped = append(c.dropped, key)
+	if final != nil {
+		final[key] = real[key]
+	}
+}
+
+const maxNames = 10
+
+// tell notes what a person must know of a change.
+func (c *choice) tell(key string, was, is []string) {
+	section, sub, name := split(key)
+	subject := plaintext.Names([]string{plaintext.Short(sub, 100)}, 1)
+	to := plaintext.Names(shown(is), 3)
+	switch {
+	case key == "user.name", key == "user.email":
+		c.lines = append(c.lines, "set "+key+" to "+to)
+	case section == "remote" && name == "url" && len(was) == 0:
+		c.lines = append(c.lines, "added remote "+subject+" ("+to+")")
+	case section == "remote" && name == "url" && len(is) == 0:
+		c.lines = append(c.lines, "removed remote "+subject)
+	case section == "remote" && name == "url":
+		c.lines = append(c.lines, "led "+subject+" to "+to)
+	case name == "pushurl" && len(is) == 0:
+		c.lines = append(c.lines, "led pushes to "+subject+" to its URL")
+	case name == "pushurl":
+		c.lines = append(c.lines, "led pushes to "+subject+" to "+to)
+	case section == "submodule" && name == "url" && len(is) > 0:
+		c.lines = append(c.lines, "led submodule "+subject+" to "+to)
+	case section == "branch" && name == "remote" && slices.ContainsFunc(is, c.m.address):
+		c.lines = append(c.lines, "led branch "+subject+" to "+to)
+	}
+}
