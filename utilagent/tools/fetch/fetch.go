@@ -42,7 +42,7 @@ type Options struct {
 	// Resolver finds the addresses of a name; nil: the system's.
 	Resolver *net.Resolver
 
-	public func(netip.Addr) bool // for tests; nil: isPublic
+	public func(netip.Addr) bool // for tests; nil: publicaddr.Is
 }
 
 // New is the tool fetch_url; what is too long for an answer is kept beside the

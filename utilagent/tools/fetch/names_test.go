@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/united-workforce/uwf/utilagent/internal/publicaddr"
 )
 
 // nameServer is a name server that gives each name its addresses in turn: the next
@@ -128,7 +130,7 @@ func TestNamesThatLeadAstray(t *testing.T) {
 		"rebind.test": {{"127.0.0.1"}, {"127.0.0.2"}}, "either.test": {{"127.0.0.2", "127.0.0.1"}},
 	}}
 	f := Options{Allow: true, Resolver: n.resolver(), public: func(a netip.Addr) bool {
-		return a.Unmap() == netip.MustParseAddr("127.0.0.1") || isPublic(a)
+		return a.Unmap() == netip.MustParseAddr("127.0.0.1") || publicaddr.Is(a)
 	}}
 	r := fetching(t, f)
 	get := func(host, path string) string {
