@@ -1,0 +1,129 @@
+// Package hostlist is the list of hosts that a program in a sandbox can reach. It judges names and
+// literal addresses, and resolves nothing.
+package hostlist
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// List allows hosts. The zero value allows none.
+type List struct{ rules []rule }
+
+type rule struct {
+	host    Host
+	below   bool   // the names below host, not host itself
+	anyPort bool   // every port
+	port    uint16 // 0: 443 and 80
+}
+
+// Parse reads entries of the forms host, host:port, *.host and host:*. Without a port an entry
+// allows 443 and 80. An address is allowed only by an entry that is that address.
+func Parse(entries []string) (List, error) {
+	var l List
+	for _, s := range entries {
+		r, err := parse(s)
+		if err != nil {
+			return List{}, fmt.Errorf("host %q: %w", s, err)
+		}
+		l.rules = append(l.rules, r)
+	}
+	return l, nil
+}
+
+func parse(s string) (rule, error) {
+	var r rule
+	name, port, hasPort := cutPort(s)
+	name, r.below = strings.CutPrefix(name, "*.")
+	if r.anyPort = port == "*"; hasPort && !r.anyPort {
+		var err error
+		if r.port, err = parsePort(port); err != nil {
+			return rule{}, err
+		}
+	}
+	var err error
+	if r.host, err = ParseHost(name); err == nil && r.below && r.host.Addr.IsValid() {
+		err = errors.New("an address has no names below it")
+	}
+	return r, err
+}
+
+// Allows reports whether the list has a host with a port.
+func (l List) Allows(h Host, port uint16) bool {
+	return slices.ContainsFunc(l.rules, func(r rule) bool {
+		same := r.host == h
+		if r.below {
+			same = h.Name != "" && strings.HasSuffix(h.Name, "."+r.host.Name)
+		}
+		return same && (r.anyPort || r.port == port || r.port == 0 && (port == 443 || port == 80))
+	})
+}
+
+// Host is a name in its canonical form or, if Name is empty, an address.
+type Host struct {
+	Name string
+	Addr netip.Addr
+}
+
+func (h Host) String() string {
+	if h.Name == "" && h.Addr.IsValid() {
+		return h.Addr.String()
+	}
+	return h.Name
+}
+
+// ParseHost reads a name or an address, with or without brackets. Names are lower case, without a
+// dot at the end, and in ASCII as IDNA encodes them. An address of version 4 has one form only.
+func ParseHost(s string) (Host, error) {
+	inner, bracketed := strings.CutPrefix(s, "[")
+	if bracketed {
+		var closed bool
+		if inner, closed = strings.CutSuffix(inner, "]"); !closed {
+			return Host{}, errors.New("a bracket is missing")
+		}
+	}
+	a, err := netip.ParseAddr(inner)
+	switch {
+	case err == nil && a.Zone() == "" && (!bracketed || a.Is6()):
+		return Host{Addr: a.Unmap()}, nil
+	case err == nil || bracketed || strings.Contains(s, ":"):
+		return Host{}, errors.New("it is no address")
+	}
+	name, err := canonical(s)
+	return Host{Name: name}, err
+}
+
+// ParseTarget reads host:port, as in the request of a proxy's client.
+func ParseTarget(s string) (Host, uint16, error) {
+	name, text, ok := cutPort(s)
+	if !ok {
+		return Host{}, 0, errors.New("it has no port")
+	}
+	port, err := parsePort(text)
+	if err != nil {
+		return Host{}, 0, err
+	}
+	h, err := ParseHost(name)
+	return h, port, err
+}
+
+// cutPort cuts at the colon before a port. An address of version 6 has a port only behind brackets.
+func cutPort(s string) (host, port string, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || strings.Count(s, ":") > 1 && !strings.HasSuffix(s[:i], "]") {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+func parsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 || strings.HasPrefix(s, "0") || strings.HasPrefix(s, "+") {
+		return 0, errors.New("a port is a number from 1 to 65535")
+	}
+	return uint16(n), nil
+}
