@@ -88,6 +88,7 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/tools", "net/http", "only fetch_url needs it, which is a package of its own"},
 	{"utilagent/acp", "net/http", "an adapter starts with every step"},
 	{"utilagent/cliagent", "net/http", "an adapter starts with every step"},
+	{"utilagent/box/proxy", "net/http", "adapters serve it"},
 }
 
 // TestLayers holds who may import whom, on every system that we build for.

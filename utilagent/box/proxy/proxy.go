@@ -1,0 +1,264 @@
+// Package proxy is the only way out of a sandbox's network. It runs outside, accepts on a listener
+// that was made inside, and connects to the hosts of a list: by CONNECT, or for one plain request of
+// HTTP. Its clients are hostile, so each connection is bounded in time and size, and has one target.
+package proxy
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/united-workforce/uwf/util/hostlist"
+	"github.com/united-workforce/uwf/utilagent/internal/publicaddr"
+)
+
+const (
+	maxConnections = 128                   // more wait for one of them to end
+	maxAccepts     = 100                   // failures in a row, when the process has no descriptor left
+	betweenAccepts = 50 * time.Millisecond // after such a failure
+	dialTime       = 10 * time.Second      // to reach a host
+	lingering      = time.Second           // for a refused client to read why
+	defaultHeads   = 30 * time.Second      // for the head of a request, and for a TLS hello
+	defaultIdle    = 30 * time.Minute      // a model can think for long before its first byte
+	lingerBytes    = 64 << 10              // of a refused client's body that are read
+	established    = "HTTP/1.1 200 OK\r\n\r\n"
+)
+
+// Options change the defaults of a proxy.
+type Options struct {
+	Resolver *net.Resolver // finds the addresses of names; nil: the system's
+	Heads    time.Duration // for the head of a request, and for a TLS hello; 0: 30 seconds
+	Idle     time.Duration // without a byte in either direction; 0: 30 minutes
+
+	public  func(netip.Addr) bool // for tests; nil: publicaddr.Is
+	tlsPort uint16                // for tests; 0: 443
+}
+
+// Proxy connects clients to the hosts of a list.
+type Proxy struct {
+	allow   hostlist.List
+	o       Options
+	refused refusals
+}
+
+// New returns a proxy for the hosts that allow has.
+func New(allow hostlist.List, o Options) *Proxy {
+	o.Heads, o.Idle = cmp.Or(o.Heads, defaultHeads), cmp.Or(o.Idle, defaultIdle)
+	o.tlsPort = cmp.Or(o.tlsPort, 443)
+	if o.public == nil {
+		o.public = publicaddr.Is
+	}
+	return &Proxy{allow: allow, o: o}
+}
+
+// Refused returns the hosts that clients asked for in vain, in the order of their first request.
+func (p *Proxy) Refused() []Refusal { return p.refused.list() }
+
+// Serve accepts connections until ctx ends, and closes l. It returns when no connection is left.
+func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	slots := make(chan struct{}, maxConnections)
+	for failed := 0; ; {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		c, err := l.Accept()
+		if err == nil {
+			failed = 0
+			connections.Go(func() {
+				defer func() { <-slots }()
+				p.serve(ctx, &conn{Conn: c})
+			})
+			continue
+		}
+		<-slots
+		if failed++; ctx.Err() != nil {
+			return nil
+		} else if failed == maxAccepts || errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("accept a connection of the sandbox: %w", err)
+		}
+		select {
+		case <-time.After(betweenAccepts):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (p *Proxy) serve(ctx context.Context, c *conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	c.patience = time.AfterFunc(p.o.Heads, cancel)
+	defer c.patience.Stop()
+	r := bufio.NewReaderSize(c, maxBuffer)
+	q, err := readRequest(r)
+	if err != nil {
+		c.answer("400 Bad Request", err.Error())
+		return
+	}
+	if !p.allow.Allows(q.host, q.port) {
+		p.refused.add(q.host, q.port)
+		c.answer("403 Forbidden", q.target()+" is not an allowed host")
+		return
+	}
+	c.patience.Reset(dialTime)
+	dialled, err := p.dial(ctx, q)
+	if errors.Is(err, errPrivate) {
+		p.refused.add(q.host, q.port)
+		c.answer("403 Forbidden", q.target()+" leads to an address that is not public")
+		return
+	} else if err != nil {
+		c.answer("502 Bad Gateway", q.target()+" cannot be reached")
+		return
+	}
+	up := &conn{Conn: dialled, patience: c.patience}
+	defer up.Close()
+	defer context.AfterFunc(ctx, func() { up.Close() })()
+	if q.method == connect && !p.establish(c, r, q) {
+		return
+	}
+	c.idle, up.idle = p.o.Idle, p.o.Idle
+	c.patience.Reset(p.o.Idle)
+	if q.method == connect {
+		tunnel(c, r, up)
+	} else {
+		forward(c, r, up, q)
+	}
+}
+
+var errPrivate = errors.New("an address that is not public")
+
+// dial connects to the target. It judges each address where it is dialled, whatever a name resolved to before.
+func (p *Proxy) dial(ctx context.Context, q request) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTime, Resolver: p.o.Resolver}
+	d.Control = func(_, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err == nil && !p.mayDial(q, ap.Addr().Unmap()) {
+			err = errPrivate
+		}
+		return err
+	}
+	return d.DialContext(ctx, "tcp", net.JoinHostPort(q.host.String(), strconv.Itoa(int(q.port))))
+}
+
+// mayDial reports whether an allowed target may be at an address: a public one, or one that is listed itself.
+func (p *Proxy) mayDial(q request, a netip.Addr) bool {
+	if p.allow.Allows(hostlist.Host{Addr: a}, q.port) {
+		return true
+	}
+	if q.host.Name == "localhost" {
+		return a.IsLoopback()
+	}
+	return p.o.public(a) && !publicaddr.IsOwn(a)
+}
+
+// establish opens a tunnel. On port 443 it waits for the TLS hello, whose name must be the target's:
+// one address serves many names.
+func (p *Proxy) establish(c *conn, r *bufio.Reader, q request) bool {
+	if _, err := io.WriteString(c, established); err != nil || q.port != p.o.tlsPort {
+		return err == nil
+	}
+	c.patience.Reset(p.o.Heads)
+	name, err := serverName(r)
+	// Of equal length: only ASCII folds then.
+	if err == nil && len(name) == len(q.host.Name) && strings.EqualFold(name, q.host.Name) {
+		return true
+	}
+	asked, err := hostlist.ParseHost(name)
+	if err != nil {
+		asked = q.host
+	}
+	p.refused.add(asked, q.port)
+	return false
+}
+
+// tunnel copies in both directions. The end of one half is passed on, and the other half stays open.
+func tunnel(c *conn, r io.Reader, up *conn) {
+	half := func(to *conn, from io.Reader) {
+		if _, err := io.Copy(to, from); err != nil {
+			c.Close()
+			up.Close()
+			return
+		}
+		to.closeWrite()
+	}
+	var g sync.WaitGroup
+	g.Go(func() { half(up, r) })
+	half(c, up)
+	g.Wait()
+}
+
+// forward passes one request and its reply. What the client sends behind its request reaches no server.
+func forward(c *conn, r *bufio.Reader, up *conn, q request) {
+	var g sync.WaitGroup
+	g.Go(func() {
+		if err := q.write(up, r); err != nil {
+			up.closeWrite() // the reply may be there already
+		}
+		io.Copy(io.Discard, r)
+	})
+	io.Copy(c, up)
+	c.Close()
+	up.Close()
+	g.Wait()
+}
+
+// conn is one of two connections that end when patience does. Each byte renews it, once idle is set.
+type conn struct {
+	net.Conn
+	patience *time.Timer
+	idle     time.Duration
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.renew(n)
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.renew(n)
+	return n, err
+}
+
+func (c *conn) renew(n int) {
+	if n > 0 && c.idle > 0 {
+		c.patience.Reset(c.idle)
+	}
+}
+
+func (c *conn) closeWrite() {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	} else {
+		c.Close()
+	}
+}
+
+// answer refuses a request, and waits a little for the client to read why: closing with unread bytes
+// would reset the connection.
+func (c *conn) answer(status, why string) {
+	c.patience.Reset(lingering)
+	fmt.Fprintf(c, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\nuwf: %s\n",
+		status, len(why)+len("uwf: \n"), why)
+	c.closeWrite()
+	io.CopyN(io.Discard, c, lingerBytes)
+}

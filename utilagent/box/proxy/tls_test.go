@@ -1,0 +1,246 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/fuzzing"
+)
+
+// hello is what a TLS client sends first.
+func hello(t testing.TB, name string) []byte {
+	t.Helper()
+	here, there := net.Pipe()
+	defer there.Close()
+	go func() {
+		tls.Client(here, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+		here.Close()
+	}()
+	r := bufio.NewReaderSize(there, maxBuffer)
+	got, err := serverName(r)
+	require.NoError(t, err)
+	require.Equal(t, name, got)
+	b, err := r.Peek(r.Buffered())
+	require.NoError(t, err)
+	return bytes.Clone(b)
+}
+
+// records puts a handshake's message into records of at most so many bytes.
+func records(message []byte, size int) []byte {
+	var out []byte
+	for len(message) > 0 {
+		n := min(size, len(message))
+		out = append(append(out, recordHandshake, 3, 1, byte(n>>8), byte(n)), message[:n]...)
+		message = message[n:]
+	}
+	return out
+}
+
+// clientHelloWith is a hello with these extensions.
+func clientHelloWith(extensions ...[]byte) []byte {
+	all := bytes.Join(extensions, nil)
+	body := append(make([]byte, helloRandom), 0, 0, 2, 0x13, 1, 1, 0, byte(len(all)>>8), byte(len(all)))
+	body = append(body, all...)
+	return records(append([]byte{clientHello, 0, byte(len(body) >> 8), byte(len(body))}, body...), maxBuffer)
+}
+
+func sni(names ...string) []byte {
+	var list []byte
+	for _, n := range names {
+		list = append(append(list, 0, 0, byte(len(n))), n...)
+	}
+	return append([]byte{0, 0, 0, byte(len(list) + 2), 0, byte(len(list))}, list...)
+}
+
+func TestServerName(t *testing.T) {
+	t.Parallel()
+	real := hello(t, "api.example.com")
+	for _, c := range []struct {
+		name, hello string
+		want        string
+		ok          bool
+	}{
+		{"real", string(real), "api.example.com", true},
+		{"without-a-name", string(hello(t, "")), "", true},
+		{"records-of-a-byte", string(records(real[recordHead:], 1)), "api.example.com", true},
+		{"made-here", string(clientHelloWith(sni("a.b"))), "a.b", true},
+		{"no-extension", string(clientHelloWith()), "", true},
+		{"another-extension-first", string(clientHelloWith([]byte{0, 23, 0, 0}, sni("a.b"))), "a.b", true},
+		{"two-names", string(clientHelloWith(sni("a.b", "c.d"))), "", false},
+		{"two-extensions", string(clientHelloWith(sni("a.b"), sni("c.d"))), "", false},
+		{"two-equal-extensions", string(clientHelloWith(sni("a.b"), sni("a.b"))), "", false},
+		{"an-empty-name", string(clientHelloWith(sni(""))), "", false},
+		{"an-empty-list", string(clientHelloWith([]byte{0, 0, 0, 2, 0, 0})), "", false},
+		{"an-empty-extension", string(clientHelloWith([]byte{0, 0, 0, 0})), "", false},
+		{"another-kind-of-name", strings.Replace(string(clientHelloWith(sni("a.b"))), "\x00\x06\x00\x00\x03a.b", "\x00\x06\x01\x00\x03a.b", 1), "", false},
+		{"half-an-extension", string(clientHelloWith([]byte{0})), "", false},
+		{"bytes-behind-the-hello", string(records(append(bytes.Clone(real[recordHead:]), 0), maxBuffer)), "", false},
+		{"cut", string(real[:len(real)-1]), "", false},
+		{"an-empty-record", string([]byte{22, 3, 1, 0, 0}) + string(real), "", false},
+		{"an-alert", "\x15\x03\x01\x00\x02\x01\x00", "", false},
+		{"SSL-2", "\x80\x2e\x01\x00\x02" + strings.Repeat("\x00", 44), "", false},
+		{"plain-text", "GET / HTTP/1.1\r\n\r\n", "", false},
+		{"SSH", "SSH-2.0-x\r\n", "", false},
+		{"nothing", "", "", false},
+		{"too-long", "\x16\x03\x01\xff\xff" + strings.Repeat("x", 0xffff), "", false},
+		{"a-message-that-is-too-long", string(records(append([]byte{1, 0xff, 0xff, 0xff}, make([]byte, 1<<16)...), 16<<10)), "", false},
+	} {
+		got, err := serverName(bufio.NewReaderSize(strings.NewReader(c.hello), maxBuffer))
+		require.Equal(t, c.ok, err == nil, c.name)
+		require.Equal(t, c.want, got, c.name)
+	}
+}
+
+// TestTLSNames: the name in the hello is the one that was judged.
+func TestTLSNames(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "reached") }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	address := s.Listener.Addr().(*net.TCPAddr)
+	at := ":" + strconv.Itoa(address.Port)
+	names := map[string]string{"listed.test": "127.0.0.1", "other.test": "127.0.0.1"}
+	o := Options{Resolver: resolver(names), public: public, tlsPort: uint16(address.Port), Heads: 5 * time.Second}
+	p := start(t, o, "listed.test"+at, "other.test"+at, "127.0.0.1"+at)
+	for _, c := range []struct {
+		target, name string
+		ok           bool
+	}{
+		{"listed.test", "listed.test", true},
+		{"LISTED.test.", "listed.test", true},
+		{"listed.test", "LISTED.TEST", true},
+		{"listed.test", "evil.test", false},
+		{"listed.test", "other.test", false},
+		{"listed.test", "xlisted.test", false},
+		{"listed.test", "", false},
+		{"127.0.0.1", "", true},
+		{"127.0.0.1", "listed.test", false},
+	} {
+		c2 := p.dial(t)
+		_, err := io.WriteString(c2, "CONNECT "+c.target+at+" HTTP/1.1\r\n\r\n")
+		require.NoError(t, err)
+		b := make([]byte, len(established))
+		_, err = io.ReadFull(c2, b)
+		require.NoError(t, err)
+		client := tls.Client(c2, &tls.Config{ServerName: c.name, InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+		err = client.Handshake()
+		require.Equal(t, c.ok, err == nil, "%s %s: %v", c.target, c.name, err)
+		if c.ok {
+			_, err = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			require.NoError(t, err)
+			reply, err := io.ReadAll(client)
+			require.NoError(t, err)
+			require.Contains(t, string(reply), "reached")
+		}
+	}
+	require.Equal(t, []Refusal{
+		{"evil.test", address.Port, 1}, {"other.test", address.Port, 1}, {"xlisted.test", address.Port, 1}, {"listed.test", address.Port, 2},
+	}, p.Refused())
+}
+
+// TestHelloInPieces: a hello is waited for, and nothing passes before it is judged.
+func TestHelloInPieces(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	got := make(chan string, 2)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, "banner") // a server that speaks first learns nothing, and says nothing
+			b, _ := io.ReadAll(c)
+			got <- string(b)
+			c.Close()
+		}
+	}()
+	port := l.Addr().(*net.TCPAddr).Port
+	o := Options{Resolver: resolver(map[string]string{"listed.test": "127.0.0.1"}), public: public, tlsPort: uint16(port), Heads: 2 * time.Second}
+	p := start(t, o, "listed.test:*")
+	whole := records(hello(t, "listed.test")[recordHead:], 100)
+	for _, c := range []struct {
+		send  []byte
+		whole bool
+	}{{whole, true}, {whole[:len(whole)-1], false}} {
+		conn := p.dial(t)
+		_, err = io.WriteString(conn, "CONNECT listed.test:"+strconv.Itoa(port)+" HTTP/1.1\r\n\r\n")
+		require.NoError(t, err)
+		for i := 0; i < len(c.send); i += 50 {
+			_, err := conn.Write(c.send[i:min(i+50, len(c.send))])
+			require.NoError(t, err)
+		}
+		if c.whole {
+			require.NoError(t, conn.CloseWrite())
+		}
+		reply, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		if c.whole {
+			require.Equal(t, established+"banner", string(reply))
+			require.Equal(t, string(whole), <-got)
+		} else {
+			require.Equal(t, established, string(reply))
+			require.Empty(t, <-got)
+		}
+	}
+}
+
+// FuzzHello: what is read as a name comes from a hello that Go's server reads alike.
+func FuzzHello(f *testing.F) {
+	short := clientHelloWith(sni("a.b")) // go fuzz minimizes long ones for a minute
+	f.Add(short)
+	f.Add(clientHelloWith([]byte{0, 23, 0, 0}))
+	f.Add(records(short[recordHead:], 30))
+	f.Add(clientHelloWith(sni("a.b"), sni("c.d")))
+	f.Add([]byte("\x16\x03\x01\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer fuzzing.Bounded(t)()
+		r := bufio.NewReaderSize(bytes.NewReader(b), maxBuffer)
+		name, err := serverName(r)
+		if err != nil {
+			require.Empty(t, name)
+			return
+		}
+		rest, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.Equal(t, b, rest)
+		if theirs, ok := asGoReads(b); ok {
+			require.Equal(t, theirs, name)
+		}
+	})
+}
+
+// recorded is a connection whose other side has sent all that it ever will.
+type recorded struct {
+	net.Conn
+	io.Reader
+}
+
+func (r recorded) Read(b []byte) (int, error)  { return r.Reader.Read(b) }
+func (r recorded) Write(b []byte) (int, error) { return len(b), nil }
+func (r recorded) Close() error                { return nil }
+
+// asGoReads is the name that Go's server sees; ok is false if it reads no hello.
+func asGoReads(b []byte) (name string, ok bool) {
+	c := tls.Server(recorded{Reader: bytes.NewReader(b)}, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name, ok = h.ServerName, true
+		return nil, io.EOF
+	}})
+	c.Handshake()
+	return name, ok
+}
