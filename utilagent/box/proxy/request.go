@@ -138,7 +138,7 @@ func parseLine(line string) (request, error) {
 func readLine(r *bufio.Reader) (string, error) {
 	b, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return "", errors.New("the request has a line that is too long")
+		return "", errors.New("a line has more than 32 KB")
 	} else if err != nil {
 		return "", err
 	}
