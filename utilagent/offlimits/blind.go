@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/utilagent/box/gitindex"
 )
 
 // Bounds of what is read of what repositories pass over.
@@ -101,18 +102,18 @@ func isThere(root *os.Root, name string) bool {
 // index looks at the files of a repository.
 func (p *passed) index(root *os.Root, git string, top tops) {
 	for _, index := range indexesOf(root, git) {
-		text, err := careful.ReadFileIn(root, index, maxIndexBytes)
+		text, err := careful.ReadFileIn(root, index, gitindex.MaxBytes)
 		if err != nil {
 			continue
 		}
-		for _, e := range indexEntries(text) {
+		for _, e := range gitindex.Entries(text) {
 			switch {
-			case e.passed == "":
-			case e.name == "": // what it shares has the name
-				p.add(fmt.Sprintf("%s: a file (%s)", index, e.passed))
-			case e.passed == skipped && top.here && !isThere(root, top.name+e.name): // as in a sparse checkout
+			case e.Passed == "":
+			case e.Name == "": // what it shares has the name
+				p.add(fmt.Sprintf("%s: a file (%s)", index, e.Passed))
+			case e.Passed == gitindex.Skipped && top.here && !isThere(root, top.name+e.Name): // as in a sparse checkout
 			default:
-				p.add(fmt.Sprintf("%s%s (%s)", top.name, e.name, e.passed))
+				p.add(fmt.Sprintf("%s%s (%s)", top.name, e.Name, e.Passed))
 			}
 		}
 	}

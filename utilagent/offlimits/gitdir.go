@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// shape is what a directory has of that by which git knows a git directory,
+// Shape is what a directory has of that by which git knows a git directory,
 // whatever it is called. Git looks for one in every directory that it is started
 // in or below, and then obeys its config and hooks.
-type shape struct{ head, objects, refs, common bool }
+type Shape struct{ head, objects, refs, common bool }
 
-// add counts an entry; its name is a plain one.
-func (s *shape) add(name string) {
+// Add counts an entry; its name is a plain one.
+func (s *Shape) Add(name string) {
 	switch name {
 	case "head":
 		s.head = true
@@ -25,7 +25,8 @@ func (s *shape) add(name string) {
 	}
 }
 
-func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs) }
+// IsGit reports whether git takes the directory for a repository.
+func (s Shape) IsGit() bool { return s.head && (s.common || s.objects && s.refs) }
 
 // makesGit reports whether an entry of a directory makes it one of git's, or says
 // what git does there.
@@ -44,7 +45,7 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 	dir := workspace
 	for _, part := range parts {
 		at := filepath.Join(dir, part)
-		if name := plain(part); makesGit(name) && shapeWith(dir, name).isGit() {
+		if name := plain(part); makesGit(name) && shapeWith(dir, name).IsGit() {
 			guarded := dir
 			if dir == workspace {
 				guarded = at // that the whole workspace may be written says nothing
@@ -61,16 +62,16 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 var errEnough = errors.New("enough is known")
 
 // shapeWith is the shape that a directory has once an entry is in it.
-func shapeWith(dir, name string) shape {
-	var s shape
-	s.add(name)
+func shapeWith(dir, name string) Shape {
+	var s Shape
+	s.Add(name)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return s // it is not there yet
 	}
 	defer root.Close() // only read from
 	_ = list(root, ".", func(entry string) error {
-		if s.add(plain(entry)); s.isGit() {
+		if s.Add(plain(entry)); s.IsGit() {
 			return errEnough
 		}
 		return nil

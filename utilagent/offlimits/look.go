@@ -88,7 +88,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 		return nil, err
 	}
 	defer f.Close() // only read from
-	var s shape
+	var s Shape
 	more := false
 	add := func(name string) {
 		if more = more || len(inner) >= 2*v.most; !more {
@@ -109,7 +109,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 			}
 			p := plain(e.Name())
 			obeyed := isAgents(p) || isObeyed(name)
-			if s.add(p); p == "" || p[0] != '.' && !isGit(p) && !obeyed {
+			if s.Add(p); p == "" || p[0] != '.' && !isGit(p) && !obeyed {
 				if e.IsDir() && !l.hides(workspace, name) {
 					add(name)
 				}
@@ -135,7 +135,7 @@ func (l List) lookInto(workspace, at string, v *view) (inner []string, err error
 			}
 		}
 		if err != nil || len(entries) == 0 {
-			if s.isGit() {
+			if s.IsGit() {
 				v.names[at] = repository
 			}
 			if errors.Is(err, io.EOF) {

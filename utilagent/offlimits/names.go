@@ -91,3 +91,16 @@ func plain(name string) string {
 	}, name)
 	return strings.TrimRight(name, ". ")
 }
+
+// Obeyed reports whether agents, uwf or version control other than git obey what is at a
+// slash-separated path of a workspace.
+func Obeyed(name string) bool {
+	p := plain(path.Base(name))
+	return !isGit(p) && reserved(p) != "" || isObeyed(name)
+}
+
+// IsGit reports whether a name is that of git's directory.
+func IsGit(name string) bool { return isGit(plain(name)) }
+
+// Plain is a name as a file system may see it that ignores case and invisible characters.
+func Plain(name string) string { return plain(name) }

@@ -1,0 +1,368 @@
+package endcheck
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// Changes are what a command left that would run later, or that a person would not see. Names are paths from
+// the workspace, or absolute outside of it.
+type Changes struct {
+	Moved    []string // new names that agents or uwf obey: they lie in Keep
+	Keep     string
+	Disarmed []string // settings of new repositories, which got another name
+	Removed  []string // settings that git would have obeyed in the workspace's repository
+	Runs     []string // plans of an unfinished rebase that lost lines
+	Hiding   []string // what git passes over
+	Closed   []string // what cannot be read
+	Crowded  []string // directories that were too many to be looked through: they lie in Keep if that was possible
+}
+
+const (
+	maxTold = 20
+	suffix  = ".uwf-new"
+	// maxNew bounds the directories that a command may add: about three seconds of looking.
+	maxNew = 200_000
+)
+
+// String says what a command did, after its name; "": nothing.
+func (c Changes) String() string {
+	var parts []string
+	for _, p := range []struct {
+		names []string
+		what  string
+	}{
+		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(c.Keep) + ": "},
+		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
+		{c.Removed, "made settings in the git directory, which were removed: "},
+		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
+		{c.Hiding, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere " +
+			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
+		{c.Closed, "left what cannot be read, and was not looked through: "},
+		{c.Crowded, fmt.Sprintf("made more than %d directories, which were moved to %s without being looked through: ", maxNew, plaintext.Line(c.Keep))},
+	} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))
+		}
+	}
+	return strings.Join(parts, "; it ")
+}
+
+// end is one check.
+type end struct {
+	*look
+	was     *Before
+	keep    string
+	changes Changes
+	moved   map[string]bool
+	now     map[string]*repo
+	errs    []error
+}
+
+// End disarms what is new. What agents obey is moved to keep, a directory of the caller's; "": it gets another
+// name. It is called when nothing of the command runs any more, and before anything else is put back.
+func (b *Before) End(keep string) (Changes, error) {
+	return b.end(keep, maxNew)
+}
+
+func (b *Before) end(keep string, most int) (Changes, error) {
+	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
+		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+			_ = os.Chmod(at, info.Mode().Perm()|0o700) // a command has closed it
+		}
+	}
+	l, err := b.open()
+	if err != nil {
+		return Changes{}, err
+	}
+	defer l.close()
+	l.opens = true
+	e := &end{look: l, was: b, keep: keep, changes: Changes{Keep: keep}, moved: map[string]bool{}}
+	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
+	e.crowds()
+	e.pointed()
+	e.obeyed()
+	e.pointersOut()
+	e.repositoriesNow()
+	e.plantsNow()
+	for _, at := range l.closed {
+		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
+			e.changes.Closed = append(e.changes.Closed, at)
+		}
+	}
+	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
+		after := &Before{state: b.state}
+		after.Dirs, after.Repos = l.dirs, e.now
+		after.keepIndex()
+	}
+	c := &e.changes
+	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Removed, &c.Runs, &c.Hiding, &c.Closed, &c.Crowded} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	if len(c.Moved)+len(c.Crowded) == 0 {
+		c.Keep = ""
+	}
+	return *c, errors.Join(e.errs...)
+}
+
+// before is what was noted of a directory that is still the same one; else nothing was.
+func (e *end) before(at string) *dir {
+	if d, now := e.was.Dirs[at], e.dirs[at]; d != nil && now != nil && (d.Stamp.same(now.Stamp) || now.Stamp.Ino == 0) {
+		return d
+	}
+	return &dir{}
+}
+
+// crowds moves what was too much to be looked through: of each path the topmost directory that is new.
+func (e *end) crowds() {
+	for _, at := range slices.Sorted(maps.Keys(e.cut)) {
+		for up := path.Dir(at); up != "." && e.was.Dirs[up] == nil; up = path.Dir(up) {
+			at = up
+		}
+		if e.was.Dirs[at] == nil && !e.isMoved(at) {
+			e.move(at, &e.changes.Crowded)
+		}
+	}
+}
+
+// pointed moves what has appeared where git's settings point.
+func (e *end) pointed() {
+	for _, name := range e.was.Pointed {
+		at := name
+		for i, c := range name { // a link on the way is what a command made
+			if c == '/' {
+				if st, err := stampOf(e.spaces[0].top, name[:i]); err == nil && !st.Dir {
+					at = name[:i]
+					break
+				}
+			}
+		}
+		if _, err := stampOf(e.spaces[0].top, at); err == nil && !e.allowed(e.abs(at)) {
+			e.move(at, &e.changes.Moved)
+		}
+	}
+}
+
+// obeyed moves new names that agents or uwf obey.
+func (e *end) obeyed() {
+	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+		was := e.before(at)
+		for _, name := range e.dirs[at].Obeyed {
+			full := join(at, name)
+			if slices.Contains(was.Obeyed, name) || e.isMoved(full) || e.allowed(e.abs(full)) {
+				continue
+			}
+			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
+				continue // its entries are judged one by one
+			}
+			e.move(full, &e.changes.Moved)
+		}
+	}
+}
+
+func (e *end) isMoved(name string) bool {
+	for at := name; at != "."; at = path.Dir(at) {
+		if e.moved[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// move moves a path of the workspace to keep, or gives it another name beside where it is.
+func (e *end) move(name string, told *[]string) {
+	top := e.spaces[0]
+	dir, err := top.root.Open(path.Dir(name))
+	if err != nil {
+		e.errs = append(e.errs, err)
+		return
+	}
+	defer dir.Close() // only read from
+	base := path.Base(name)
+	err = errors.New("there is no directory to keep it")
+	if e.keep != "" {
+		err = e.intoKeep(dir, base, name)
+	}
+	if err != nil {
+		err = rename(dir, base, dir, "uwf-new-"+strings.TrimLeft(base, "."))
+	}
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("move %s away: %w", plaintext.Line(name), err))
+		return
+	}
+	e.moved[name] = true
+	*told = append(*told, name)
+}
+
+func (e *end) intoKeep(dir *os.File, base, name string) error {
+	keep, err := os.Open(e.keep)
+	if err != nil {
+		return err
+	}
+	defer keep.Close() // only read from
+	as := strings.ReplaceAll(name, "/", "__")
+	return rename(dir, base, keep, as[max(0, len(as)-200):])
+}
+
+// rename gives an entry a name that is free.
+func rename(from *os.File, name string, to *os.File, as string) error {
+	for n := range 1000 {
+		free := as
+		if n > 0 {
+			free += "." + strconv.Itoa(n)
+		}
+		if err := moveInto(from, name, to, free); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fs.ErrExist
+}
+
+// pointersOut renames new .git files and links that lead to where nobody looks.
+func (e *end) pointersOut() {
+	for name, to := range e.pointers() {
+		if s, _ := e.space(to); s != nil || to == "" || e.was.Pointers[name] == to || e.isMoved(name) || e.allowed(e.abs(name)) {
+			continue
+		}
+		e.aside(e.spaces[0], name, &e.changes.Disarmed)
+	}
+}
+
+// aside renames a setting.
+func (e *end) aside(s *space, name string, told *[]string) {
+	dir, err := s.root.Open(path.Dir(name))
+	if err == nil {
+		err = errors.Join(rename(dir, path.Base(name), dir, path.Base(name)+suffix), dir.Close())
+	}
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
+		return
+	}
+	*told = append(*told, e.shown(s, name))
+}
+
+// repositoriesNow disarms what is new in git directories.
+func (e *end) repositoriesNow() {
+	now, tops := e.repositories(e.was.Repos), e.tops()
+	e.now = now
+	for _, at := range slices.Sorted(maps.Keys(now)) {
+		s, name := e.space(at)
+		if s.dir == e.Workspace && e.isMoved(name) {
+			continue
+		}
+		was := e.was.Repos[at]
+		top, own := e.was.Tops[at]
+		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && e.own(at) { // it is another directory
+			was = &repo{}
+		}
+		if !own {
+			e.disarm(s, name, was, now[at])
+		}
+		e.plans(s, name, was)
+		if now[at].Source != was.Source {
+			e.passed(s, name, func(id [8]byte, text string) {
+				if !was.Passed[id] {
+					e.changes.Hiding = append(e.changes.Hiding, text)
+				}
+			})
+		}
+	}
+}
+
+// disarm renames settings that are not as they were.
+func (e *end) disarm(s *space, name string, was, now *repo) {
+	at := filepath.Join(s.dir, filepath.FromSlash(name))
+	if e.allowed(at) {
+		return
+	}
+	if d := e.was.Dirs[name]; s.dir == e.Workspace && d != nil && d.Named && !d.Bare && !offlimits.IsGit(path.Base(name)) && d == e.before(name) {
+		if _, err := stampOf(s.top, join(name, "HEAD")); err == nil { // somebody's directory: their config is not git's
+			e.aside(s, join(name, "HEAD"), &e.changes.Disarmed)
+			return
+		}
+	}
+	for _, entry := range armed() {
+		full := join(name, entry)
+		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || e.allowed(filepath.Join(at, entry)) {
+			continue
+		}
+		if text, err := careful.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
+			path.Base(path.Dir(name)) == "worktrees" && string(bytes.TrimSpace(text)) == "../.." {
+			continue // as git writes it
+		}
+		e.aside(s, full, &e.changes.Disarmed)
+	}
+}
+
+// plantsNow removes settings from the workspace's git directories that were not there.
+func (e *end) plantsNow() {
+	for _, full := range e.look.plants() {
+		if e.was.Plants[full] || e.allowed(full) {
+			continue
+		}
+		s, name := e.space(full)
+		if err := s.root.RemoveAll(name); err != nil {
+			e.errs = append(e.errs, err)
+			continue
+		}
+		e.changes.Removed = append(e.changes.Removed, e.shown(s, name))
+	}
+}
+
+// plans takes out of plans what they did not start before.
+func (e *end) plans(s *space, name string, was *repo) {
+	for _, file := range plans() {
+		full := join(name, file)
+		st, err := stampOf(s.top, full)
+		if err != nil {
+			continue
+		}
+		text, err := careful.ReadFileIn(s.root, full, maxPlan)
+		kept := tame(file, text, was.Runs)
+		switch {
+		case err != nil || !st.File:
+			err = s.root.RemoveAll(full)
+		case bytes.Equal(kept, text):
+			continue
+		default:
+			err = replace(s.root, full, kept, st.Perm)
+		}
+		if err != nil {
+			e.errs = append(e.errs, err)
+			continue
+		}
+		e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
+	}
+}
+
+// replace gives a file another text in one step.
+func replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
+	temp := name + "." + rand.Text()
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(perm), f.Close()); err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = root.Remove(temp)
+	}
+	return err
+}

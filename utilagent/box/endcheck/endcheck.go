@@ -1,0 +1,191 @@
+// Package endcheck looks at a workspace before and after a command, and disarms what is new there
+// and would run later: names that agents or uwf obey, repositories, plans of an unfinished rebase.
+//
+// What exists before is kept from the command by mounts. This package is for what does not: names
+// that only appear. It judges names, never content. A directory whose stamp is as noted is not read
+// again, so that the cost is one stat for each directory.
+//
+// A new repository loses its settings: config and hooks are renamed. Without a config git
+// still reads it, commits to it, and checks out in it; a person looks at config.uwf-new and renames it back.
+// Nothing that a command wrote then runs as its user, and no list of harmless settings is needed.
+package endcheck
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Options say what is looked at. Paths are absolute and without links unless they say otherwise.
+type Options struct {
+	Workspace string
+	GitDirs   []string // the workspace's own: its git directory and the common one
+	// Pointed are slash-separated paths from the workspace at which git's settings point, and where nothing
+	// is yet: targets of core.hooksPath and include.path.
+	Pointed []string
+	Index   string // a file that keeps what is known of directories between runs; "": none
+	// Allowed reports whether a person has allowed an absolute path by its name; nil: none.
+	Allowed func(path string) bool `json:"-"`
+	Most    int                    // directories that are looked at; 0: 20,000
+	Now     func() time.Time       // nil: time.Now
+}
+
+// Found is what is there before a command, for the plan of its mounts. Paths are from the workspace,
+// slash-separated and sorted.
+type Found struct {
+	Repositories []string // nested .git directories and files, and bare repositories
+	Obeyed       []string // what agents, uwf, or systems other than git obey
+	Secrets      []string // .env files
+	Cut          bool     // there are more directories than Most
+}
+
+// Before is a workspace as it was.
+type Before struct {
+	state
+	allowed func(path string) bool
+	now     func() time.Time
+}
+
+// state is what is saved.
+type state struct {
+	Workspace string
+	GitDirs   []string
+	Pointed   []string
+	Most      int
+	Index     string
+	Dirs      map[string]*dir
+	Unseen    map[string]bool   // directories that were too many, by path
+	Tops      map[string]stamp  // of GitDirs
+	Repos     map[string]*repo  // by absolute path of the git directory
+	Pointers  map[string]string // where each .git file or link leads, by path
+	Plants    map[string]bool   // settings of GitDirs that were there
+}
+
+const defaultMost = 20_000
+
+// Begin looks at a workspace before a command starts.
+func Begin(o Options) (*Before, error) {
+	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Pointed: o.Pointed, Most: o.Most, Index: o.Index}}
+	if b.Most == 0 {
+		b.Most = defaultMost
+	}
+	b.connect(o.Allowed, o.Now)
+	var known state
+	if o.Index != "" {
+		known, _ = read(o.Index) // without it all is read
+		if known.Workspace != o.Workspace {
+			known = state{}
+		}
+	}
+	l, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	l.walk(known.Dirs, max(b.Most, len(known.Dirs)), nil)
+	b.Dirs, b.Unseen = l.dirs, l.cut
+	b.Tops, b.Plants = l.tops(), map[string]bool{}
+	b.Pointers = l.pointers()
+	b.Repos = l.repositories(known.Repos)
+	for _, name := range l.plants() {
+		b.Plants[name] = true
+	}
+	if l.read > 0 {
+		b.keepIndex()
+	}
+	return b, nil
+}
+
+func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
+	b.allowed, b.now = allowed, now
+	if b.allowed == nil {
+		b.allowed = func(string) bool { return false }
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+}
+
+// keepIndex writes what is known for the next run. Without it that one is slower.
+func (b *Before) keepIndex() {
+	if b.Index != "" {
+		_ = write(b.Index, state{Workspace: b.Workspace, Dirs: b.Dirs, Repos: b.Repos})
+	}
+}
+
+// Found returns what is there.
+func (b *Before) Found() (f Found) {
+	for at, d := range b.Dirs {
+		for _, name := range d.Git {
+			if full := join(at, name); !slices.Contains(b.GitDirs, b.abs(full)) && (at != "." || len(b.GitDirs) == 0) {
+				f.Repositories = append(f.Repositories, full)
+			}
+		}
+		if d.Bare {
+			f.Repositories = append(f.Repositories, at)
+		}
+		for _, name := range d.Obeyed {
+			if !obeyedAbove(at) {
+				f.Obeyed = append(f.Obeyed, join(at, name))
+			}
+		}
+		for _, name := range d.Secrets {
+			f.Secrets = append(f.Secrets, join(at, name))
+		}
+	}
+	for _, names := range [][]string{f.Repositories, f.Obeyed, f.Secrets} {
+		slices.Sort(names)
+	}
+	f.Cut = len(b.Unseen) > 0
+	return f
+}
+
+func (b *Before) abs(name string) string { return filepath.Join(b.Workspace, filepath.FromSlash(name)) }
+
+// Save keeps it for a process that calls End after this one was killed.
+func (b *Before) Save(path string) error { return write(path, b.state) }
+
+// Load reads what Save wrote.
+func Load(path string, allowed func(path string) bool) (*Before, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if s.Workspace == "" {
+		return nil, errors.New("it names no workspace")
+	}
+	b := &Before{state: s}
+	b.connect(allowed, nil)
+	return b, nil
+}
+
+const maxState = 256 << 20
+
+func write(path string, s state) error {
+	var text bytes.Buffer
+	if err := gob.NewEncoder(&text).Encode(s); err != nil {
+		return err
+	}
+	return durable.WriteAll(durable.OS(), []durable.File{{Path: path, Data: text.Bytes(), Perm: 0o600}}, durable.None)
+}
+
+func read(path string) (s state, err error) {
+	text, err := careful.ReadFile(path, maxState, careful.NoFollow)
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&s)
+	}
+	return s, err
+}
+
+func join(at, name string) string {
+	if at == "." {
+		return name
+	}
+	return at + "/" + name
+}

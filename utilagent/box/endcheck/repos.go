@@ -1,0 +1,318 @@
+package endcheck
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/utilagent/box/gitindex"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// Bounds of what is looked at in repositories.
+const (
+	maxRepositories = 2000
+	maxHooks        = 1000
+	maxPassed       = 300_000
+	maxPackedRefs   = 64 << 20
+	maxPlan         = 1 << 20
+)
+
+// armed are the names in a git directory that say what git runs.
+func armed() []string {
+	return []string{"config", "config.worktree", "hooks", "commondir", "remotes", "branches"}
+}
+
+// repo is what is noted of a git directory.
+type repo struct {
+	Armed  map[string]string // how each name is known again; "": nothing is there
+	Runs   map[string]bool   // lines of unfinished plans that start programs
+	Source string            // how the files of Passed are known again
+	Passed map[[8]byte]bool  // what git passes over, or takes in the place of something else
+}
+
+// tops are the stamps of the workspace's git directories.
+func (l *look) tops() map[string]stamp {
+	all := map[string]stamp{}
+	for _, s := range l.spaces[1:] {
+		all[s.dir], _ = stampOf(s.top, ".") // it is open
+	}
+	return all
+}
+
+// plants are settings of the workspace's git directories that a command could add.
+func (l *look) plants() (found []string) {
+	for _, s := range l.spaces[1:] {
+		for _, name := range armed() {
+			if name != "config" && name != "hooks" && known(s, name) != "" {
+				found = append(found, filepath.Join(s.dir, name))
+			}
+		}
+	}
+	return found
+}
+
+// own reports whether a path is one of the workspace's git directories.
+func (l *look) own(at string) bool { return slices.Contains(l.GitDirs, at) }
+
+// pointers are where .git files and links of the workspace lead, by path from it.
+func (l *look) pointers() map[string]string {
+	found := map[string]string{}
+	for at, d := range l.dirs {
+		for _, name := range d.Git {
+			full := join(at, name)
+			if st, err := stampOf(l.spaces[0].top, full); err == nil && !st.Dir {
+				if to, ok := leads(l.abs(full)); ok {
+					found[full] = to
+				}
+			}
+		}
+	}
+	return found
+}
+
+// leads returns where a .git file or link leads, without links; what leads nowhere says "".
+func leads(file string) (to string, ok bool) {
+	if to, err := os.Readlink(file); err == nil {
+		real, err := filepath.EvalSymlinks(file)
+		return real, err == nil || to != ""
+	}
+	text, err := careful.ReadFile(file, 8<<10, careful.NoFollow)
+	to, ok = strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if err != nil || !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(file), to)
+	}
+	real, _ := filepath.EvalSymlinks(to) // "": nothing is there
+	return real, true
+}
+
+// repositories notes all git directories that a command could reach, by absolute path.
+func (l *look) repositories(before map[string]*repo) map[string]*repo {
+	found := map[string]*repo{}
+	var add func(at string)
+	inner := func(at string, depth int) {}
+	inner = func(at string, depth int) {
+		s, name := l.space(at)
+		if s == nil || depth > 10 {
+			return
+		}
+		for _, entry := range entries(s, name) {
+			full := filepath.Join(at, entry)
+			if st, err := stampOf(s.top, join(name, entry)); err != nil || !st.Dir {
+				continue
+			}
+			if _, err := stampOf(s.top, join(name, entry)+"/HEAD"); err == nil {
+				add(full)
+			} else {
+				inner(full, depth+1)
+			}
+		}
+	}
+	add = func(at string) {
+		s, name := l.space(at)
+		if s == nil || found[at] != nil || len(found) >= maxRepositories {
+			return
+		}
+		if st, err := stampOf(s.top, name); err != nil || !st.Dir {
+			return
+		}
+		if l.opens {
+			l.unclose(s, name)
+		}
+		found[at] = l.repository(s, name, before[at])
+		for _, entry := range []string{"modules", "worktrees"} {
+			inner(filepath.Join(at, entry), 0)
+		}
+		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are those of the directory above
+			add(filepath.Dir(filepath.Dir(at)))
+		}
+	}
+	for _, s := range l.spaces[1:] {
+		add(s.dir)
+	}
+	for _, at := range slices.Sorted(maps.Keys(l.dirs)) {
+		d := l.dirs[at]
+		for _, name := range d.Git {
+			add(l.abs(join(at, name)))
+		}
+		if d.Bare {
+			add(l.abs(at))
+		}
+	}
+	for _, to := range l.pointers() {
+		if to != "" {
+			add(to)
+		}
+	}
+	return found
+}
+
+// unclose opens what a command has closed in a git directory.
+func (l *look) unclose(s *space, name string) {
+	for _, at := range []string{name, join(name, "hooks"), join(name, "modules"), join(name, "worktrees"), join(name, "rebase-merge"), join(name, "sequencer")} {
+		if st, err := stampOf(s.top, at); err == nil && st.Dir && st.Perm&0o700 != 0o700 {
+			_ = s.root.Chmod(at, st.Perm|0o700) // what stays closed is told
+		}
+	}
+}
+
+func (l *look) repository(s *space, name string, before *repo) *repo {
+	r := &repo{Armed: map[string]string{}, Runs: map[string]bool{}}
+	for _, entry := range armed() {
+		if id := known(s, join(name, entry)); id != "" {
+			r.Armed[entry] = id
+		}
+	}
+	for _, file := range plans() {
+		text, _ := careful.ReadFileIn(s.root, join(name, file), maxPlan) // there is none
+		for line := range bytes.Lines(text) {
+			if runs(line) || !isTodo(file) {
+				r.Runs[string(bytes.TrimSpace(line))] = true
+			}
+		}
+	}
+	if r.Source = source(s, name); before != nil && before.Source == r.Source {
+		r.Passed = before.Passed
+	} else {
+		r.Passed = map[[8]byte]bool{}
+		l.passed(s, name, func(id [8]byte, _ string) { r.Passed[id] = true })
+	}
+	return r
+}
+
+// known is how a setting is known again; "": there is nothing that git would run. Samples of hooks are not run.
+func known(s *space, name string) string {
+	st, err := stampOf(s.top, name)
+	if err != nil {
+		return ""
+	}
+	if !st.Dir {
+		return fmt.Sprint(st)
+	}
+	names := entries(s, name)
+	if names = slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".sample") }); len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	var all strings.Builder
+	for _, entry := range names[:min(len(names), maxHooks)] {
+		st, _ := stampOf(s.top, join(name, entry))
+		fmt.Fprintln(&all, entry, st)
+	}
+	return all.String()
+}
+
+// entries are the names in a directory, none if it cannot be read.
+func entries(s *space, name string) (names []string) {
+	f, err := s.root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // only read from
+	names, err = f.Readdirnames(20_000)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sources are the files that say what git passes over.
+func sources(s *space, name string) []string {
+	all := []string{"index", "packed-refs", "objects/info/alternates", "refs/replace"}
+	for _, entry := range entries(s, name) {
+		if strings.HasPrefix(entry, "sharedindex.") {
+			all = append(all, entry)
+		}
+	}
+	return all
+}
+
+func source(s *space, name string) string {
+	var all strings.Builder
+	for _, file := range sources(s, name) {
+		st, _ := stampOf(s.top, join(name, file))
+		fmt.Fprintln(&all, file, st)
+	}
+	return all.String()
+}
+
+// passed calls each with what git passes over in a repository, as a person knows it: git status and git diff do
+// not show it.
+func (l *look) passed(s *space, name string, each func(id [8]byte, text string)) {
+	count, at := 0, filepath.Join(s.dir, filepath.FromSlash(name))
+	label := l.shown(s, name)
+	add := func(text string) {
+		if count++; count <= maxPassed {
+			sum := sha256.Sum256([]byte(text))
+			each([8]byte(sum[:8]), text)
+		}
+	}
+	tree, gone := label+"/index: ", func(string) bool { return false }
+	switch {
+	case len(l.GitDirs) > 0 && at == l.GitDirs[0]:
+		tree, gone = "", func(file string) bool { return !there(l.spaces[0], file) }
+	case s.dir == l.Workspace && offlimits.IsGit(path.Base(name)):
+		tree = strings.TrimPrefix(path.Dir(name)+"/", "./")
+		gone = func(file string) bool { return !there(s, tree+file) }
+	}
+	for _, file := range sources(s, name) {
+		full := join(name, file)
+		switch file {
+		case "objects/info/alternates":
+			text, _ := careful.ReadFileIn(s.root, full, maxPlan) // there is none
+			for line := range strings.Lines(string(text)) {
+				add(label + "/" + file + ": " + strings.TrimSpace(line))
+			}
+		case "packed-refs":
+			text, _ := careful.ReadFileIn(s.root, full, maxPackedRefs) // there is none
+			for line := range strings.Lines(string(text)) {
+				if _, ref, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(ref, "refs/replace/") {
+					add(label + "/" + ref)
+				}
+			}
+		case "refs/replace":
+			for _, entry := range entries(s, full) {
+				add(label + "/refs/replace/" + entry)
+			}
+		default:
+			index, _ := careful.ReadFileIn(s.root, full, gitindex.MaxBytes) // there is none
+			for _, e := range gitindex.Entries(index) {
+				switch {
+				case e.Passed == "":
+				case e.Name == "": // what it shares has the name
+					add(label + "/" + file + ": a file (" + e.Passed + ")")
+				case e.Passed == gitindex.Skipped && gone(e.Name): // as in a sparse checkout
+				default:
+					add(tree + e.Name + " (" + e.Passed + ")")
+				}
+			}
+		}
+	}
+}
+
+func there(s *space, name string) bool {
+	_, err := stampOf(s.top, name)
+	return err == nil
+}
+
+// shown is a name for a person: from the workspace if it lies there.
+func (l *look) shown(s *space, name string) string {
+	full := filepath.Join(s.dir, filepath.FromSlash(name))
+	if rel, err := filepath.Rel(l.Workspace, full); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return full
+}

@@ -1,0 +1,33 @@
+package endcheck
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// stampOf looks at a name below an open directory, without following it.
+func stampOf(top *os.File, name string) (stamp, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(top.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return stamp{}, err
+	}
+	return stamp{
+		Dev: uint64(st.Dev), Ino: st.Ino, Changed: st.Ctim.Nano(), Modified: st.Mtim.Nano(), Size: st.Size, //nolint:unconvert // differs by system
+		Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, File: st.Mode&unix.S_IFMT == unix.S_IFREG, Perm: fs.FileMode(st.Mode & 0o777),
+	}, nil
+}
+
+// moveInto moves an entry of a directory to a new name in another one. What is there stays.
+func moveInto(from *os.File, name string, to *os.File, as string) error {
+	err := unix.Renameat2(int(from.Fd()), name, int(to.Fd()), as, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot refuse to replace
+		if _, gone := stampOf(to, as); gone == nil {
+			return fs.ErrExist
+		}
+		err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), as)
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package endcheck
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// stamp knows a file or directory again. No program can set Changed.
+type stamp struct {
+	Dev, Ino                uint64
+	Changed, Modified, Size int64
+	Perm                    fs.FileMode
+	Dir, File               bool
+}
+
+// same reports whether two stamps are of one file, changed or not.
+func (s stamp) same(other stamp) bool { return s.Dev == other.Dev && s.Ino == other.Ino && s.Ino != 0 }
+
+// dir is what is noted of a directory.
+type dir struct {
+	Stamp   stamp
+	Noted   int64
+	Dirs    []string // that are looked at as well
+	Git     []string // names of .git
+	Obeyed  []string
+	Secrets []string
+	Bare    bool // git takes it for a repository
+	Named   bool // it has a name that would be a setting in one
+}
+
+// tick is how long after a change a file system may give another one the same time.
+const tick = 50 * time.Millisecond
+
+func (d *dir) racy() bool {
+	return d.Stamp.Ino == 0 || d.Noted-max(d.Stamp.Changed, d.Stamp.Modified) < int64(tick)
+}
+
+// look is one look at a workspace.
+type look struct {
+	*Before
+	spaces []*space
+	dirs   map[string]*dir
+	cut    map[string]bool // not looked at: there are too many
+	closed []string        // cannot be read
+	read   int             // directories that were read
+	opens  bool            // closed directories are opened
+}
+
+// space is a directory that a command could write.
+type space struct {
+	dir  string
+	root *os.Root
+	top  *os.File
+}
+
+func (b *Before) open() (_ *look, err error) {
+	l := &look{Before: b, dirs: map[string]*dir{}, cut: map[string]bool{}}
+	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
+		s := &space{dir: at}
+		if s.root, err = os.OpenRoot(at); err == nil {
+			if s.top, err = s.root.Open("."); err == nil {
+				l.spaces = append(l.spaces, s)
+				continue
+			}
+			_ = s.root.Close()
+		}
+		if at == b.Workspace {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *look) close() {
+	for _, s := range l.spaces {
+		_ = errors.Join(s.top.Close(), s.root.Close()) // only read from
+	}
+}
+
+// space returns the space that an absolute path lies in, the innermost first, and its name there.
+func (l *look) space(at string) (*space, string) {
+	for _, s := range slices.Backward(l.spaces) {
+		if rel, err := filepath.Rel(s.dir, at); err == nil && filepath.IsLocal(rel) {
+			return s, filepath.ToSlash(rel)
+		}
+	}
+	return nil, ""
+}
+
+// walk notes the directories of the workspace, at most so many, node_modules last.
+func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
+	top := l.spaces[0]
+	todo, later := []string{"."}, []string(nil)
+	for len(todo) > 0 || len(later) > 0 {
+		if len(todo) == 0 {
+			todo, later = later, nil
+		}
+		at := todo[0]
+		todo = todo[1:]
+		if skip[at] {
+			continue
+		}
+		if len(l.dirs) >= most {
+			l.cut[at] = true
+			continue
+		}
+		st, err := stampOf(top.top, at)
+		if err != nil || !st.Dir {
+			continue
+		}
+		d := known[at]
+		if d == nil || d.Stamp != st || d.racy() {
+			l.read++
+			if d, err = l.note(top, at, st); err != nil {
+				l.closed = append(l.closed, at)
+				d = &dir{Stamp: st, Noted: l.now().UnixNano()}
+			}
+		}
+		l.dirs[at] = d
+		for _, name := range d.Dirs {
+			if name == "node_modules" {
+				later = append(later, join(at, name))
+			} else {
+				todo = append(todo, join(at, name))
+			}
+		}
+	}
+}
+
+// note reads a directory.
+func (l *look) note(top *space, at string, st stamp) (*dir, error) {
+	if l.opens && st.Perm&0o500 != 0o500 {
+		_ = top.root.Chmod(at, st.Perm|0o700) // else nothing in it is seen
+	}
+	f, err := top.root.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	d := &dir{Noted: l.now().UnixNano()}
+	if d.Stamp, err = stampOf(f, "."); err != nil {
+		return nil, err
+	}
+	var shape offlimits.Shape
+	under := obeyedAbove(at)
+	for {
+		entries, err := f.ReadDir(512)
+		for _, e := range entries {
+			name := e.Name()
+			p := offlimits.Plain(name)
+			shape.Add(p)
+			d.Named = d.Named || slices.Contains(armed(), p)
+			full := join(at, name)
+			switch {
+			case offlimits.IsGit(name):
+				d.Git = append(d.Git, name)
+				continue
+			case under && !keptBy(p), offlimits.Obeyed(full):
+				d.Obeyed = append(d.Obeyed, name)
+			case !e.IsDir() && isSecret(p):
+				d.Secrets = append(d.Secrets, name)
+			}
+			if e.IsDir() && p != ".uwf" { // uwf itself writes there meanwhile
+				d.Dirs = append(d.Dirs, name)
+			}
+		}
+		if err != nil || len(entries) == 0 {
+			d.Bare = shape.IsGit()
+			break
+		}
+	}
+	return d, nil
+}
+
+// keptBy reports whether a name in a directory of an agent's is of what it works on.
+func keptBy(p string) bool { return p == "worktrees" || p == "node_modules" }
+
+// obeyedAbove reports whether a directory is one that agents obey, or lies in one.
+func obeyedAbove(at string) bool {
+	for ; at != "."; at = path.Dir(at) {
+		if keptBy(path.Base(at)) {
+			return false
+		}
+		if offlimits.Obeyed(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSecret reports whether a plain name is of a file with keys for a program's environment.
+func isSecret(p string) bool {
+	rest, ok := strings.CutPrefix(p, ".env")
+	if !ok || rest != "" && rest[0] != '.' {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"example", "sample", "template", "dist", "defaults"}, func(end string) bool { return strings.HasSuffix(rest, end) })
+}

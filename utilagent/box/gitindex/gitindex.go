@@ -1,0 +1,88 @@
+// Package gitindex reads what an index of git says about files besides their content.
+package gitindex
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// MaxBytes bounds an index that is read.
+const MaxBytes = 128 << 20
+
+// Entry is a file of an index that is more than a file.
+type Entry struct {
+	Name   string
+	Link   bool   // a commit of another repository
+	Passed string // why git does not look whether it has changed; "": it does
+}
+
+// Skipped is of a file that git does not look for, either.
+const Skipped = "skip-worktree"
+
+// Entries reads an index of git (gitformat-index(5)), as far as it is one: those
+// of its entries that are more than files.
+func Entries(index []byte) []Entry {
+	const header, ids = 12, 40 // ids: where an entry's hash begins
+	if len(index) < header || string(index[:4]) != "DIRC" {
+		return nil
+	}
+	for _, hash := range []int{20, 32} { // nothing in it says which
+		if found, ok := read(index, header, ids+hash); ok {
+			return found
+		}
+	}
+	return nil
+}
+
+func read(index []byte, at, flags int) (found []Entry, ok bool) {
+	const mode, link = 24, 0o160000
+	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
+	var name []byte
+	for range count {
+		if len(index) < at+flags+4 {
+			return found, false
+		}
+		entry := index[at:]
+		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link}
+		if entry[flags]&0x80 != 0 {
+			e.Passed = "assume-unchanged"
+		}
+		rest := flags + 2
+		if entry[flags]&0x40 != 0 && version >= 3 { // more flags
+			if entry[rest]&0x40 != 0 {
+				e.Passed = Skipped
+			}
+			rest += 2
+		}
+		kept := 0
+		if version == 4 { // the name begins as the one before
+			drop, more := 0, true
+			for first := true; more; first = false {
+				if rest >= len(entry) || drop > 1<<20 {
+					return found, false
+				}
+				if !first {
+					drop++
+				}
+				drop, more = drop<<7|int(entry[rest]&0x7f), entry[rest]&0x80 != 0
+				rest++
+			}
+			if kept = len(name) - drop; kept < 0 {
+				return found, false
+			}
+		}
+		end := bytes.IndexByte(entry[min(rest, len(entry)):], 0)
+		if end < 0 {
+			return found, false
+		}
+		name = append(name[:kept], entry[rest:rest+end]...)
+		if e.Link || e.Passed != "" {
+			e.Name = string(name)
+			found = append(found, e)
+		}
+		if at += rest + end + 1; version < 4 { // entries end at multiples of eight
+			at += -(rest + end + 1) & 7
+		}
+	}
+	return found, true
+}
