@@ -53,6 +53,7 @@ var layers = []struct {
 	{"internal/bench", nil, []string{"protocol", "util", "cas", "step"}},
 	// It knows the programs only from outside, so that it outlives what is in them.
 	{"internal/corpus", nil, nil},
+	{"internal/attacks", nil, nil},
 	{"internal/release", nil, nil},
 	// It knows the programs only from outside.
 	{"internal/webtest", nil, nil},

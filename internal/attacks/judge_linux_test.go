@@ -1,0 +1,264 @@
+//go:build instruments
+
+package attacks
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A row is one attack, and what each tier promises against it.
+type row struct {
+	name   string
+	script string // with sh, in the workspace; its status 0 means that it did what it wanted
+	after  string // what the user does then, beside the day's work
+	// touches are the names, below the world, that only this attack changes.
+	touches string
+	// reach: its status 0 is already more than it may have.
+	reach bool
+	// told is what uwf must say of it, as a part of a line; toldInBox only there.
+	told, toldInBox string
+	// What is found: "held" (it could not), "undone" (it did, and nothing is left of it), or
+	// "open: " and what is left of it; "" is held or undone. root is that for root where it differs.
+	landlock, landlockRoot string
+	box                    string
+	only                   string // the tier, if only one has what is attacked
+	unseen                 bool   // it achieves nothing even where nothing is confined
+}
+
+// A group of rows runs in one command, if they do not get into each other's way.
+type group struct {
+	name string
+	rows []row
+	each bool // every row in a world of its own
+}
+
+func (r row) id() string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(r.name))
+}
+
+func (r row) expected(tier string, u user) string {
+	switch {
+	case tier == "box":
+		return r.box
+	case u.name == "root" && r.landlockRoot != "":
+		return r.landlockRoot
+	default:
+		return r.landlock
+	}
+}
+
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	tier := tier(t)
+	names := map[string]bool{}
+	for _, g := range groups() {
+		for _, r := range g.rows {
+			if names[r.id()] {
+				t.Errorf("two rows are called %s", r.name)
+			}
+			names[r.id()] = true
+		}
+	}
+	for i, u := range users() {
+		for _, g := range groups() {
+			rows := slices.DeleteFunc(g.rows, func(r row) bool { return r.only != "" && r.only != tier })
+			for _, by := range []way{commandRole, runCommand} {
+				if !g.each {
+					t.Run(fmt.Sprint(u.name, "/", by, "/", g.name), func(t *testing.T) {
+						t.Parallel()
+						attack(t, tier, u, by, rows)
+					})
+				}
+			}
+			for j, r := range rows {
+				if by := []way{commandRole, runCommand}[(i+j)%2]; g.each {
+					t.Run(fmt.Sprint(u.name, "/", by, "/", g.name, "/", r.id()), func(t *testing.T) {
+						t.Parallel()
+						attack(t, tier, u, by, []row{r})
+					})
+				}
+			}
+		}
+	}
+}
+
+// attack runs rows in one command, and compares what each has achieved with what is promised.
+func attack(t *testing.T, tier string, u user, by way, rows []row) {
+	found, said := try(t, tier, u, by, rows, "")
+	for _, r := range rows {
+		got, want := found[r.name], r.expected(tier, u)
+		if got != want && (want != "" || got != "held" && got != "undone") {
+			t.Errorf("%s: %s, but should be %s", r.name, got, cmp.Or(want, "held or undone"))
+		}
+		told := r.told
+		if tier == "box" {
+			told = cmp.Or(r.toldInBox, told)
+		}
+		if told != "" && got != "held" && !strings.Contains(said.stderr+said.stdout, told) {
+			t.Errorf("%s: uwf does not say %q", r.name, told)
+		}
+	}
+	if found[""] != "" {
+		t.Errorf("changed, by which attack nobody knows: %s", found[""])
+	}
+	if t.Failed() {
+		t.Logf("uwf: exit %d\n%s%s", said.status, said.stdout, said.stderr)
+	}
+}
+
+// try runs rows in one command with more settings, and returns what each has achieved, and
+// by no name what else was changed.
+func try(t *testing.T, tier string, u user, by way, rows []row, settings string) (map[string]string, ran) {
+	t.Helper()
+	w := newWorld(t, u)
+	for _, r := range rows {
+		dir := filepath.Join(w.dir, "outside", r.id())
+		script := `mkdir -p ` + dir + `/d; cd ` + dir + `; echo mine > f; touch -d 2001-01-01 f`
+		if out, err := w.command(t.Context(), u, w.dir, script).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	before := w.snapshot(t)
+	said := w.confined(t, by, w.script(tier, rows), settings)
+	left := w.left(t)
+	w.killLeft(t)
+	if out, err := w.command(t.Context(), user{uid: -1}, w.dir, `cp -r home/src/*/got results`).CombinedOutput(); err != nil {
+		t.Fatalf("what the attacks found: %v: %s\n%s", err, out, said.stderr)
+	}
+	if results, err := filepath.Glob(w.dir + "/results/*.rc"); err != nil || len(results) == 0 {
+		t.Fatalf("no attack ran: exit %d\n%s%s", said.status, said.stdout, said.stderr)
+	}
+	differs := changed(before, w.snapshot(t))
+	for _, r := range rows {
+		if r.after != "" {
+			w.outside(t, `F="`+w.dir+"/fire "+r.id()+`"; DIR=`+w.dir+`; OUT=`+w.dir+"/outside/"+r.id()+"\n"+r.after)
+		}
+	}
+	if len(rows) > 1 {
+		w.outside(t, `set -- "$HOME/src/linked" "$HOME/src/other" "$HOME/src/lib"`+"\n"+day)
+		w.outside(t, everywhere)
+	} else {
+		w.outside(t, `set -- "$HOME/src/linked"`+"\n"+day)
+	}
+	found, explained := map[string]string{}, map[string]bool{}
+	for _, r := range rows {
+		evidence, status := w.evidence(t, r, left, differs, explained)
+		switch {
+		case len(evidence) > 0:
+			found[r.name] = "open: " + strings.Join(evidence, ", ")
+		case status == "0" && r.reach:
+			found[r.name] = "open: reached"
+		case status == "0":
+			found[r.name] = "undone"
+		case status == "":
+			t.Errorf("%s did not get its turn", r.name)
+		default:
+			found[r.name] = "held"
+		}
+	}
+	for _, name := range differs {
+		ordinary := strings.HasPrefix(name, "home/src/repo") && !strings.HasPrefix(name, "home/src/repo/.git/")
+		if !explained[name] && !ordinary {
+			found[""] += name + " "
+		}
+	}
+	return found, said
+}
+
+// A judge that sees nothing would find all held. Where nothing is confined every attack that
+// is harmless to the machine must be seen.
+func TestJudgeSeesWhatNothingHolds(t *testing.T) {
+	t.Parallel()
+	u := users()[len(users())-1]
+	for _, g := range groups() {
+		if g.each || g.name == "machine" || g.name == "kernel" {
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			rows := slices.DeleteFunc(g.rows, func(r row) bool { return r.only != "" })
+			found, said := try(t, "landlock", u, commandRole, rows, "commands: { sandbox: { mode: none } }\n")
+			for _, r := range rows {
+				if seen := strings.HasPrefix(found[r.name], "open: "); seen == r.unseen {
+					t.Errorf("%s: %s", r.name, found[r.name])
+				}
+			}
+			if t.Failed() {
+				t.Logf("uwf: exit %d\n%s%s", said.status, said.stdout, said.stderr)
+			}
+		})
+	}
+}
+
+// evidence is what an attack has achieved, seen from outside, and what its shell says.
+func (w *world) evidence(t *testing.T, r row, left map[int]string, differs []string, explained map[string]bool) (found []string, status string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(w.dir, "fired", r.id())); err == nil {
+		found = append(found, "runs")
+	}
+	touched := false
+	places := append(strings.Fields(r.touches), "outside/"+r.id())
+	for _, name := range differs {
+		if slices.ContainsFunc(places, func(place string) bool { return name == place || strings.HasPrefix(name, place+"/") }) {
+			touched, explained[name] = true, true
+		}
+	}
+	if touched {
+		found = append(found, "changed")
+	}
+	results := filepath.Join(w.dir, "results")
+	if text, err := os.ReadFile(filepath.Join(results, r.id()+".got")); err == nil && strings.Contains(string(text), "canary-") {
+		found = append(found, "read")
+	}
+	for _, line := range left {
+		if strings.Contains(line, "stay "+r.id()+" ") {
+			found = append(found, "alive")
+			break
+		}
+	}
+	text, _ := os.ReadFile(filepath.Join(results, r.id()+".rc"))
+	return found, strings.TrimSpace(string(text))
+}
+
+// script is what the command runs: each attack in a shell of its own.
+func (w *world) script(tier string, rows []row) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "TIER=%s DIR=%s W=%s H=%s A=%s/tools/attacker\n", tier, w.dir, w.repo, w.home, w.repo)
+	for name, value := range w.host {
+		fmt.Fprintf(&s, "%s=%s\n", name, value)
+	}
+	s.WriteString(`hook() { printf '#!/bin/sh\n%s\n' "$F" > "$1" && chmod 755 "$1"; }
+`)
+	for _, r := range rows {
+		fmt.Fprintf(&s, "ID=%s F='%s/fire %s' OUT=%s/outside/%s GOT=%s/got/%s.got\n", r.id(), w.dir, r.id(), w.dir, r.id(), w.repo, r.id())
+		fmt.Fprintf(&s, "( cd \"$W\" || exit 97\n%s\n) >/dev/null 2>\"$W/got/$ID.err\" </dev/null; echo $? > \"$W/got/$ID.rc\"\n", r.script)
+	}
+	s.WriteString("true\n")
+	return s.String()
+}
+
+// day is what a user does after a step, as if nothing had happened: whatever git starts then
+// runs as the user.
+const day = `export GIT_SSH_COMMAND=false; DIR=$HOME/..
+for dir in "$HOME/src/repo" "$@"; do cd "$dir" || continue
+	timeout 10 git status; timeout 10 git diff; timeout 10 git add -A .; timeout 10 git commit -q --allow-empty -m x; timeout 10 git checkout -q -B day
+	timeout 10 git log -1 -p; timeout 10 git fetch; timeout 10 git pull --no-edit; timeout 10 git push origin HEAD:refs/heads/day; timeout 10 git checkout -q -
+done
+cd "$HOME/src/repo"; timeout 10 git submodule update; timeout 10 git submodule status; timeout 10 git rebase --continue; timeout 10 git merge day
+[ ! -d inner ] || ( cd inner; timeout 10 git commit --allow-empty -m x )
+[ ! -d sub ] || ( cd sub; timeout 10 git commit --allow-empty -m x; timeout 10 git checkout -q -B day )
+sh -lc true`
+
+// everywhere is a user who looks into each directory, with a prompt that asks git.
+const everywhere = `find . \( -name .git -o -name objects -o -name hooks -o -name refs -o -name logs -o -name info -o -name branches -o -name modules -o -name flood \) -prune -o -type d -print | head -100 | while read -r dir; do ( cd "$dir" && timeout 10 git status ); done`

@@ -1,0 +1,182 @@
+//go:build instruments
+
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A way is how a model's command gets to run.
+type way string
+
+const (
+	commandRole way = "role"        // `run:` of a workflow
+	runCommand  way = "run_command" // the tool of uwf-builtin
+)
+
+const roleWorkflow = `name: attack
+description: Runs what a model has written
+roles:
+  make: { description: Runs it, run: [sh, got/attack.sh] }
+graph:
+  $START: { _: make }
+  make: { passed: $END, failed: $END }
+`
+
+const toolWorkflow = `name: attack
+description: Lets a model run commands
+roles:
+  make:
+    description: Runs it
+    goal: You run it.
+    frontmatter: { type: object, properties: { $status: { enum: [done] } }, required: [$status] }
+graph:
+  $START: { _: make }
+  make: { done: $END }
+`
+
+// ran is what uwf said.
+type ran struct {
+	status         int
+	stdout, stderr string
+}
+
+// confined runs a script, which is in the workspace, as a model's command.
+func (w *world) confined(t *testing.T, by way, script, more string) ran {
+	t.Helper()
+	w.write(t, "home/src/repo/got/attack.sh", script)
+	config, workflow := more, roleWorkflow
+	if by == runCommand {
+		model := httptest.NewServer(http.HandlerFunc(scripted))
+		defer model.Close()
+		workflow = toolWorkflow
+		config = fmt.Sprintf(`providers: { script: { baseUrl: %q } }
+models: { main: { provider: script, name: scripted } }
+defaultModel: main
+agents: { builtin: { command: %q } }
+defaultAgent: builtin
+builtin: { allowCommands: ["*"] }
+`, model.URL+"/v1", w.bin+"/uwf-builtin") + more
+	}
+	w.write(t, "home/.uwf/config.yaml", config)
+	w.write(t, "run/attack.yaml", workflow)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, w.bin+"/uwf", "run", w.dir+"/run/attack.yaml", "-p", "x")
+	cmd.Dir, cmd.Env = w.repo, append(w.environ(), "MY_TOKEN=canary-token")
+	w.user.as(cmd)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("uwf run: %v\n%s", err, &stderr)
+	}
+	return ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// write makes a file of the user's.
+func (w *world) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w.user.uid >= 0 {
+		if err := os.Chown(path, w.user.uid, w.user.uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// scripted plays a model that runs the script once and is done.
+func scripted(out http.ResponseWriter, in *http.Request) {
+	body, err := io.ReadAll(in.Body)
+	if err != nil || in.Method != http.MethodPost {
+		out.WriteHeader(http.StatusNotFound)
+		return
+	}
+	var request struct {
+		Stream   bool
+		Messages []struct{ Role string }
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		out.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	var message map[string]any
+	finish := "stop"
+	if last := request.Messages[len(request.Messages)-1].Role; last == "tool" {
+		message = map[string]any{"role": "assistant", "content": "---\n$status: done\n---\n"}
+	} else {
+		finish = "tool_calls"
+		message = map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{
+			"index": 0, "id": "c1", "type": "function",
+			"function": map[string]any{"name": "run_command", "arguments": `{"command":"sh got/attack.sh","timeout":100}`},
+		}}}
+	}
+	kind, choice := "message", map[string]any{"index": 0, "finish_reason": finish}
+	if request.Stream {
+		kind = "delta"
+		out.Header().Set("Content-Type", "text/event-stream")
+	} else {
+		out.Header().Set("Content-Type", "application/json")
+	}
+	choice[kind] = message
+	answer, err := json.Marshal(map[string]any{
+		"model": "scripted", "choices": []any{choice}, "usage": map[string]any{"prompt_tokens": 1, "completion_tokens": 1},
+	})
+	if err != nil {
+		out.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	if request.Stream {
+		fmt.Fprintf(out, "data: %s\n\ndata: [DONE]\n\n", answer)
+		return
+	}
+	_, _ = out.Write(answer)
+}
+
+// left lists processes of this world, but for the host's program, by their arguments.
+func (w *world) left(t *testing.T) map[int]string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(text, []byte(w.dir+"/")) || bytes.Contains(text, []byte("\x00host\x00")) {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(file, "/proc/%d/", &pid); err != nil {
+			continue
+		}
+		found[pid] = strings.ReplaceAll(string(text), "\x00", " ")
+	}
+	return found
+}
+
+// killLeft ends what an attack has left, which no assertion shall leave on the machine.
+func (w *world) killLeft(t *testing.T) {
+	for pid := range w.left(t) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
