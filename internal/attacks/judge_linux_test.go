@@ -4,6 +4,7 @@ package attacks
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -250,15 +251,11 @@ func (w *world) script(tier string, rows []row) string {
 
 // day is what a user does after a step, as if nothing had happened: whatever git starts then
 // runs as the user.
-const day = `export GIT_SSH_COMMAND=false; DIR=$HOME/..
-for dir in "$HOME/src/repo" "$@"; do cd "$dir" || continue
-	timeout 10 git status; timeout 10 git diff; timeout 10 git add -A .; timeout 10 git commit -q --allow-empty -m x; timeout 10 git checkout -q -B day
-	timeout 10 git log -1 -p; timeout 10 git fetch; timeout 10 git pull --no-edit; timeout 10 git push origin HEAD:refs/heads/day; timeout 10 git checkout -q -
-done
-cd "$HOME/src/repo"; timeout 10 git submodule update; timeout 10 git submodule status; timeout 10 git rebase --continue; timeout 10 git merge day
-[ ! -d inner ] || ( cd inner; timeout 10 git commit --allow-empty -m x )
-[ ! -d sub ] || ( cd sub; timeout 10 git commit --allow-empty -m x; timeout 10 git checkout -q -B day )
-sh -lc true`
+//
+//go:embed testdata/day.sh
+var day string
 
 // everywhere is a user who looks into each directory, with a prompt that asks git.
-const everywhere = `find . \( -name .git -o -name objects -o -name hooks -o -name refs -o -name logs -o -name info -o -name branches -o -name modules -o -name flood \) -prune -o -type d -print | head -100 | while read -r dir; do ( cd "$dir" && timeout 10 git status ); done`
+//
+//go:embed testdata/everywhere.sh
+var everywhere string

@@ -5,6 +5,7 @@ package attacks
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,26 +29,11 @@ const (
 	runCommand  way = "run_command" // the tool of uwf-builtin
 )
 
-const roleWorkflow = `name: attack
-description: Runs what a model has written
-roles:
-  make: { description: Runs it, run: [sh, got/attack.sh] }
-graph:
-  $START: { _: make }
-  make: { passed: $END, failed: $END }
-`
+//go:embed testdata/role.yaml
+var roleWorkflow string
 
-const toolWorkflow = `name: attack
-description: Lets a model run commands
-roles:
-  make:
-    description: Runs it
-    goal: You run it.
-    frontmatter: { type: object, properties: { $status: { enum: [done] } }, required: [$status] }
-graph:
-  $START: { _: make }
-  make: { done: $END }
-`
+//go:embed testdata/tool.yaml
+var toolWorkflow string
 
 // ran is what uwf said.
 type ran struct {

@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -16,8 +18,7 @@ import (
 
 // host is a program of the user's that has nothing to do with uwf: it listens, shares memory,
 // has a terminal, a file and a secret, prints where, and ends when its input does.
-func host(a []string) error {
-	dir := a[0]
+func host(dir string, stdin io.Reader, stdout io.Writer) error {
 	name := filepath.Base(dir) + "-" + strconv.Itoa(os.Getpid())
 	if _, err := net.Listen("unix", "@uwf-attack-"+name); err != nil {
 		return err
@@ -65,10 +66,10 @@ func host(a []string) error {
 		return err
 	}
 	text := []byte("canary-process-memory")
-	fmt.Printf("HOSTPID=%d HOSTFD=%d HOSTADDR=%#x HOSTKEY=%d HOSTNAME_=%s HOSTTTY=%s\n",
+	fmt.Fprintf(stdout, "HOSTPID=%d HOSTFD=%d HOSTADDR=%#x HOSTKEY=%d HOSTNAME_=%s HOSTTTY=%s\n",
 		os.Getpid(), secret.Fd(), uintptr(unsafe.Pointer(&text[0])), key, name, slave)
-	_, _ = os.Stdin.Read(make([]byte, 1))
-	fmt.Fprintln(os.Stderr, len(text))
+	_, _ = stdin.Read(make([]byte, 1))
+	runtime.KeepAlive(text)
 	return nil
 }
 

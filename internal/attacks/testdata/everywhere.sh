@@ -1,0 +1,1 @@
+find . \( -name .git -o -name objects -o -name hooks -o -name refs -o -name logs -o -name info -o -name branches -o -name modules -o -name flood \) -prune -o -type d -print | head -100 | while read -r dir; do ( cd "$dir" && timeout 10 git status ); done
