@@ -74,7 +74,7 @@ func outsideRows() []row {
 		{name: "the-git-file-of-a-linked-worktree", script: `echo gitdir: $W/docs > ../linked/.git`, touches: "home/src/linked/.git", landlock: "held"},
 		{name: "settings-of-uwf", script: `set -- config set; uwf "$@" commands.sandbox.mode none || echo 'commands: {}' >> $H/.uwf/config.yaml`, after: `grep -q sandbox ~/.uwf/config.yaml && $F`, landlock: "held"},
 		{name: "the-list-of-threads", script: `echo x >> $H/.uwf/threads.yaml`, after: `grep -q ^x ~/.uwf/threads.yaml && $F`, landlock: "held"},
-		{name: "a-node-of-the-store", script: `for f in $H/.uwf/cas/nodes/*/*; do ! echo x >> $f || exit 0; done; false`, after: `uwf inbox >/dev/null || $F`, landlock: "held"},
+		{name: "a-node-of-the-store", script: `for node in $H/.uwf/cas/nodes/*/*; do ! echo x >> $node || exit 0; done; false`, after: `uwf inbox >/dev/null || $F`, landlock: "held"},
 		{name: "a-run-of-uwf", script: `mkdir $H/.uwf/runs/evil || echo x > $H/.uwf/locks/x`, after: `[ ! -e ~/.uwf/runs/evil ] || $F`, landlock: "held"},
 		{name: "a-session-of-an-agent", script: `echo x > $H/.uwf/sessions/s`, after: `grep -q canary ~/.uwf/sessions/s || $F`, landlock: "held"},
 		{name: "a-workflow-beside", script: `mkdir -p ../.workflow && echo x > ../.workflow/x.yaml`, touches: "home/src/.workflow", landlock: "held"},
