@@ -2,6 +2,7 @@ package endcheck
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -46,14 +48,14 @@ func (c Changes) String() string {
 		names []string
 		what  string
 	}{
-		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(c.Keep) + ": "},
+		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(cmp.Or(c.Keep, "another name")) + ": "},
 		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
 		{c.Removed, "made settings in the git directory, which were removed: "},
 		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
 		{c.Hiding, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere " +
 			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
 		{c.Closed, "left what cannot be read, and was not looked through: "},
-		{c.Crowded, fmt.Sprintf("made more than %d directories, which were moved to %s without being looked through: ", maxNew, plaintext.Line(c.Keep))},
+		{c.Crowded, fmt.Sprintf("made more than %d directories, which were moved to %s without being looked through: ", maxNew, plaintext.Line(cmp.Or(c.Keep, "another name")))},
 	} {
 		if len(p.names) > 0 {
 			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))
@@ -193,23 +195,27 @@ func (e *end) move(name string, told *[]string) {
 		return
 	}
 	defer dir.Close() // only read from
-	base := path.Base(name)
+	base, shown := path.Base(name), name
 	err = errors.New("there is no directory to keep it")
 	if e.keep != "" {
 		err = e.intoKeep(dir, base, name)
 	}
 	if err != nil {
-		err = rename(dir, base, dir, "uwf-new-"+strings.TrimLeft(base, "."))
+		as := "uwf-new-" + strings.TrimLeft(base, ".") // as on another file system
+		err, shown = rename(dir, base, dir, as), name+" (as "+as+")"
 	}
 	if err != nil {
 		e.errs = append(e.errs, fmt.Errorf("move %s away: %w", plaintext.Line(name), err))
 		return
 	}
 	e.moved[name] = true
-	*told = append(*told, name)
+	*told = append(*told, shown)
 }
 
 func (e *end) intoKeep(dir *os.File, base, name string) error {
+	if err := durable.MkdirAll(durable.OS(), e.keep, 0o700); err != nil {
+		return err
+	}
 	keep, err := os.Open(e.keep)
 	if err != nil {
 		return err

@@ -26,14 +26,14 @@ import (
 type Options struct {
 	Workspace string
 	GitDirs   []string // the workspace's own: its git directory and the common one
-	// Pointed are slash-separated paths from the workspace at which git's settings point, and where nothing
-	// is yet: targets of core.hooksPath and include.path.
+	// Pointed are slash-separated paths from the workspace at which git's settings point: targets of
+	// core.hooksPath and include.path. What is there already is left alone.
 	Pointed []string
 	Index   string // a file that keeps what is known of directories between runs; "": none
 	// Allowed reports whether a person has allowed an absolute path by its name; nil: none.
 	Allowed func(path string) bool `json:"-"`
 	Most    int                    // directories that are looked at; 0: 20,000
-	Now     func() time.Time       // nil: time.Now
+	Now     func() time.Time       // nil: the clock by which file systems note changes
 }
 
 // Found is what is there before a command, for the plan of its mounts. Paths are from the workspace,
@@ -49,7 +49,7 @@ type Found struct {
 type Before struct {
 	state
 	allowed func(path string) bool
-	now     func() time.Time
+	now     func() int64
 }
 
 // state is what is saved.
@@ -71,7 +71,7 @@ const defaultMost = 20_000
 
 // Begin looks at a workspace before a command starts.
 func Begin(o Options) (*Before, error) {
-	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Pointed: o.Pointed, Most: o.Most, Index: o.Index}}
+	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Most: o.Most, Index: o.Index}}
 	if b.Most == 0 {
 		b.Most = defaultMost
 	}
@@ -88,6 +88,7 @@ func Begin(o Options) (*Before, error) {
 		return nil, err
 	}
 	defer l.close()
+	b.Pointed = slices.DeleteFunc(slices.Clone(o.Pointed), func(name string) bool { return there(l.spaces[0], name) })
 	l.walk(known.Dirs, max(b.Most, len(known.Dirs)), nil)
 	b.Dirs, b.Unseen = l.dirs, l.cut
 	b.Tops, b.Plants = l.tops(), map[string]bool{}
@@ -103,12 +104,12 @@ func Begin(o Options) (*Before, error) {
 }
 
 func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
-	b.allowed, b.now = allowed, now
+	b.allowed, b.now = allowed, fileClock
 	if b.allowed == nil {
 		b.allowed = func(string) bool { return false }
 	}
-	if b.now == nil {
-		b.now = time.Now
+	if now != nil {
+		b.now = func() int64 { return now().UnixNano() }
 	}
 }
 

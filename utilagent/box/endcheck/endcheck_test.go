@@ -83,20 +83,20 @@ func TestWhatIsDisarmed(t *testing.T) {
 		{"nothing", "true", Changes{}},
 		{"everyday git", `echo x > f; git add .; git commit -qm two 2>/dev/null; git tag t; git branch x; git stash list; git gc -q; mkdir new; touch new/f`, Changes{}},
 		{"another common directory", `echo ../evil > .git/commondir`, Changes{Removed: []string{".git/commondir"}}},
-		{"as a link", `ln -s ../evil .git/commondir`, Changes{Removed: []string{".git/commondir"}}},
-		{"as a directory", `mkdir .git/commondir; touch .git/commondir/x`, Changes{Removed: []string{".git/commondir"}}},
+		{"common link", `ln -s ../evil .git/commondir`, Changes{Removed: []string{".git/commondir"}}},
+		{"common directory", `mkdir .git/commondir; touch .git/commondir/x`, Changes{Removed: []string{".git/commondir"}}},
 		{"config.worktree", `git config -f .git/config.worktree core.fsmonitor id`, Changes{Removed: []string{".git/config.worktree"}}},
 		{"an old remote", `mkdir -p .git/remotes; echo "URL: ext::sh" > .git/remotes/x`, Changes{Removed: []string{".git/remotes"}}},
 		{"a submodule's config", `git config -f .git/modules/dir/sub/config core.fsmonitor id`, Changes{Disarmed: []string{".git/modules/dir/sub/config"}}},
 		{"a submodule's hook", `echo id > .git/modules/dir/sub/hooks/post-checkout`, Changes{Disarmed: []string{".git/modules/dir/sub/hooks"}}},
 		{"a submodule's common directory", `echo ../evil > .git/modules/dir/sub/commondir`, Changes{Disarmed: []string{".git/modules/dir/sub/commondir"}}},
 		{"a new submodule's repository", `git init -q m; mv m/.git .git/modules/m`, Changes{Disarmed: []string{".git/modules/m/config"}}},
-		{"one of a worktree", `git worktree add -q w; git init -q m; mkdir .git/worktrees/w/modules; mv m/.git .git/worktrees/w/modules/m`, Changes{Disarmed: []string{".git/worktrees/w/modules/m/config"}}},
+		{"worktree module", `git worktree add -q w; git init -q m; mkdir .git/worktrees/w/modules; mv m/.git .git/worktrees/w/modules/m`, Changes{Disarmed: []string{".git/worktrees/w/modules/m/config"}}},
 		{"an inner repository", `git -C inner config core.pager id`, Changes{Disarmed: []string{"inner/.git/config"}}},
 		{"an inner hook", `echo id > inner/.git/hooks/post-commit`, Changes{Disarmed: []string{"inner/.git/hooks"}}},
 		{"an inner common directory", `echo ../../evil > inner/.git/commondir`, Changes{Disarmed: []string{"inner/.git/commondir"}}},
-		{"an inner one that is another", `git init -q n; rm -r inner; mv n inner`, Changes{Disarmed: []string{"inner/.git/config"}}},
-		{"an inner one that has moved", `mv inner a/b`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
+		{"another inner one", `git init -q n; rm -r inner; mv n inner`, Changes{Disarmed: []string{"inner/.git/config"}}},
+		{"moved inner one", `mv inner a/b`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
 		{"a bare one's hook", `echo id > docs/bare.git/hooks/pre-receive`, Changes{Disarmed: []string{"docs/bare.git/hooks"}}},
 		{"a new repository", `git init -q a/new`, Changes{Disarmed: []string{"a/new/.git/config"}}},
 		{"with a hook", `git init -q a/new; echo id > a/new/.git/hooks/post-commit`, Changes{Disarmed: []string{"a/new/.git/config", "a/new/.git/hooks"}}},
@@ -113,29 +113,29 @@ func TestWhatIsDisarmed(t *testing.T) {
 		{"a repository within another's", `git init -q e; mkdir -p t .git/hidden; mv e/.git .git/hidden/x; echo gitdir: ../.git/hidden/x > t/.git`, Changes{Disarmed: []string{".git/hidden/x/config"}}},
 		{"a repository within an inner one's", `git init -q e; mkdir -p t; mv e/.git inner/.git/x; echo gitdir: ../inner/.git/x > t/.git`, Changes{Disarmed: []string{"inner/.git/x/config"}}},
 		{"a repository elsewhere", `mkdir t; git init -q "$HOME-e"; echo "gitdir: $HOME-e/.git" > t/.git`, Changes{Disarmed: []string{"t/.git"}}},
-		{"a link to one", `mkdir t; git init -q "$HOME-e"; ln -s "$HOME-e/.git" t/.git`, Changes{Disarmed: []string{"t/.git"}}},
-		{"a link to one inside", `git init -q e; mkdir t; ln -s ../e/.git t/.git`, Changes{Disarmed: []string{"e/.git/config"}}},
+		{"outward link", `mkdir t; git init -q "$HOME-e"; ln -s "$HOME-e/.git" t/.git`, Changes{Disarmed: []string{"t/.git"}}},
+		{"inward link", `git init -q e; mkdir t; ln -s ../e/.git t/.git`, Changes{Disarmed: []string{"e/.git/config"}}},
 		{"a worktree", `git worktree add -q linked; git -C linked commit -q --allow-empty -m y`, Changes{}},
 		{"a worktree's config", `git worktree add -q linked; git config -f .git/worktrees/linked/config.worktree core.fsmonitor id`, Changes{Disarmed: []string{".git/worktrees/linked/config.worktree"}}},
 		{"a worktree's common directory", `git worktree add -q linked; echo /evil > .git/worktrees/linked/commondir`, Changes{Disarmed: []string{".git/worktrees/linked/commondir"}}},
-		{"a worktree of an evil one", `mkdir -p e/worktrees/x e/objects e/refs t; git config -f e/config core.fsmonitor id; echo ../.. > e/worktrees/x/commondir; echo ref: refs/heads/x > e/worktrees/x/HEAD; echo gitdir: ../e/worktrees/x > t/.git`, Changes{Disarmed: []string{"e/config"}}},
+		{"evil worktree", `mkdir -p e/worktrees/x e/objects e/refs t; git config -f e/config core.fsmonitor id; echo ../.. > e/worktrees/x/commondir; echo ref: refs/heads/x > e/worktrees/x/HEAD; echo gitdir: ../e/worktrees/x > t/.git`, Changes{Disarmed: []string{"e/config"}}},
 		{"an agent's servers", `echo '{"mcpServers":{}}' > .mcp.json`, Changes{Moved: []string{".mcp.json"}}},
 		{"an agent's directory", `mkdir -p sub/.claude; echo '{}' > sub/.claude/settings.json`, Changes{Moved: []string{"sub/.claude"}}},
 		{"beside its worktrees", `mkdir -p .claude/worktrees/a; touch .claude/settings.local.json .claude/worktrees/a/f; mkdir .claude/worktrees/a/.gemini`, Changes{Moved: []string{".claude/settings.local.json", ".claude/worktrees/a/.gemini"}}},
-		{"in one that is there", `touch .cursor/mcp.json; mkdir .workflow/info; touch .workflow/info/y.yaml`, Changes{Moved: []string{".cursor/mcp.json", ".workflow/info"}}},
+		{"known agent directory", `touch .cursor/mcp.json; mkdir .workflow/info; touch .workflow/info/y.yaml`, Changes{Moved: []string{".cursor/mcp.json", ".workflow/info"}}},
 		{"more workflows", `mkdir .workflows; touch .workflows/y.yaml; mkdir -p a/b/c; ln -s /etc a/b/c/.Workflow`, Changes{Moved: []string{".workflows", "a/b/c/.Workflow"}}},
 		{"a home", `mkdir -p a/.uwf/cas; touch a/.uwf/config.yaml`, Changes{Moved: []string{"a/.uwf"}}},
-		{"other programs'", `for f in .github/hooks/x.json .hg/hgrc .jj/repo/config.toml .vscode/mcp.json crush.json .amp/settings.json .hg/store/x .vscode/settings.json; do mkdir -p "$(dirname "$f")"; touch "$f"; done`,
+		{"other programs'", `for name in .github/hooks/x.json .hg/hgrc .jj/repo/config.toml .vscode/mcp.json crush.json .amp/settings.json .hg/store/x .vscode/settings.json; do mkdir -p "$(dirname "$name")"; touch "$name"; done`,
 			Changes{Moved: []string{".amp", ".github/hooks", ".hg/hgrc", ".jj/repo/config.toml", ".vscode/mcp.json", "crush.json"}}},
 		{"a replacement", "git replace HEAD $(git commit-tree -m evil HEAD^{tree})", Changes{Hiding: []string{".git/refs/replace/ID"}}},
 		{"a packed one", "git replace HEAD $(git commit-tree -m evil HEAD^{tree}); git pack-refs --all", Changes{Hiding: []string{".git/refs/replace/ID"}}},
 		{"objects of elsewhere", "echo /evil > .git/objects/info/alternates", Changes{Hiding: []string{".git/objects/info/alternates: /evil"}}},
 		{"assumed", "git add docs/config; git update-index --assume-unchanged docs/config", Changes{Hiding: []string{"docs/config (assume-unchanged)"}}},
 		{"skipped", "git add docs/config; git update-index --index-version 4 --skip-worktree docs/config", Changes{Hiding: []string{"docs/config (skip-worktree)"}}},
-		{"a file that is gone", "git add docs/config; git update-index --skip-worktree docs/config; rm docs/config", Changes{}},
+		{"skipped, then removed", "git add docs/config; git update-index --skip-worktree docs/config; rm docs/config", Changes{}},
 		{"in a linked worktree", "touch f; git add f; git commit -qm f; git worktree add -q tree; cd tree; git update-index --skip-worktree f", Changes{Hiding: []string{".git/worktrees/tree/index: f (skip-worktree)"}}},
 		{"in an inner repository", "cd inner; touch f; git add f; git update-index --skip-worktree f", Changes{Hiding: []string{"inner/f (skip-worktree)"}}},
-		{"a rebase that goes on", `for i in a b; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; echo "exec touch x" >> .git/rebase-merge/git-rebase-todo`,
+		{"continued rebase", `for i in a b; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; echo "exec touch x" >> .git/rebase-merge/git-rebase-todo`,
 			Changes{Runs: []string{".git/rebase-merge/git-rebase-todo"}}},
 		{"a rebase", `for i in a b; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1`, Changes{}},
 		{"plans", `mkdir -p .git/rebase-merge .git/sequencer inner/.git/rebase-merge; cd .git; echo x id > rebase-merge/done; echo 'pick a' > sequencer/todo; ln -s /etc/passwd rebase-merge/git-rebase-todo
@@ -166,13 +166,13 @@ func TestNothingRunsLater(t *testing.T) {
 	t.Parallel()
 	const evil = `git init -q; git commit -q --allow-empty -m x; git config core.fsmonitor "touch $EVIL"; `
 	for _, c := range []struct{ name, before, script, then string }{
-		{"a new one that is tracked", "", `mkdir new; cd new; ` + evil + `cd ..; git -c core.fsmonitor= add new`, "git status"},
+		{"tracked new one", "", `mkdir new; cd new; ` + evil + `cd ..; git -c core.fsmonitor= add new`, "git status"},
 		{"deep", "mkdir -p a/b/c/d/e/f; git init -q a/b/c/d/e/f", `cd a/b/c/d/e/f; ` + evil, "cd a/b/c/d/e/f; git status"},
-		{"a directory for settings elsewhere", "git init -q --separate-git-dir sep tree", `cd tree; ` + evil, "cd tree; git status"},
-		{"bare, in a directory of files", "mkdir docs; echo x > docs/f", `cd docs; mkdir objects refs; echo ref: refs/heads/x > HEAD; printf '[core]\nfsmonitor = touch %s\nbare = false\nworktree = .\n' "$EVIL" > config`, "cd docs; git status || true"},
+		{"separate git directory", "git init -q --separate-git-dir sep tree", `cd tree; ` + evil, "cd tree; git status"},
+		{"bare, among files", "mkdir docs; echo x > docs/f", `cd docs; mkdir objects refs; echo ref: refs/heads/x > HEAD; printf '[core]\nfsmonitor = touch %s\nbare = false\nworktree = .\n' "$EVIL" > config`, "cd docs; git status || true"},
 		{"a hook of a place to push to", "", `git init -q --bare o.git; echo "touch $EVIL" > o.git/hooks/post-receive; chmod +x o.git/hooks/*`, "git push -q o.git HEAD:refs/heads/x"},
 		{"a hook where one pushes to", "git init -q --bare o.git; git remote add origin ./o.git", `echo "touch $EVIL" > o.git/hooks/post-receive; chmod +x o.git/hooks/*`, "git push -q origin HEAD:refs/heads/x"},
-		{"a rebase that goes on", "for i in a b; do git commit -q --allow-empty -m $i; done", `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; printf "exec touch $EVIL\n\t x\ttouch $EVIL\n" >> .git/rebase-merge/git-rebase-todo`, "git rebase --continue"},
+		{"continued rebase", "for i in a b; do git commit -q --allow-empty -m $i; done", `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; printf "exec touch $EVIL\n\t x\ttouch $EVIL\n" >> .git/rebase-merge/git-rebase-todo`, "git rebase --continue"},
 		{"a link as .git", "", `mkdir e; cd e; ` + evil + `cd ..; mkdir new; ln -s ../e/.git new/.git`, "cd new; git status"},
 		{"a common directory", "", `git init -q e; git -C e config core.fsmonitor "touch $EVIL"; git -C e commit -q --allow-empty -m x; echo ../e/.git > .git/commondir`, "git status"},
 		{"what core.hooksPath names", "git config core.hooksPath .hooks", `mkdir .hooks; echo "touch $EVIL" > .hooks/post-commit; chmod +x .hooks/*`, "git commit -q --allow-empty -m x"},
@@ -233,8 +233,18 @@ func TestNamesThatAreTaken(t *testing.T) {
 	shell(t, o.Workspace, "mkdir .claude")
 	c, err := b.End("")
 	require.NoError(t, err)
-	require.Equal(t, []string{".claude"}, c.Moved)
+	require.Equal(t, []string{".claude (as uwf-new-claude)"}, c.Moved)
 	require.DirExists(t, filepath.Join(o.Workspace, "uwf-new-claude"))
+}
+
+// What git's settings point at is left alone if it was there.
+func TestPointed(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	o.Pointed = []string{".husky", "a/b/shared", "docs/config", "gone/x"}
+	shell(t, o.Workspace, "mkdir .husky")
+	c := check(t, o, "touch .husky/pre-commit a/b/shared; echo y > docs/config")
+	require.Equal(t, []string{"a/b/shared"}, c.Moved)
 }
 
 func TestAllowedByName(t *testing.T) {

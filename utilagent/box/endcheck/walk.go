@@ -121,7 +121,7 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 			l.read++
 			if d, err = l.note(top, at, st); err != nil {
 				l.closed = append(l.closed, at)
-				d = &dir{Stamp: st, Noted: l.now().UnixNano()}
+				d = &dir{Stamp: st, Noted: l.now()}
 			}
 		}
 		l.dirs[at] = d
@@ -145,7 +145,7 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 		return nil, err
 	}
 	defer f.Close() // only read from
-	d := &dir{Noted: l.now().UnixNano()}
+	d := &dir{Noted: l.now()}
 	if d.Stamp, err = stampOf(f, "."); err != nil {
 		return nil, err
 	}
