@@ -204,6 +204,7 @@ func (w *world) environ() []string {
 	return []string{
 		"PATH=" + w.bin + ":" + os.Getenv("PATH"), "HOME=" + w.home, "BASE=" + w.base, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_EDITOR=true", "LC_ALL=C", "USER=u", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		"GOCACHE=" + os.Getenv("GOCACHE"),
 	}
 }
 
