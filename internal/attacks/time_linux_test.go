@@ -187,7 +187,7 @@ func TestSwappedDirectories(t *testing.T) {
 			w.outside(t, `mkdir -p ../../../outside/x && cp -r inner/.git ../../../outside/x/.git && ln -s ../../../outside/x innerlink
 				cp -r .git/hooks hooks2; ln -s ../../../../outside/x hooklink`)
 			before := w.snapshot(t)
-			swaps := w.command(t.Context(), u, w.repo, `tools/attacker swap inner innerlink 60000 & tools/attacker swap .git/modules/sub hooklink 60000 & wait`)
+			swaps := w.command(t.Context(), u, w.repo, `"$PWD/tools/attacker" swap inner innerlink 60000 & "$PWD/tools/attacker" swap .git/modules/sub hooklink 60000 & wait`)
 			if err := swaps.Start(); err != nil {
 				t.Fatal(err)
 			}

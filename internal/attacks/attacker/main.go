@@ -278,12 +278,11 @@ func inherited([]string) error {
 	return errors.New("none")
 }
 
-// swap exchanges two names until its time is over.
+// swap exchanges two names until its time is over, whoever else changes them meanwhile.
 func swap(a []string) error {
 	for until := time.Now().Add(time.Duration(number(a[2])) * time.Millisecond); time.Now().Before(until); {
-		if err := unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE); err != nil {
-			return err
-		}
+		_ = unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE)
+		time.Sleep(time.Millisecond) // what it attacks must get its turn
 	}
 	return nil
 }
