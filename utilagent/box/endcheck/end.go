@@ -30,7 +30,7 @@ type Changes struct {
 	Removed  []string // settings that git would have obeyed in the workspace's repository
 	Runs     []string // plans of an unfinished rebase that lost lines
 	Hiding   []string // what git passes over
-	Closed   []string // what cannot be read
+	Closed   []string // what cannot be read, or is too much
 	Crowded  []string // directories that were too many to be looked through: they lie in Keep if that was possible
 }
 
@@ -54,7 +54,7 @@ func (c Changes) String() string {
 		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
 		{c.Hiding, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere " +
 			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
-		{c.Closed, "left what cannot be read, and was not looked through: "},
+		{c.Closed, "left what cannot be read, or is too much to be looked through: "},
 		{c.Crowded, fmt.Sprintf("made more than %d directories, which were moved to %s without being looked through: ", maxNew, plaintext.Line(cmp.Or(c.Keep, "another name")))},
 	} {
 		if len(p.names) > 0 {
@@ -104,6 +104,11 @@ func (b *Before) end(keep string, most int) (Changes, error) {
 	for _, at := range l.closed {
 		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
 			e.changes.Closed = append(e.changes.Closed, at)
+		}
+	}
+	for at := range l.over {
+		if s, name := l.space(at); s != nil {
+			e.changes.Closed = append(e.changes.Closed, l.shown(s, name))
 		}
 	}
 	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {

@@ -20,8 +20,9 @@ import (
 
 // Bounds of what is looked at in repositories.
 const (
-	maxRepositories = 2000
-	maxHooks        = 1000
+	maxRepositories = 20_000
+	maxModules      = 100_000 // directories in which repositories of submodules are looked for
+	maxEntries      = 20_000  // of a directory
 	maxPassed       = 300_000
 	maxPackedRefs   = 64 << 20
 	maxPlan         = 1 << 20
@@ -53,7 +54,7 @@ func (l *look) tops() map[string]stamp {
 func (l *look) plants() (found []string) {
 	for _, s := range l.spaces[1:] {
 		for _, name := range armed() {
-			if name != "config" && name != "hooks" && known(s, name) != "" {
+			if name != "config" && name != "hooks" && l.known(s, name) != "" {
 				found = append(found, filepath.Join(s.dir, name))
 			}
 		}
@@ -100,15 +101,15 @@ func leads(file string) (to string, ok bool) {
 
 // repositories notes all git directories that a command could reach, by absolute path.
 func (l *look) repositories(before map[string]*repo) map[string]*repo {
-	found := map[string]*repo{}
-	var add func(at string)
-	inner := func(at string, depth int) {}
-	inner = func(at string, depth int) {
+	found, looked := map[string]*repo{}, 0
+	var add, inner func(at string)
+	inner = func(at string) {
 		s, name := l.space(at)
-		if s == nil || depth > 10 {
+		if looked++; s == nil || looked > maxModules {
+			l.over[at] = s != nil
 			return
 		}
-		for _, entry := range entries(s, name) {
+		for _, entry := range l.entries(s, name) {
 			full := filepath.Join(at, entry)
 			if st, err := stampOf(s.top, join(name, entry)); err != nil || !st.Dir {
 				continue
@@ -116,13 +117,17 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			if _, err := stampOf(s.top, join(name, entry)+"/HEAD"); err == nil {
 				add(full)
 			} else {
-				inner(full, depth+1)
+				inner(full)
 			}
 		}
 	}
 	add = func(at string) {
 		s, name := l.space(at)
-		if s == nil || found[at] != nil || len(found) >= maxRepositories {
+		if s == nil || found[at] != nil {
+			return
+		}
+		if len(found) >= maxRepositories {
+			l.over[at] = true
 			return
 		}
 		if st, err := stampOf(s.top, name); err != nil || !st.Dir {
@@ -133,7 +138,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 		}
 		found[at] = l.repository(s, name, before[at])
 		for _, entry := range []string{"modules", "worktrees"} {
-			inner(filepath.Join(at, entry), 0)
+			inner(filepath.Join(at, entry))
 		}
 		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are those of the directory above
 			add(filepath.Dir(filepath.Dir(at)))
@@ -171,7 +176,7 @@ func (l *look) unclose(s *space, name string) {
 func (l *look) repository(s *space, name string, before *repo) *repo {
 	r := &repo{Armed: map[string]string{}, Runs: map[string]bool{}}
 	for _, entry := range armed() {
-		if id := known(s, join(name, entry)); id != "" {
+		if id := l.known(s, join(name, entry)); id != "" {
 			r.Armed[entry] = id
 		}
 	}
@@ -183,7 +188,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 			}
 		}
 	}
-	if r.Source = source(s, name); before != nil && before.Source == r.Source {
+	if r.Source = l.source(s, name); before != nil && before.Source == r.Source {
 		r.Passed = before.Passed
 	} else {
 		r.Passed = map[[8]byte]bool{}
@@ -193,7 +198,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 }
 
 // known is how a setting is known again; "": there is nothing that git would run. Samples of hooks are not run.
-func known(s *space, name string) string {
+func (l *look) known(s *space, name string) string {
 	st, err := stampOf(s.top, name)
 	if err != nil {
 		return ""
@@ -201,13 +206,13 @@ func known(s *space, name string) string {
 	if !st.Dir {
 		return fmt.Sprint(st)
 	}
-	names := entries(s, name)
+	names := l.entries(s, name)
 	if names = slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".sample") }); len(names) == 0 {
 		return ""
 	}
 	slices.Sort(names)
 	var all strings.Builder
-	for _, entry := range names[:min(len(names), maxHooks)] {
+	for _, entry := range names {
 		st, _ := stampOf(s.top, join(name, entry))
 		fmt.Fprintln(&all, entry, st)
 	}
@@ -215,24 +220,27 @@ func known(s *space, name string) string {
 }
 
 // entries are the names in a directory, none if it cannot be read.
-func entries(s *space, name string) (names []string) {
+func (l *look) entries(s *space, name string) (names []string) {
 	f, err := s.root.Open(name)
 	if err != nil {
 		return nil
 	}
 	defer f.Close() // only read from
-	names, err = f.Readdirnames(20_000)
+	names, err = f.Readdirnames(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil
+	}
+	if len(names) == maxEntries {
+		l.over[filepath.Join(s.dir, filepath.FromSlash(name))] = true
 	}
 	slices.Sort(names)
 	return names
 }
 
 // sources are the files that say what git passes over.
-func sources(s *space, name string) []string {
+func (l *look) sources(s *space, name string) []string {
 	all := []string{"index", "packed-refs", "objects/info/alternates", "refs/replace"}
-	for _, entry := range entries(s, name) {
+	for _, entry := range l.entries(s, name) {
 		if strings.HasPrefix(entry, "sharedindex.") {
 			all = append(all, entry)
 		}
@@ -240,9 +248,9 @@ func sources(s *space, name string) []string {
 	return all
 }
 
-func source(s *space, name string) string {
+func (l *look) source(s *space, name string) string {
 	var all strings.Builder
-	for _, file := range sources(s, name) {
+	for _, file := range l.sources(s, name) {
 		st, _ := stampOf(s.top, join(name, file))
 		fmt.Fprintln(&all, file, st)
 	}
@@ -268,7 +276,7 @@ func (l *look) passed(s *space, name string, each func(id [8]byte, text string))
 		tree = strings.TrimPrefix(path.Dir(name)+"/", "./")
 		gone = func(file string) bool { return !there(s, tree+file) }
 	}
-	for _, file := range sources(s, name) {
+	for _, file := range l.sources(s, name) {
 		full := join(name, file)
 		switch file {
 		case "objects/info/alternates":
@@ -284,7 +292,7 @@ func (l *look) passed(s *space, name string, each func(id [8]byte, text string))
 				}
 			}
 		case "refs/replace":
-			for _, entry := range entries(s, full) {
+			for _, entry := range l.entries(s, full) {
 				add(label + "/refs/replace/" + entry)
 			}
 		default:

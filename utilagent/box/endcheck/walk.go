@@ -1,7 +1,9 @@
 package endcheck
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -50,6 +53,7 @@ type look struct {
 	dirs   map[string]*dir
 	cut    map[string]bool // not looked at: there are too many
 	closed []string        // cannot be read
+	over   map[string]bool // what of git directories is too much to be looked through
 	read   int             // directories that were read
 	opens  bool            // closed directories are opened
 }
@@ -62,10 +66,10 @@ type space struct {
 }
 
 func (b *Before) open() (_ *look, err error) {
-	l := &look{Before: b, dirs: map[string]*dir{}, cut: map[string]bool{}}
+	l := &look{Before: b, dirs: map[string]*dir{}, cut: map[string]bool{}, over: map[string]bool{}}
 	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
 		s := &space{dir: at}
-		if s.root, err = os.OpenRoot(at); err == nil {
+		if s.root, err = openRoot(at); err == nil {
 			if s.top, err = s.root.Open("."); err == nil {
 				l.spaces = append(l.spaces, s)
 				continue
@@ -77,6 +81,14 @@ func (b *Before) open() (_ *look, err error) {
 		}
 	}
 	return l, nil
+}
+
+// openRoot opens a directory; a link on the way is an error, since it leads to where the command may not write.
+func openRoot(dir string) (*os.Root, error) {
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+		return nil, cmp.Or(err, fmt.Errorf("a symbolic link leads to %s", plaintext.Line(dir)))
+	}
+	return os.OpenRoot(dir)
 }
 
 func (l *look) close() {
