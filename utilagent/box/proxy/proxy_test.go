@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -270,4 +271,21 @@ func TestBodiesAreWhole(t *testing.T) {
 		require.Equal(t, len(text), len(got))
 		require.Equal(t, text, string(got))
 	}
+}
+
+// A public address of this machine is refused, too: what listens there may trust it.
+func TestOwnPublicAddress(t *testing.T) {
+	t.Parallel()
+	list, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	at := slices.IndexFunc(list, func(a net.Addr) bool {
+		ip := a.(*net.IPNet).IP
+		return ip.To4() != nil && !ip.IsLoopback()
+	})
+	if at < 0 {
+		t.Skip("this machine has no address besides its loopback's")
+	}
+	names := map[string]string{"own.test": list[at].(*net.IPNet).IP.String()}
+	p := start(t, Options{Resolver: resolver(names), public: func(netip.Addr) bool { return true }}, "own.test:*")
+	require.Equal(t, "403", status(p.ask(t, "CONNECT own.test:80 HTTP/1.1\r\n\r\n")))
 }
