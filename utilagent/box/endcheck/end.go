@@ -269,7 +269,10 @@ func (e *end) aside(s *space, name string, told *[]string) {
 
 // repositoriesNow disarms what is new in git directories.
 func (e *end) repositoriesNow() {
-	now, tops := e.repositories(e.was.Repos), e.tops()
+	now, tops, led := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
+	for name, to := range e.pointers() { // a tree that is new here makes one that others left there new
+		led[to] = led[to] || e.was.Pointers[name] != to && path.Base(filepath.Dir(to)) == "worktrees"
+	}
 	e.now = now
 	for _, at := range slices.Sorted(maps.Keys(now)) {
 		s, name := e.space(at)
@@ -278,7 +281,7 @@ func (e *end) repositoriesNow() {
 		}
 		was := e.was.Repos[at]
 		top, own := e.was.Tops[at]
-		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && e.own(at) { // it is another directory
+		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && (e.own(at) || led[at]) { // it is another directory
 			was = &repo{}
 		}
 		if !own {

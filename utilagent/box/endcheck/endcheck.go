@@ -14,12 +14,14 @@ import (
 	"bytes"
 	"encoding/gob"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Options say what is looked at. Paths are absolute and without links unless they say otherwise.
@@ -76,6 +78,11 @@ func Begin(o Options) (*Before, error) {
 		b.Most = defaultMost
 	}
 	b.connect(o.Allowed, o.Now)
+	for _, at := range append([]string{o.Workspace}, o.GitDirs...) {
+		if real, err := filepath.EvalSymlinks(at); err == nil && real != at {
+			return nil, fmt.Errorf("look at %s: a symbolic link leads there", plaintext.Line(at))
+		}
+	}
 	var known state
 	if o.Index != "" {
 		known, _ = read(o.Index) // without it all is read

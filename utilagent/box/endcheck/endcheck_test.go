@@ -299,6 +299,12 @@ func TestALinkedWorktree(t *testing.T) {
 		Removed: []string{filepath.Join(common, "commondir"), filepath.Join(own, "config.worktree")}, Disarmed: []string{filepath.Join(common, "worktrees/other/config.worktree")},
 		Hiding: []string{"f (assume-unchanged)"},
 	}, c)
+	// Others make trees meanwhile; sparse ones have a config of their own.
+	const sparse = `git -C ../r sparse-checkout init --cone; git -C ../r config extensions.worktreeConfig true; git -C ../r worktree add -q ../sparse; `
+	require.Empty(t, check(t, o, sparse+`git -C ../sparse sparse-checkout set x; git init -q ../m; mkdir -p ../r/.git/worktrees/sparse/modules; mv ../m/.git ../r/.git/worktrees/sparse/modules/m`).String())
+	require.FileExists(t, filepath.Join(common, "worktrees/sparse/modules/m/config"))
+	require.Empty(t, check(t, o, `mkdir ../r/.git/worktrees/later; cd ../r/.git/worktrees/later; echo x > HEAD; echo ../.. > commondir; git config -f config.worktree core.fsmonitor id`).String())
+	require.Equal(t, []string{filepath.Join(common, "worktrees/later/config.worktree")}, check(t, o, "mkdir t; echo gitdir: "+common+"/worktrees/later > t/.git").Disarmed, "it is in use only now")
 	c = check(t, o, `git init -q evil; echo "gitdir: evil/.git" > .git`)
 	require.Equal(t, []string{"evil/.git/config"}, c.Disarmed)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/box/gitindex"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -32,6 +33,9 @@ const (
 func armed() []string {
 	return []string{"config", "config.worktree", "hooks", "commondir", "remotes", "branches"}
 }
+
+// sparse is a config of a sparse checkout and nothing else, as git makes it for each of its work trees.
+var sparse = lazyregexp.New(`^(\[(core|index)\]\n|\t(sparseCheckout|sparseCheckoutCone|sparse) = (true|false)\n)*$`)
 
 // repo is what is noted of a git directory.
 type repo struct {
@@ -102,6 +106,7 @@ func leads(file string) (to string, ok bool) {
 // repositories notes all git directories that a command could reach, by absolute path.
 func (l *look) repositories(before map[string]*repo) map[string]*repo {
 	found, looked := map[string]*repo{}, 0
+	pointers := slices.Collect(maps.Values(l.pointers()))
 	var add, inner func(at string)
 	inner = func(at string) {
 		s, name := l.space(at)
@@ -113,6 +118,9 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			full := filepath.Join(at, entry)
 			if st, err := stampOf(s.top, join(name, entry)); err != nil || !st.Dir {
 				continue
+			}
+			if filepath.Base(at) == "worktrees" && l.opens && before[full] == nil && !slices.Contains(pointers, full) {
+				continue // of a tree outside, which others have just made
 			}
 			if _, err := stampOf(s.top, join(name, entry)+"/HEAD"); err == nil {
 				add(full)
@@ -156,7 +164,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 			add(l.abs(at))
 		}
 	}
-	for _, to := range l.pointers() {
+	for _, to := range pointers {
 		if to != "" {
 			add(to)
 		}
@@ -202,6 +210,11 @@ func (l *look) known(s *space, name string) string {
 	st, err := stampOf(s.top, name)
 	if err != nil {
 		return ""
+	}
+	if path.Base(name) == "config.worktree" {
+		if text, err := careful.ReadFileIn(s.root, name, 1<<10); err == nil && sparse().Match(text) {
+			return ""
+		}
 	}
 	if !st.Dir {
 		return fmt.Sprint(st)
@@ -269,8 +282,10 @@ func (l *look) passed(s *space, name string, each func(id [8]byte, text string))
 		}
 	}
 	tree, gone := label+"/index: ", func(string) bool { return false }
+	top := filepath.Join(l.Workspace, ".git")
+	to, _ := leads(top)
 	switch {
-	case len(l.GitDirs) > 0 && at == l.GitDirs[0]:
+	case at == top || at == to:
 		tree, gone = "", func(file string) bool { return !there(l.spaces[0], file) }
 	case s.dir == l.Workspace && offlimits.IsGit(path.Base(name)):
 		tree = strings.TrimPrefix(path.Dir(name)+"/", "./")
