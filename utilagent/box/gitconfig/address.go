@@ -60,7 +60,7 @@ func (m Merging) elsewhere(path string) bool {
 			continue
 		}
 		at = filepath.Join(at, part)
-		if slices.ContainsFunc(m.Writable, func(dir string) bool { return below(dir, at) || below(followed(dir), at) }) {
+		if m.wrote(at) {
 			return false
 		}
 		to, err := os.Readlink(at)
@@ -76,7 +76,13 @@ func (m Merging) elsewhere(path string) bool {
 		}
 		rest = append(strings.Split(filepath.ToSlash(to), "/"), rest...)
 	}
-	return !slices.ContainsFunc(m.Writable, func(dir string) bool { return below(dir, at) || below(followed(dir), at) })
+	return !m.wrote(at)
+}
+
+// wrote reports whether the command could write at a path: also in the git directory, wherever that lies.
+func (m Merging) wrote(at string) bool {
+	dirs := append(slices.Clone(m.Writable), filepath.Dir(m.Config))
+	return slices.ContainsFunc(dirs, func(dir string) bool { return below(dir, at) || below(followed(dir), at) })
 }
 
 // followed is a directory without links, or the path itself if it is gone.

@@ -202,6 +202,16 @@ func TestWhatIsNotMerged(t *testing.T) {
 	}
 }
 
+// A linked work tree's git directory lies elsewhere, and can be written.
+func TestTheGitDirectoryIsNoRemote(t *testing.T) {
+	t.Parallel()
+	b := newBoxed(t)
+	b.m.Dir, b.m.Writable = filepath.Join(b.dir, "private"), []string{filepath.Join(b.dir, "private")}
+	added, _, told := b.merge(t, `git config remote.x.url ../r/.git/evil.git; git config remote.y.url ../elsewhere/lib.git`)
+	require.Equal(t, []string{"remote.y.url=../elsewhere/lib.git"}, added)
+	require.Contains(t, told[len(told)-1], "remote.x.url")
+}
+
 // What others change while a command runs stays.
 func TestChangesOfOthersStay(t *testing.T) {
 	t.Parallel()
