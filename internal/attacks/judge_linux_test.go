@@ -20,6 +20,8 @@ type row struct {
 	after  string // what the user does then, beside the day's work
 	// touches are the names, below the world, that only this attack changes.
 	touches string
+	// leaves are those that it changes, too, and that start nothing.
+	leaves string
 	// reach: its status 0 is already more than it may have.
 	reach bool
 	// told is what uwf must say of it, as a part of a line; toldInBox only there.
@@ -169,6 +171,9 @@ func try(t *testing.T, tier string, u user, by way, rows []row, settings string)
 		}
 	}
 	for _, name := range differs {
+		if original, aside := strings.CutSuffix(name, ".uwf-new"); aside && strings.HasPrefix(original, "home/src/repo/") {
+			continue // what was planted under that name lies there, where nothing obeys it
+		}
 		ordinary := strings.HasPrefix(name, "home/src/repo") && !strings.HasPrefix(name, "home/src/repo/.git/")
 		if !explained[name] && !ordinary {
 			found[""] += name + " "
@@ -208,11 +213,13 @@ func (w *world) evidence(t *testing.T, r row, left map[int]string, differs []str
 	if _, err := os.Stat(filepath.Join(w.dir, "fired", r.id())); err == nil {
 		found = append(found, "runs")
 	}
-	touched := false
+	touched, harmless := false, strings.Fields(r.leaves)
 	places := append(strings.Fields(r.touches), "outside/"+r.id())
 	for _, name := range differs {
 		if slices.ContainsFunc(places, func(place string) bool { return name == place || strings.HasPrefix(name, place+"/") }) {
 			touched, explained[name] = true, true
+		} else if slices.ContainsFunc(harmless, func(place string) bool { return name == place || strings.HasPrefix(name, place+"/") }) {
+			explained[name] = true
 		}
 	}
 	if touched {

@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,7 +37,7 @@ func tier(t *testing.T) string {
 		}
 		return "landlock"
 	case "box":
-		if _, err := os.Stat("../../cmd/uwf-box"); err != nil {
+		if _, err := os.Stat("../../cmd/uwf-box"); err != nil && *under == "" {
 			t.Skip("there is no uwf-box yet")
 		}
 		return name
@@ -45,6 +46,8 @@ func tier(t *testing.T) string {
 		return ""
 	}
 }
+
+var under = flag.String("bin", "", "directory with uwf, uwf-builtin and, for its tier, uwf-box; default: they are built")
 
 // built is the directory of the programs, which everybody can read: a user's home may be closed.
 type built struct{ base, bin string }
@@ -62,8 +65,12 @@ var programs = sync.OnceValues(func() (built, error) {
 		return built{}, err
 	}
 	b := built{base, filepath.Join(base, "bin")}
-	packages := []string{"../../cmd/uwf", "../../cmd/uwf-builtin", "./attacker"}
-	if os.Getenv(tierVariable) == "box" {
+	packages := []string{"./attacker"}
+	if *under != "" {
+		if err := os.CopyFS(b.bin, os.DirFS(*under)); err != nil {
+			return b, err
+		}
+	} else if packages = append(packages, "../../cmd/uwf", "../../cmd/uwf-builtin"); os.Getenv(tierVariable) == "box" {
 		packages = append(packages, "../../cmd/uwf-box")
 	}
 	cmd := exec.Command("go", append([]string{"build", "-o", b.bin + "/"}, packages...)...)
