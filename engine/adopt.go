@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -107,6 +108,27 @@ func (a *attempt) adopt(ctx context.Context, last rundir.Record, result protocol
 	out, err = a.advance(ctx, step)
 	out.Adopted = true
 	return out, true, err
+}
+
+// ranOn returns how the command of a run has ended whose engine was killed, if it is the step that
+// is asked for now.
+func (a *attempt) ranOn(last rundir.Record, o StepOptions) (agentproc.Outcome, bool) {
+	if o.Fresh || last.Damaged || last.Missing || !last.Unfinished(a.locked.head) || !a.task.givenTo(last) {
+		return agentproc.Outcome{}, false
+	}
+	return oscommand.Left(runfiles.Dir(a.dir.Path))
+}
+
+// adoptCommand makes the step of such a command.
+func (a *attempt) adoptCommand(ctx context.Context, last rundir.Record, ran agentproc.Outcome) (out protocol.StepOutput, err error) {
+	a.record, a.task.cwd = last, last.Cwd
+	a.record.More = a.more
+	a.putBack()
+	a.started(a.cmd.Name, true)
+	defer func() { a.ended(out, err) }()
+	out, err = a.concluded(ctx, ran, nil)
+	out.Adopted = true
+	return out, err
 }
 
 // answers reports whether a step records the same question as the one asked now.

@@ -60,7 +60,8 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Posit
 	}
 	a := e.newAttempt(h, pos, t)
 	a.more, a.toEnd = o.more, o.toEnd
-	if !o.Fresh {
+	ran, over := a.ranOn(last, o)
+	if !o.Fresh && !over {
 		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
 			return out, err
 		}
@@ -71,6 +72,9 @@ func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Posit
 			return protocol.StepOutput{}, err
 		}
 		return protocol.StepOutput{}, a.unable(err)
+	}
+	if over && a.cmd.Plain != nil {
+		return a.adoptCommand(ctx, last, ran)
 	}
 	if a.cmd.Plain != nil {
 		if err := a.origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
@@ -140,10 +144,17 @@ func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Re
 }
 
 // byProcess starts the program that plays the role, and takes its step.
-func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (out protocol.StepOutput, err error) {
+func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (protocol.StepOutput, error) {
 	ran, err := a.invoke(ctx, lock)
+	return a.concluded(ctx, ran, err)
+}
+
+// concluded takes the step of a program that has ended.
+func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err error) (out protocol.StepOutput, _ error) {
 	if a.cmd.Plain != nil {
-		a.endLeft()
+		if !ran.Contained {
+			a.endLeft()
+		}
 		set := a.Secrets()
 		if hidden := oscommand.Hide(a.FS, set, runfiles.Dir(a.dir.Path)); hidden != nil {
 			err = errors.Join(err, hidden)
@@ -202,6 +213,11 @@ func (a *attempt) tidy() {
 			a.warn("what the agent has started could not all be ended: " + err.Error())
 		}
 	}
+	a.putBack()
+}
+
+// putBack undoes what commands have changed whose agent was killed.
+func (a *attempt) putBack() {
 	if a.PutBack == nil {
 		return
 	}
@@ -219,7 +235,7 @@ func (a *attempt) newRecord() rundir.Record {
 		Thread: a.locked.id, Workflow: a.pos.Thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
-		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
+		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting, Snapshot: a.kept.Told(),
 	}
 }
 

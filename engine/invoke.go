@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -132,7 +133,7 @@ func (a *attempt) environment() []string {
 	})
 	set[protocol.EnvInputs] = inputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {
-		maps.DeleteFunc(set, func(key, _ string) bool { return ofAgent(key) })
+		maps.DeleteFunc(set, func(key, _ string) bool { return oscommand.OfAgent(key) })
 	}
 	if runtime.GOOS != "windows" {
 		set["PWD"] = a.task.cwd // else programs would use ours
@@ -147,7 +148,7 @@ func (a *attempt) environment() []string {
 	var environ []string
 	for _, kv := range config.Handed(a.given(), a.Env, pass) {
 		key, value, _ := strings.Cut(kv, "=")
-		if _, ours := set[key]; ours || a.cmd.Plain != nil && (ofAgent(key) || secret.Guarded(key, value) || secrets.Holds(value)) {
+		if _, ours := set[key]; ours || a.cmd.Plain != nil && (oscommand.OfAgent(key) || secret.Guarded(key, value) || secrets.Holds(value)) {
 			continue
 		}
 		environ = append(environ, kv)
@@ -182,7 +183,7 @@ func (e *Engine) given() []string {
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
 	if a.cmd.Plain != nil {
-		return a.explainCommand(err)
+		return oscommand.Explain(err, a.task.role, a.again(), runfiles.Dir(a.dir.Path))
 	}
 	if errors.As(err, &missing) {
 		return a.Casting().Unstartable(ctx, a.cmd, missing)

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -18,15 +16,6 @@ import (
 // A role that is a command: its words are rendered and started without a shell, and the status
 // with which it ends is the role's answer. Its output goes into the step's detail, one piece
 // per turn, so it is never in memory as a whole.
-
-// ofAgent reports whether a variable is only for agents, which make the step themselves.
-func ofAgent(key string) bool {
-	switch key {
-	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot, protocol.EnvRetries:
-		return true
-	}
-	return false
-}
 
 // mark is the entry in a command's environment by which processes that it left behind are
 // found, even in another process group and session.
@@ -88,22 +77,4 @@ func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (ta
 	}
 	t.command = argv
 	return t, err
-}
-
-// explainCommand adds to the failure of a command what to do about it.
-func (a *attempt) explainCommand(err error) error {
-	var missing *agentproc.NotFoundError
-	var gave *oscommand.NoAnswerError
-	var flood *agentproc.FloodError
-	switch {
-	case errors.As(err, &flood):
-		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", a.task.role, flood),
-			"to retry: "+a.again(), "let it write that to a file of its own; what it printed is in "+a.dir.Path)
-	case errors.As(err, &missing):
-		return fault.Hinted(oscommand.CannotStart(a.task.role, missing), "to retry: "+a.again())
-	case errors.As(err, &gave):
-		e := &protocol.Error{Code: protocol.CodeAgent, Message: fmt.Sprintf("role %q: %v", a.task.role, err), Err: err}
-		return fault.Hinted(e, "to retry: "+a.again(), "what it printed is in "+a.dir.Path)
-	}
-	return err
 }

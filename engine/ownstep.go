@@ -38,7 +38,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
-		Snapshot: a.kept.Told(), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
+		Snapshot: a.record.Snapshot, Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
 	})
 }
 

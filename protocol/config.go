@@ -147,7 +147,7 @@ const (
 type SandboxConfig struct {
 	// Mode is "auto", "required" or "none". By default it is "auto", except for a program that
 	// uwf does not know, and for one that brings a sandbox of its own.
-	Mode         string   `json:"mode,omitempty" is:"auto|required|none"`
+	Mode         string   `json:"mode,omitempty" is:"auto|landlock|required|none"`
 	DenyRead     []string `json:"denyRead,omitempty"`             // more that may be neither read nor written
 	AllowRead    []string `json:"allowRead,omitempty"`            // what is hidden otherwise, such as ~/.ssh/config
 	AllowWrite   []string `json:"allowWrite,omitempty"`           // more that may be written to; a path may begin with ~/
@@ -177,13 +177,17 @@ func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
 	return out
 }
 
+// Holds reports whether a program that cannot be held back at all does not start.
+func (s SandboxConfig) Holds() bool { return s.Mode == SandboxLandlock || s.Mode == SandboxRequired }
+
 // SharesMemory reports whether SharedMemory is true.
 func (s SandboxConfig) SharesMemory() bool { return s.SharedMemory != nil && *s.SharedMemory }
 
 // The modes of a [SandboxConfig].
 const (
-	SandboxAuto     = "auto"     // where the system can
-	SandboxRequired = "required" // or the program does not start
+	SandboxAuto     = "auto"     // as well as the system can
+	SandboxLandlock = "landlock" // at least by Landlock, or the program does not start
+	SandboxRequired = "required" // by namespaces, or it does not start
 	SandboxNone     = "none"
 )
 

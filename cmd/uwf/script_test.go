@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/box/inside"
 	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 		"gate":            gate,
 		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
+		"uwf-box":     func() { os.Exit(inside.Main(os.Stderr)) },
 	})
 }
 

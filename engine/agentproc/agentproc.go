@@ -47,7 +47,8 @@ type Invocation struct {
 	// Plain: the program is no agent. What it prints goes to the output file and is no
 	// result, and every status with which it ends is an answer.
 	Plain bool
-	// Init and Inherit are as in [proc.Command].
+	// Box, Init and Inherit are as in [proc.Command].
+	Box     *proc.Box
 	Init    bool
 	Inherit []*os.File
 	// Apart: what a plain program prints on stderr goes to the file of stderr.
@@ -68,6 +69,8 @@ type Outcome struct {
 	ExitCode int    // -1 if a signal ended it
 	Signal   string // such as "killed"; "" if it exited
 	Stderr   string // the tail, cleaned
+	// Contained: nothing outlives it, since it had a pid namespace of its own.
+	Contained bool
 }
 
 // Run runs an agent to its end. When ctx ends, or the time is up, the agent's
@@ -120,7 +123,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
 		Stdout: stdout, Stderr: stderr,
 		// Nothing in the agent can wait at our terminal for an answer.
-		Session: true, Init: inv.Init,
+		Session: true, Init: inv.Init, Box: inv.Box,
 	}
 	if inv.Lock != nil {
 		cmd.Inherit = []*os.File{inv.Lock.File()}

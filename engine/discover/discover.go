@@ -117,7 +117,7 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 // isAgent tells agents from what only begins like them: our other programs, and those
 // that speak to remotes.
 func isAgent(name string) bool {
-	return !slices.Contains([]string{"uwf-import-original", "uwf-temporal", "uwf-web"}, name) && !strings.HasPrefix(name, "uwf-remote-")
+	return !slices.Contains([]string{"uwf-box", "uwf-import-original", "uwf-temporal", "uwf-web"}, name) && !strings.HasPrefix(name, "uwf-remote-")
 }
 
 // Installed reports whether [OnPath] lists a name, without reading directories.

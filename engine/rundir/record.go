@@ -27,10 +27,11 @@ type Record struct {
 	Replaces   bool          `json:"replaces,omitempty"` // the step takes the place of Head: it follows what Head follows
 	More       bool          `json:"more,omitempty"`     // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
-	Engine     int           `json:"engine"`          // process id of the stepping process
-	Pid        int           `json:"pid"`             // of the agent and its group; 0: not started, or not yet known
-	Birth      string        `json:"birth,omitempty"` // of Pid, see [proc.Birth]
-	StartedAt  int64         `json:"startedAt"`       // ms
+	Snapshot   string        `json:"snapshot,omitempty"` // of the files before the step, as an agent is told of it
+	Engine     int           `json:"engine"`             // process id of the stepping process
+	Pid        int           `json:"pid"`                // of the agent and its group; 0: not started, or not yet known
+	Birth      string        `json:"birth,omitempty"`    // of Pid, see [proc.Birth]
+	StartedAt  int64         `json:"startedAt"`          // ms
 	Status     Status        `json:"status"`
 	Error      *Error        `json:"error,omitempty"`
 	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Running is a thread that something works on. It needs no node to be read.
@@ -104,7 +105,7 @@ func (r *Reader) Outlived(id string, last rundir.Record) error {
 			last.Agent, last.Pid, id, r.clock(time.UnixMilli(last.StartedAt)))
 	}
 	then := " uses its result"
-	if last.Agent == protocol.CommandAgent { // what it prints nobody reads any more
+	if last.Agent == protocol.CommandAgent && !runfiles.Dir(r.RunDir(id).Path).Outlasts() { // nobody sees how it ends
 		then = " runs the command again"
 	}
 	return fault.Hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+then, "uwf thread stop "+id)

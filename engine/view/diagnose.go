@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // diagnosis is one in the making.
@@ -101,7 +102,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
 		then := "uses its result"
-		if r.Agent == protocol.CommandAgent {
+		if r.Agent == protocol.CommandAgent && !runfiles.Dir(r.Dir).Outlasts() {
 			then = "runs the command again"
 		}
 		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step %s", r.Agent, r.Pid, then)

@@ -39,7 +39,7 @@ var layers = []struct {
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
 	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/confine"}, []string{"utilagent/mock"}},
 	// Its test binary plays the mock agent, too.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
+	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, nil},

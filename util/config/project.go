@@ -201,7 +201,7 @@ func wider(c protocol.Config, alias string, user protocol.Config) bool {
 		if OwnsModels(a.Command) {
 			setting = first(mode, protocol.SandboxAuto)
 		}
-		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxRequired}, setting)
+		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired}, setting)
 	}
 	return may(c, alias) < may(user, user.DefaultAgent) || held(c, alias) < held(user, user.DefaultAgent)
 }
@@ -254,7 +254,7 @@ func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	a.Permission = stricter(a.Permission, p.Permission, []string{"", "full", "edits", "read-only"})
 	if p.Sandbox.Mode != "" {
 		box := a.Sandbox.Over(nil)
-		box.Mode = stricter(cmp.Or(box.Mode, mode), p.Sandbox.Mode, []string{protocol.SandboxNone, "", protocol.SandboxAuto, protocol.SandboxRequired})
+		box.Mode = stricter(cmp.Or(box.Mode, mode), p.Sandbox.Mode, []string{protocol.SandboxNone, "", protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired})
 		a.Sandbox = &box
 	}
 	a.Timeout = shorter(a.Timeout, p.Timeout)

@@ -82,6 +82,9 @@ func (d Dirs) SharedGuard() string {
 	return filepath.Join(d.User, ".cache", "uwf", "guard")
 }
 
+// Box is where is kept what is needed at the end of programs that run in namespaces: <home>/box.
+func (d Dirs) Box() string { return filepath.Join(d.Home, "box") }
+
 // Edit is the directory of the copy of the config that an editor has open, <home>/edit.
 func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }
 

@@ -29,10 +29,10 @@ func startInit(c Command) (*Child, error) {
 	}
 	c.Env = append(slices.Clip(c.Env), statusVar+"="+strconv.Itoa(firstInherited+len(c.Inherit)))
 	c.Inherit = append(slices.Clip(c.Inherit), write)
-	c.Init, c.namespaces = false, true
+	c.Init, c.namespaces = false, inNamespaces
 	child, err := Start(c)
 	if err != nil { // containers and some distributions refuse namespaces
-		c.namespaces = false
+		c.namespaces = nil
 		child, err = Start(c)
 	}
 	_ = write.Close()
@@ -40,7 +40,7 @@ func startInit(c Command) (*Child, error) {
 		_ = read.Close()
 		return nil, err
 	}
-	child.report = read
+	child.ended = func() (Status, bool) { return reported(read) }
 	return child, nil
 }
 
@@ -65,11 +65,7 @@ func reported(report *os.File) (end Status, ok bool) {
 	if _, err := io.ReadFull(report, raw[:]); err != nil {
 		return Status{}, false
 	}
-	status := syscall.WaitStatus(binary.NativeEndian.Uint32(raw[:]))
-	if status.Signaled() {
-		return Status{Code: -1, Signal: status.Signal().String()}, true
-	}
-	return Status{Code: status.ExitStatus()}, true
+	return Waited(binary.NativeEndian.Uint32(raw[:])), true
 }
 
 // Init is the part of a child that [Command.Init] started.

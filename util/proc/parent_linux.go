@@ -31,8 +31,8 @@ func tie(a *syscall.SysProcAttr, c Command) {
 	if c.WithParent {
 		a.Pdeathsig = syscall.SIGTERM
 	}
-	if c.namespaces {
-		inNamespaces(a)
+	if c.namespaces != nil {
+		c.namespaces(a)
 	}
 }
 

@@ -42,8 +42,11 @@ type Command struct {
 	// Init makes the child, whose program calls [NewInit], the init of a pid namespace for
 	// the command that it runs: nothing outlives it. Only Linux has those. Where it refuses
 	// them, the child adopts and kills what the command leaves behind.
-	Init       bool
-	namespaces bool
+	Init bool
+	// Box makes the child, whose program is uwf-box, run the program of the plan in namespaces.
+	// Args, Dir and Env are in the plan then.
+	Box        *Box
+	namespaces func(*syscall.SysProcAttr)
 }
 
 // SignalError is the cause of a context that a signal has ended. [Child.Wait]
@@ -76,29 +79,23 @@ type Child struct {
 	cmd     *exec.Cmd
 	group   group
 	session bool
-	release func()   // what keeps it tied to us
-	report  *os.File // of an init
+	release func()                // what keeps it tied to us
+	ended   func() (Status, bool) // what an init says of its command; nil: it is none
 }
 
 // Start starts the child. Call Wait once, or the child's end goes unseen.
 func Start(c Command) (*Child, error) {
-	if c.Init {
+	switch {
+	case c.Box != nil:
+		return startBox(c)
+	case c.Init:
 		return startInit(c)
 	}
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: append([]string{c.Path}, c.Args...),
 		Dir: c.Dir, Env: append([]string{}, c.Env...),
 	}
-	// A nil *os.File would be a reader or writer that is not nil.
-	if c.Stdin != nil {
-		cmd.Stdin = c.Stdin
-	}
-	if c.Stdout != nil {
-		cmd.Stdout = c.Stdout
-	}
-	if c.Stderr != nil {
-		cmd.Stderr = c.Stderr
-	}
+	setStreams(cmd, c)
 	start := func(cmd *exec.Cmd, c Command) (group, func(), error) {
 		g, err := startInGroup(cmd, c)
 		return g, func() {}, err
@@ -111,6 +108,19 @@ func Start(c Command) (*Child, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	return &Child{cmd: cmd, group: g, session: c.Session, release: release}, nil
+}
+
+// setStreams leaves nil what is nil: a nil *os.File would be a reader or writer that is not.
+func setStreams(cmd *exec.Cmd, c Command) {
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
 }
 
 // Pid is the child's process id and its group's.
@@ -194,8 +204,8 @@ func (c *Child) status(waitErr error) (Status, error) {
 	if exit := (*exec.ExitError)(nil); waitErr != nil && !errors.As(waitErr, &exit) {
 		return Status{Code: -1}, fmt.Errorf("wait for process %d: %w", c.Pid(), waitErr)
 	}
-	if c.report != nil {
-		if status, ok := reported(c.report); ok {
+	if c.ended != nil {
+		if status, ok := c.ended(); ok {
 			return status, nil
 		}
 	}

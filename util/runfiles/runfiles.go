@@ -23,6 +23,7 @@ const (
 	StdoutFile    = "stdout"            // the agent's
 	StderrFile    = "stderr"            // the agent's
 	OutputFile    = "output"            // what a command prints that is no agent
+	EndedFile     = "ended.json"        // how a command has ended that ran in namespaces
 	ResultFile    = "result.json"       // the result line once more
 	StopFile      = "stop"              // names the run that is to stop
 	HoldFile      = "hold"              // no more children of the thread shall begin
@@ -41,6 +42,13 @@ const MaxRecord = 1 << 20
 
 // Dir is the path of a run directory; "" is none.
 type Dir string
+
+// Outlasts reports whether the run's command notes by itself how it ends, so that nobody need wait
+// for it.
+func (d Dir) Outlasts() bool {
+	_, err := os.Lstat(d.File(EndedFile))
+	return err == nil
+}
 
 // File is the path of one of its files.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }

@@ -2,12 +2,14 @@ package builtin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -15,13 +17,13 @@ import (
 
 // confine sets what is off limits, and what holds commands back. They are
 // confined by default, where that is possible.
-func (w *work) confine(commands *tools.Commands, c protocol.Config) error {
-	b, box := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
+func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol.Config) error {
+	b, sandbox := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
 	e := w.run.Env
-	commands.Warn, commands.Guard = w.warn, offlimits.GuardDir(w.run.Dirs) // first: what is not there cannot be hidden
+	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), offlimits.GuardDir(w.run.Dirs) // first: what is not there cannot be hidden
 	w.off = offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
-		Hide: box.DenyRead, AllowRead: box.AllowRead, AllowWrite: box.AllowWrite,
+		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
 	changed, err := offlimits.Recover(commands.Guard)
@@ -36,15 +38,24 @@ func (w *work) confine(commands *tools.Commands, c protocol.Config) error {
 			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
 		}
 	}
-	if box.Mode == protocol.SandboxNone {
+	if sandbox.Mode == protocol.SandboxNone {
 		return nil
 	}
-	commands.MustConfine = box.Mode == protocol.SandboxRequired
-	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, box.SharesMemory()
-	commands.NoUnixSockets = config.NoUnixSockets(b, box.Mode, config.System{Sockets: confine.HoldsSockets()})
+	commands.MustConfine, commands.MustBox = sandbox.Holds(), sandbox.Mode == protocol.SandboxRequired
+	commands.Box, commands.State = box.Find(e.Exe), w.run.Dirs.Box()
+	commands.Home, commands.Environ = e.Get("HOME"), e.Environ
+	told, err := box.Recover(ctx, commands.State, e.Now)
+	for _, text := range told {
+		w.warn("a command whose agent was killed " + text)
+	}
+	if err != nil {
+		w.warn("what a killed command has left cannot be looked at: " + err.Error())
+	}
+	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, sandbox.SharesMemory()
+	commands.NoUnixSockets = config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()})
 	var env, dirs []string
 	switch {
-	case box.Caches == "user":
+	case sandbox.Caches == "user":
 		dirs = tools.CacheDirs(e.Environ)
 	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for whoever uses them
 		env, dirs = w.workspace.Caches(e.Environ, e.Now())
@@ -57,6 +68,17 @@ func (w *work) confine(commands *tools.Commands, c protocol.Config) error {
 // warn tells a person.
 func (w *work) warn(text string) {
 	w.req.Warn("%s", text)
+}
+
+// once tells a person each text once.
+func (w *work) once() func(text string) {
+	told := map[string]bool{}
+	return func(text string) {
+		if !told[text] {
+			told[text] = true
+			w.warn(text)
+		}
+	}
 }
 
 // warnOfCommands tells a person, once a run, where commands are held back less

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // equip gives the agent the tools that it may use. permission in the config
 // takes tools away; it never gives more than commands are allowed anyway.
-func (w *work) equip(c protocol.Config, more []tools.Tool) error {
+func (w *work) equip(ctx context.Context, c protocol.Config, more []tools.Tool) error {
 	var pass []string
 	if c.Builtin != nil {
 		pass = c.Builtin.PassEnv
@@ -33,7 +34,7 @@ func (w *work) equip(c protocol.Config, more []tools.Tool) error {
 		commands.Allow = b.AllowCommands
 		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
 	}
-	if err := w.confine(&commands, c); err != nil {
+	if err := w.confine(ctx, &commands, c); err != nil {
 		return err
 	}
 	most := tools.Runs

@@ -88,7 +88,7 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 	if w.workspace, err = tools.OpenWorkspace(req.Cwd); err != nil {
 		return nil, err
 	}
-	err = w.equip(c, a.more)
+	err = w.equip(ctx, c, a.more)
 	if err == nil {
 		w.habits, err = w.readHabits(c.Builtin)
 	}

@@ -189,6 +189,24 @@ func (l List) pointersAbove(dir string) []pointer {
 	}
 }
 
+// GitFiles are the files and directories that git's settings name for a workspace, wherever they
+// lie. There need not be anything.
+func (l List) GitFiles(workspace string) (paths []string) {
+	for _, p := range l.pointersAbove(workspace) {
+		paths = append(paths, p.path)
+	}
+	return paths
+}
+
+// Pointed are the places of a workspace that git's settings name, by their paths from it, with
+// slashes. There need not be anything.
+func (l List) Pointed(workspace string) (names []string) {
+	for _, p := range l.pointersAbove(workspace) {
+		names = append(names, p.places(workspace)...)
+	}
+	return names
+}
+
 // pointedAt refuses a path of a workspace at which the settings of git point: of
 // the user, and of all repositories that it is in.
 func (l List) pointedAt(workspace, rel string) error {

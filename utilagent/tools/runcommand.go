@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -45,11 +46,17 @@ type Commands struct {
 	// Exe is a program whose main calls bind.Dispatch, such as an agent's
 	// own: with it commands can write only to the workspace, their temporary
 	// directory and Writable, where the kernel has Landlock. "": not confined.
-	Exe      string
-	Writable []string // more directories; see also [Caches]
-	// MustConfine: a command that cannot be confined, with all that
-	// package confine does, does not run.
-	MustConfine bool
+	Exe         string
+	Writable    []string // more directories; see also [Caches]
+	MustConfine bool     // a command that package confine cannot hold back in full does not run
+	// Box is uwf-box: with it commands run in namespaces. "": they are held back by Landlock alone.
+	Box      string
+	MustBox  bool     // a command that cannot have namespaces does not run
+	Status   *os.File // see proc.Box; may be nil
+	State    string   // a directory that commands cannot reach; see box.Request
+	Home     string   // the user's home directory
+	Environ  []string // of this process, with which git is asked
+	Readable []string // what commands may read, wherever it lies
 	// Keep names capabilities that root's commands keep; see confine.Rules. One
 	// that they need to write to a workspace of somebody else is kept anyway.
 	Keep          []string
@@ -63,8 +70,8 @@ type Commands struct {
 	// is kept there while they run, and offlimits.Recover puts it back if this
 	// process is killed. "": it is not kept.
 	Guard string
-	// Warn is told what a person should know about a command; may be nil.
-	Warn func(text string)
+	// Warn is told what a person should know about a command, Once what is so for all; may be nil.
+	Warn, Once func(text string)
 }
 
 // Confinement says what holds commands back, for the record: "landlock 7", or
@@ -72,6 +79,11 @@ type Commands struct {
 func (c Commands) Confinement() string {
 	if c.Exe == "" {
 		return "none: switched off"
+	}
+	if c.Box != "" {
+		if why := box.Probe(c.Box); why == nil {
+			return "namespaces, " + confine.Describe()
+		}
 	}
 	return confine.Describe() + confine.Open(c.NoUnixSockets)
 }
@@ -90,9 +102,6 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 		lines = append(lines, "commands are not confined: they can do anything you can ("+c.Confinement()+"). sandbox.mode: required refuses them then")
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
-	}
-	if said := w.off.Narrows(w.real); said != "" && c.confined() {
-		lines = append(lines, said)
 	}
 	return lines
 }
@@ -124,6 +133,9 @@ type runArgs struct {
 }
 
 func (c Commands) off() string {
+	if c.MustBox && c.Box == "" {
+		return "commands are switched off here: they must have namespaces, and " + box.Program + " is not installed. Go on without them, and say in your answer what should be run"
+	}
 	if c.MustConfine && !c.confined() {
 		return "commands are switched off here: they must be confined, and cannot be (" + c.Confinement() + "). Go on without them, and say in your answer what should be run"
 	}
@@ -174,7 +186,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	}
 	mark := protocol.EnvCommand + "=" + rand.Text()
 	cmd.Env = append(slices.Clip(cmd.Env), mark)
-	cmd, done, err := c.Hold(w, cmd)
+	cmd, done, err := c.Hold(ctx, w, cmd)
 	if err != nil {
 		return "", err
 	}
@@ -184,7 +196,24 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 
 // Hold makes a command one that is held back as these are. done is called when it has
 // ended, and puts back what it has changed that it must not; said tells the model of it.
-func (c Commands) Hold(w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+	if c.Box != "" && c.Exe != "" && w.unboxed == nil {
+		held, done, err = c.boxed(ctx, w, cmd)
+		if !errors.Is(err, box.ErrNotHere) {
+			return held, done, err
+		}
+		if err := c.unbox(w, err); err != nil {
+			return held, nil, err
+		}
+	}
+	return c.lower(w, cmd)
+}
+
+// lower holds a command back with Landlock, and compares what it has left.
+func (c Commands) lower(w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+	if said := w.off.Narrows(w.real); said != "" && c.confined() && c.Once != nil {
+		c.Once(said)
+	}
 	if held, err = c.bind(w, cmd); err != nil {
 		return held, nil, err
 	}

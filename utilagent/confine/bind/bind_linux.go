@@ -7,15 +7,15 @@ import (
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/confine/filter"
 )
 
 // become binds this process and replaces it, or runs the command if this is an init.
 // Landlock comes first, since root opens directories for it that others could not; the
 // filter comes last, since it refuses some of what the others need.
 func become(r confine.Rules, argv, environ []string) error {
-	filter, err := filterFor(r)
-	if err != nil {
-		return err
+	if r.Profile != confine.Strict && r.Profile != confine.Program {
+		return fmt.Errorf("there is no profile %q", r.Profile)
 	}
 	init, isInit := proc.NewInit(environ)
 	if err := restrictPaths(r); err != nil {
@@ -25,7 +25,8 @@ func become(r confine.Rules, argv, environ []string) error {
 	if err := dropCapabilities(r.Keep); err != nil {
 		return err
 	}
-	if err := filter.install(); err != nil && r.Whole {
+	calls := filter.New(filter.Rules{Shares: r.IPC, Namespaces: r.Profile == confine.Program, NoUnixSockets: r.NoUnixSockets})
+	if err := calls.Install(); err != nil && r.Whole {
 		return err
 	}
 	if isInit {

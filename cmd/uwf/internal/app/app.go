@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -193,8 +195,12 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		},
 		Progress: p,
 		PutBack: func() (string, error) {
-			changed, err := offlimits.Recover(offlimits.GuardDir(dirs))
-			return changed.String(), err
+			said, err := box.Recover(context.Background(), dirs.Box(), a.Env.Now)
+			changed, more := offlimits.Recover(offlimits.GuardDir(dirs))
+			if text := changed.String(); text != "" {
+				said = append(said, text)
+			}
+			return strings.Join(said, "; it "), errors.Join(err, more)
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
 	}

@@ -5,16 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -38,7 +43,12 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 		switch {
 		case setting == protocol.SandboxNone:
 			return agentproc.Run(ctx, inv)
-		case setting == protocol.SandboxRequired && (!able || !confine.Seccomp()):
+		case setting == protocol.SandboxRequired && box.Find(a.Env.Exe) == "":
+			return agentproc.Outcome{}, &protocol.Error{
+				Code: protocol.CodeAgent, Message: "roles that are commands must run in namespaces, and " + box.Program + " is not installed",
+				Hints: []string{box.Install, "uwf config set commands.sandbox.mode landlock does with less"},
+			}
+		case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
 			return agentproc.Outcome{}, &protocol.Error{
 				Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
 				Hints: []string{"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto"},
@@ -65,8 +75,13 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	defer func() { err = errors.Join(err, w.Close()) }()
 	c, off := a.holding(with, settings, inv)
 	w.Limit(off)
-	if said := off.Narrows(inv.Dir); said != "" && c.Exe != "" {
-		a.warnOnce(said)
+	if told, err := box.Recover(ctx, c.State, a.Env.Now); len(told) > 0 || err != nil {
+		for _, text := range told {
+			c.Warn("a command that was killed " + text)
+		}
+		if err != nil {
+			c.Warn("what a killed command has left cannot be looked at: " + err.Error())
+		}
 	}
 	changed, err := offlimits.Recover(c.Guard)
 	if said := changed.String(); said != "" {
@@ -85,34 +100,42 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 		more, dirs := w.Caches(environ, a.Env.Now())
 		environ, c.Writable = append(environ, more...), append(c.Writable, dirs...)
 	}
-	held, done, err := c.Hold(w, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: environ})
+	if c.Box != "" { // whoever comes after a kill reads how it ended
+		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
+		if c.Status, err = careful.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, careful.NoFollow); err != nil {
+			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
+		}
+		defer c.Status.Close()
+	}
+	held, done, err := c.Hold(ctx, w, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: environ})
 	if err != nil {
 		return ran, fmt.Errorf("%s: %w", plaintext.Word(inv.Command), err)
 	}
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
-	inv.Init, inv.Inherit = held.Init, held.Inherit
+	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	ran, err = agentproc.Run(ctx, inv)
 	done()
+	ran.Contained = held.Box != nil && w.Unboxed() == nil
 	return ran, err
 }
 
 // offLimits is what commands in a directory must not touch.
-func (a *App) offLimits(dirs home.Dirs, box protocol.SandboxConfig, dir string) offlimits.List {
+func (a *App) offLimits(dirs home.Dirs, sandbox protocol.SandboxConfig, dir string) offlimits.List {
 	get := a.Env.Get
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: dir, Home: dirs.Home, Store: dirs.Store,
-		Hide: box.DenyRead, AllowRead: box.AllowRead, AllowWrite: box.AllowWrite,
+		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 }
 
 // hidden are the places that commands in a directory may not read, those too that are
 // not there yet.
 func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
-	box := config.Sandbox(c, "")
-	paths := a.offLimits(dirs, box, dir).Hidden()
+	sandbox := config.Sandbox(c, "")
+	paths := a.offLimits(dirs, sandbox, dir).Hidden()
 	e := a.Env
 	e.Dir = dir
-	for _, name := range box.DenyRead {
+	for _, name := range sandbox.DenyRead {
 		if path, err := home.Absolute(e, name); err == nil {
 			paths = append(paths, path)
 		}
@@ -122,13 +145,14 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 
 // holding is how commands are held back: by the settings of those of models, except for their sandbox.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
-	b, box := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
+	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
 	guard := offlimits.GuardDir(with.Dirs) // first: what is not there cannot be hidden
-	off := a.offLimits(with.Dirs, box, inv.Dir)
+	off := a.offLimits(with.Dirs, sandbox, inv.Dir)
 	c := tools.Commands{
-		Shell: true, Guard: guard, Warn: with.Warn, Now: a.Env.Now, Writable: off.Writable(),
-		MustConfine: box.Mode == protocol.SandboxRequired, Keep: b.Capabilities, IPC: box.SharesMemory(),
-		NoUnixSockets: config.NoUnixSockets(b, box.Mode, config.System{Sockets: confine.HoldsSockets()}),
+		Shell: true, Guard: guard, Warn: with.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
+		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
+		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
+		Box:           box.Find(a.Env.Exe), State: with.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
 	}
 	if confine.Level() > 0 {
 		c.Exe = a.Env.Exe

@@ -1,16 +1,13 @@
 //go:build linux && (amd64 || arm64)
 
-package bind
+package filter
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // What a filter sees of a system call: struct seccomp_data, whose numbers are
@@ -48,14 +45,18 @@ const newestCall = unix.SYS_RSEQ_SLICE_YIELD
 // ptrace and process_vm_* are not among them: Landlock keeps them to the
 // program's own processes, and debuggers and leak checkers need them there.
 var refusedCalls = []uint32{
-	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR,
-	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
 	unix.SYS_NFSSERVCTL, unix.SYS_LOOKUP_DCOOKIE,
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // what is asked through it is not filtered
+}
+
+// mountCalls change what is where.
+var mountCalls = []uint32{
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
 }
 
 // sharedCalls reach the memory, queues and semaphores that System V's rules give to all
@@ -74,16 +75,19 @@ var ownCalls = []uint32{
 // filter is a program for the kernel: seccomp with classic BPF.
 type filter []unix.SockFilter
 
-// filterFor makes the filter for rules.
-func filterFor(r confine.Rules) (filter, error) {
+// New makes the filter of a program.
+func New(r Rules) Filter {
 	var f filter
 	f.load(offsetArch)
 	f.unless(unix.BPF_JEQ, arch, kill) // calls of another architecture have other numbers
 	f.load(offsetCall)
 	f.when(unix.BPF_JGT, newestCall, unknown) // x32 is there, too
 	refused := slices.Concat(refusedCalls, refusedHere)
-	if !r.IPC {
+	if !r.Shares {
 		refused = append(refused, sharedCalls...)
+	}
+	if !r.Mounts {
+		refused = append(refused, mountCalls...)
 	}
 	for _, call := range refused {
 		f.when(unix.BPF_JEQ, call, refuse)
@@ -108,19 +112,15 @@ func filterFor(r confine.Rules) (filter, error) {
 		sockets = append(sockets, argument{0, unix.AF_UNIX, equals})
 	}
 	f.call(unix.SYS_SOCKET, sockets...)
-	switch r.Profile {
-	case confine.Strict:
+	if !r.Namespaces {
 		f.when(unix.BPF_JEQ, unix.SYS_CLONE3, unknown) // its flags lie in memory
 		f.when(unix.BPF_JEQ, unix.SYS_SETNS, refuse)
 		f.when(unix.BPF_JEQ, unix.SYS_CHROOT, refuse)
 		f.call(unix.SYS_CLONE, argument{0, namespaces, anyOf})
 		f.call(unix.SYS_UNSHARE, argument{0, namespaces | unix.CLONE_NEWTIME, anyOf})
-	case confine.Program:
-	default:
-		return nil, fmt.Errorf("there is no profile %q", r.Profile)
 	}
 	f.answer(allow)
-	return f, nil
+	return Filter{f}
 }
 
 func (f *filter) add(code uint16, k uint32, yes, no uint8) {
@@ -195,12 +195,12 @@ func (f *filter) device(call uint32, mode int) {
 	f.block(call, body)
 }
 
-// install binds this thread. no_new_privs must be set.
-func (f filter) install() error {
-	if !confine.Seccomp() {
-		return errors.New("this kernel cannot filter system calls")
-	}
-	program := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+// Filter can be put into force.
+type Filter struct{ program filter }
+
+// Install binds this thread. no_new_privs must be set.
+func (f Filter) Install() error {
+	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
 	if _, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); failed != 0 {
 		return fmt.Errorf("filter system calls: %w", failed)
 	}

@@ -1,4 +1,4 @@
-package bind
+package filter
 
 import "golang.org/x/sys/unix"
 

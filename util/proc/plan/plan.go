@@ -1,0 +1,77 @@
+// Package plan is what uwf tells uwf-box: which program to run, and what it sees of the machine.
+package plan
+
+// Version is that of the plan. uwf and uwf-box must have the same.
+const Version = "1"
+
+// The descriptors of uwf-box. What comes after them stays open as long as it runs; its program
+// gets none of them.
+const (
+	PlanFD   = 3 // the plan is read from here, as JSON
+	ReportFD = 4 // a Report is written when the program has started or cannot be, and one when it has ended
+	StatusFD = 5 // if Plan.Status: the report of the end is written here, too
+)
+
+// Failed is the exit status of uwf-box when it could not start the program.
+const Failed = 125
+
+// Plan is one run. Paths are absolute and without symbolic links.
+type Plan struct {
+	Version string   `json:"version"`
+	Path    string   `json:"path"` // of the program; PATH is not searched; "": nothing is run
+	Args    []string `json:"args"` // with its name
+	Env     []string `json:"env"`
+	Dir     string   `json:"dir"`
+	Status  bool     `json:"status,omitempty"`
+
+	// Temporary takes the place of /tmp and /var/tmp.
+	Temporary string `json:"temporary"`
+	// Mounts are in the order in which they are made, outer ones before inner ones. Everything else
+	// can be read as it is and not be written; /dev, /run and /proc are the program's own.
+	Mounts []Mount `json:"mounts"`
+
+	Network bool   `json:"network,omitempty"` // the program has a network of its own, with nothing in it
+	Nest    bool   `json:"nest,omitempty"`    // it may make namespaces and mounts in them
+	Keep    uint64 `json:"keep,omitempty"`    // capabilities within the namespace, as bits
+	// NoUnixSockets refuses to make any.
+	NoUnixSockets bool `json:"noUnixSockets,omitempty"`
+}
+
+// Mount is what a program finds at a path.
+type Mount struct {
+	Path string `json:"path"`
+	Kind Kind   `json:"kind"`
+	// From is what is mounted; "": what is at Path. Of a [Link] it is what the link says.
+	From string `json:"from,omitempty"`
+	// Inode is what must be at From, as [Identity] says it; "": anything. Else nothing is run: it was
+	// exchanged since it was looked at.
+	Inode string `json:"inode,omitempty"`
+	// Missing: it may have gone since it was looked at.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// Kind is what a program may do with a mount.
+type Kind string
+
+// The kinds.
+const (
+	Show  Kind = "show"  // read it
+	Write Kind = "write" // read and write it
+	Hide  Kind = "hide"  // neither: it is empty, or a file that cannot be opened
+	Own   Kind = "own"   // read and write a directory that is empty at first, and goes with the program
+	Link  Kind = "link"  // follow it: a symbolic link is mounted over a file, or made where there is nothing
+)
+
+// Report is what uwf-box says of a run, one JSON object per line.
+type Report struct {
+	Started string `json:"started,omitempty"` // its Version
+	// Stage is what has failed before the program was started.
+	Stage string `json:"stage,omitempty"`
+	Error string `json:"error,omitempty"`
+	Errno int    `json:"errno,omitempty"`
+	// Ended is the wait status with which the program ended.
+	Ended *uint32 `json:"ended,omitempty"`
+}
+
+// StageStart is the stage in which only the program is at fault: everything else was done.
+const StageStart = "start"

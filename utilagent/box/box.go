@@ -1,0 +1,220 @@
+// Package box holds programs back by construction: what one must not write or read is not there.
+// It runs each as the only program of user, mount, pid and IPC namespaces, which uwf-box puts
+// together as this package's plan says.
+//
+//   - box.go: the program, and the plan for it;
+//   - home.go: what it sees of the user's home;
+//   - git.go: what it may write of git's own files;
+//   - end.go: what is left to do when it has ended.
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
+)
+
+// Program is the name of the program that this package starts.
+const Program = "uwf-box"
+
+// Profile is where AppArmor's profile for it expects it.
+const Profile = "/usr/bin/" + Program
+
+// Install is the line to type where it is missing.
+const Install = "go install github.com/united-workforce/uwf/cmd/" + Program + "@latest"
+
+// Find returns uwf-box: beside the program that asks, or where its profile is for. PATH is not
+// searched. "": there is none.
+func Find(exe string) string {
+	real, err := filepath.EvalSymlinks(exe)
+	if err != nil {
+		real = exe
+	}
+	for _, path := range []string{filepath.Join(filepath.Dir(exe), Program), filepath.Join(filepath.Dir(real), Program), Profile} {
+		if info, err := os.Stat(path); exe != "" && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// Probe reports why box cannot do its part here; nil: it can. It starts it with nothing to run.
+func Probe(box string) error {
+	tmp, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp})
+	if err != nil {
+		return err
+	}
+	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: text}})
+	if err != nil {
+		return err
+	}
+	_, err = child.Wait(context.Background(), time.Second)
+	return err
+}
+
+// Request is a program to be held back. All paths are absolute and without links.
+type Request struct {
+	Workspace string   // it may write there
+	Git       []string // git directories elsewhere to which the workspace belongs
+	Home      string   // the user's; "": there is none
+	Off       offlimits.List
+	Writable  []string // more directories and files that it may write
+	Readable  []string // what it may read, wherever it lies
+	Temporary string   // its /tmp
+	State     string   // a directory that it cannot reach, for what is kept until its end
+	Environ   []string // of this process
+	Now       func() time.Time
+	Keep      []string // capabilities, as confine.Capabilities names them
+	Nest      bool     // it makes sandboxes of its own
+	Status    *os.File // see [proc.Box]
+
+	NoUnixSockets bool
+}
+
+// ErrNotHere means that a workspace cannot be held by namespaces.
+var ErrNotHere = errors.New("the workspace holds the home directory")
+
+// builder puts together the mounts of a plan: one for each path.
+type builder struct {
+	plan    plan.Plan
+	mounts  map[string]plan.Mount
+	home    string // "": none is hidden
+	state   string
+	configs []gitCopy
+}
+
+func (b *builder) add(m plan.Mount) { b.mounts[m.Path] = m }
+
+// write lets the program write a directory or file that is there now.
+func (b *builder) write(path string) {
+	if inode := identity(path); inode != "" {
+		b.add(plan.Mount{Path: path, Kind: plan.Write, Inode: inode})
+	}
+}
+
+// pin keeps a directory where it is: a mount cannot be moved or removed.
+func (b *builder) pin(dir string) {
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+		b.add(plan.Mount{Path: dir, Kind: plan.Write, Missing: true})
+	}
+}
+
+// hold keeps what is at a path as it is. A link cannot be held, but what it leads to can.
+func (b *builder) hold(path string) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
+		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
+	}
+}
+
+// Prepare makes the command that runs c as the request says; box is uwf-box. End must be called
+// when it has ended.
+func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error) {
+	run, b, err := r.build(c)
+	if err != nil {
+		return c, nil, err
+	}
+	text, err := json.Marshal(b.plan)
+	if err != nil {
+		return c, nil, fmt.Errorf("hold back %s: %w", c.Path, err)
+	}
+	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
+	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
+	c.Box = &proc.Box{Plan: text, Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
+	return c, run, nil
+}
+
+func (r Request) build(c proc.Command) (*Run, *builder, error) {
+	b := &builder{mounts: map[string]plan.Mount{}}
+	home := r.Home
+	if info, err := os.Stat(home); home == "" || home == "/" || err != nil || !info.IsDir() {
+		home = ""
+	}
+	if home != "" && below(r.Workspace, home) || r.Workspace == "/" {
+		return nil, nil, ErrNotHere
+	}
+	run, found, err := r.begin()
+	if err != nil {
+		return nil, nil, err
+	}
+	b.state = run.dir
+	if home != "" {
+		b.showHome(home)
+	}
+	b.named(c.Env)
+	for _, path := range r.Off.GitFiles(r.Workspace) {
+		b.find(path)
+	}
+	for _, path := range system() {
+		if at, err := filepath.EvalSymlinks(path); err == nil && at == path {
+			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
+		}
+	}
+	b.places(r)
+	b.write(r.Workspace)
+	if err := b.git(r, found.Repositories); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("hold git's files: %w", err), run.remove())
+	}
+	b.inside(r, found)
+	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
+	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
+	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
+	b.plan.Keep = capabilities(r.Keep)
+	for _, path := range slices.Sorted(maps.Keys(b.mounts)) {
+		b.plan.Mounts = append(b.plan.Mounts, b.mounts[path])
+	}
+	run.state.Configs = b.configs
+	return run, b, run.save()
+}
+
+// places are those outside of the workspace.
+func (b *builder) places(r Request) {
+	for _, path := range r.Off.Hidden() {
+		if b.home == "" || !below(b.home, path) || b.covered(path) {
+			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
+		}
+	}
+	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
+		if b.home != "" && below(b.home, path) && b.covered(path) {
+			continue
+		}
+		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
+	}
+	for _, path := range slices.Concat(r.Writable, r.Off.Writable()) {
+		b.write(path)
+	}
+}
+
+// gitDirs are the git directories of the workspace.
+func (r Request) gitDirs() []string {
+	at := filepath.Join(r.Workspace, ".git")
+	if info, err := os.Lstat(at); err == nil && info.IsDir() {
+		return append(slices.Clip(r.Git), at)
+	}
+	return r.Git
+}
+
+// git holds what git obeys.
+func (b *builder) git(r Request, nested []string) error {
+	b.hold(filepath.Join(r.Workspace, ".git"))
+	for _, dir := range r.gitDirs() {
+		if err := b.ownGit(dir); err != nil {
+			return err
+		}
+	}
+	b.nested(r.Workspace, nested)
+	return nil
+}

@@ -1,0 +1,209 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/utilagent/box/endcheck"
+	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
+)
+
+// Run is a program that is held back, from before its start to after its end. What is to be done
+// then is kept in a directory, for whoever comes after a kill; its lock is held by this process and
+// by the program's uwf-box.
+type Run struct {
+	dir   string
+	lock  *durable.Held
+	state state
+	check *endcheck.Before
+}
+
+// state is what the end of a run needs.
+type state struct {
+	Workspace string
+	Writable  []string // by a person's leave
+	Places    []string // all that the program could write
+	Environ   []string // with which git is asked
+	Configs   []gitCopy
+}
+
+// gitCopy is a config of git and the copy that the program may write.
+type gitCopy struct {
+	Config, Copy string
+	Base         []byte // of both, at the start
+}
+
+// The names in a run's directory.
+const (
+	runPrefix  = "run-"
+	lockFile   = "lock"
+	stateFile  = "state.json"
+	checkFile  = "check"
+	asideDir   = "aside" // what was moved away
+	indexesDir = "indexes"
+)
+
+// begin looks at the workspace, and makes the run's directory in r.State.
+func (r Request) begin() (*Run, endcheck.Found, error) {
+	var none endcheck.Found
+	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.State, indexesDir), 0o700); err != nil {
+		return nil, none, err
+	}
+	dir, err := os.MkdirTemp(r.State, runPrefix)
+	if err != nil {
+		return nil, none, err
+	}
+	run := &Run{dir: dir}
+	if run.lock, err = durable.TryLock(filepath.Join(dir, lockFile)); err != nil {
+		return nil, none, err
+	}
+	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: r.Environ}
+	run.state.Places = append([]string{r.Workspace, r.Temporary}, r.Writable...)
+	run.check, err = endcheck.Begin(endcheck.Options{
+		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
+		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace),
+	})
+	if err != nil {
+		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.remove())
+	}
+	return run, run.check.Found(), nil
+}
+
+// indexName is that of the list of a workspace's directories.
+func indexName(workspace string) string {
+	return strings.ReplaceAll(strings.Trim(workspace, "/"), "/", "%")
+}
+
+// Lock is for the program's uwf-box to inherit: the run lasts until nobody holds it.
+func (run *Run) Lock() *os.File { return run.lock.File() }
+
+func (run *Run) save() error {
+	text, err := json.Marshal(run.state)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)), os.WriteFile(filepath.Join(run.dir, stateFile), text, 0o600))
+}
+
+// inside holds what programs obey in the workspace, and hides its keys.
+func (b *builder) inside(r Request, found endcheck.Found) {
+	may := allowed(r.Workspace, r.Off.Writable())
+	for _, name := range append(found.Obeyed, r.Off.Pointed(r.Workspace)...) {
+		if at := filepath.Join(r.Workspace, filepath.FromSlash(name)); !may(at) {
+			b.hold(at)
+		}
+	}
+	for _, name := range found.Secrets {
+		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
+		if _, named := b.mounts[at]; !named && !anyBelow(r.Off.Readable(), at) {
+			b.add(plan.Mount{Path: at, Kind: plan.Hide, Missing: true})
+		}
+	}
+}
+
+// allowed tells which paths of a workspace a person has allowed to write by name, or by that of
+// something above them in the workspace.
+func allowed(workspace string, writable []string) func(string) bool {
+	return func(path string) bool {
+		for _, w := range writable {
+			if w != workspace && below(workspace, w) && below(w, path) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Cancel forgets a run whose program was not started.
+func (run *Run) Cancel() error { return run.remove() }
+
+func (run *Run) remove() error { return errors.Join(os.RemoveAll(run.dir), run.lock.Unlock()) }
+
+// End does what is left when the program has ended: what it has told git is taken over as far as it
+// may, and what it has made that others obey is moved away. said is for a person, in lines that
+// follow the name of the program; "": nothing.
+func (run *Run) End(ctx context.Context) (said []string, err error) {
+	var errs []error
+	for _, c := range run.state.Configs {
+		told, err := gitconfig.Merge(ctx, gitconfig.Merging{
+			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Writable: run.state.Places, Environ: run.state.Environ,
+		})
+		said, errs = append(said, told...), append(errs, err)
+	}
+	aside := filepath.Join(run.dir, asideDir)
+	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		errs = append(errs, err)
+	}
+	changed, err := run.check.End(aside)
+	errs = append(errs, err)
+	if text := changed.String(); text != "" {
+		said = append(said, text)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return said, errors.Join(err, run.lock.Unlock()) // the next one tries again
+	}
+	if entries, err := os.ReadDir(aside); err == nil && len(entries) > 0 {
+		for _, name := range []string{stateFile, checkFile} {
+			errs = append(errs, os.Remove(filepath.Join(run.dir, name)))
+		}
+		return said, errors.Join(append(errs, run.lock.Unlock())...)
+	}
+	return said, run.remove()
+}
+
+// keptAside is how long what was moved away is kept.
+const keptAside = 30 * 24 * time.Hour
+
+// Recover ends the runs in a state directory whose processes were killed.
+func Recover(ctx context.Context, dir string, now func() time.Time) (said []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), runPrefix) {
+			continue
+		}
+		told, err := recoverRun(ctx, filepath.Join(dir, e.Name()), now)
+		said, errs = append(said, told...), append(errs, err)
+	}
+	return said, errors.Join(errs...)
+}
+
+func recoverRun(ctx context.Context, dir string, now func() time.Time) ([]string, error) {
+	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
+	if errors.Is(err, durable.ErrLocked) || errors.Is(err, os.ErrNotExist) {
+		return nil, nil // it runs, or somebody else ends it
+	}
+	if err != nil {
+		return nil, err
+	}
+	run := &Run{dir: dir, lock: lock}
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if errors.Is(err, os.ErrNotExist) { // it had not begun, or something was moved away
+		info, err := os.Stat(dir)
+		if _, moved := os.Lstat(filepath.Join(dir, asideDir)); moved == nil && err == nil && now().Sub(info.ModTime()) < keptAside {
+			return nil, lock.Unlock()
+		}
+		return nil, run.remove()
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &run.state)
+	}
+	if err == nil {
+		run.check, err = endcheck.Load(filepath.Join(dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("what a killed program has left in %s: %w", dir, err), lock.Unlock())
+	}
+	return run.End(ctx)
+}

@@ -1,0 +1,165 @@
+package box
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/proc/plan"
+)
+
+// Bounds of what is held in git directories. What is beyond them can be read and not be written.
+const (
+	maxHeld   = 50      // work trees, modules, and repositories in the workspace
+	maxConfig = 1 << 20 // bytes of a config
+)
+
+// configs is where the program finds the copies of configs that it may write.
+const configs = "/run/uwf"
+
+// ownGit holds a git directory to which the workspace belongs: commits can be made, but what git
+// runs or obeys is as it was. config is a link to a copy of the program's own, since git follows
+// links when it writes.
+func (b *builder) ownGit(dir string) error {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil { // no repository, and it must not become one
+			b.hold(dir)
+			return nil
+		}
+	}
+	if err := ready(dir); err != nil {
+		return err
+	}
+	b.write(dir)
+	for _, name := range []string{"objects", "worktrees", "modules"} { // a mount cannot be moved away
+		b.pin(filepath.Join(dir, name))
+	}
+	for _, name := range []string{"hooks", "info", "objects/info", "config.worktree", "commondir", "gitdir"} {
+		b.hold(filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	for _, tree := range b.children(filepath.Join(dir, "worktrees")) {
+		b.pin(tree)
+		for _, name := range []string{"config.worktree", "commondir", "gitdir"} {
+			b.hold(filepath.Join(tree, name))
+		}
+	}
+	b.modules(filepath.Join(dir, "modules"), 0)
+	return b.ownConfig(filepath.Join(dir, "config"))
+}
+
+// ready makes the directories that git makes in a new repository: none can be made later.
+func ready(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"hooks", "info", "objects/info"} {
+		if e := root.Mkdir(name, 0o777); e != nil && !errors.Is(e, os.ErrExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, root.Close())
+}
+
+// maxModules bounds how deep submodules of submodules are looked for.
+const maxModules = 6
+
+// modules holds the git directories of submodules. The name of one may have slashes.
+func (b *builder) modules(dir string, depth int) {
+	for _, at := range b.children(dir) {
+		if _, err := os.Lstat(filepath.Join(at, "HEAD")); err == nil {
+			b.foreignGit(at)
+			b.modules(filepath.Join(at, "modules"), depth+1)
+		} else if depth < maxModules {
+			b.pin(at)
+			b.modules(at, depth+1)
+		}
+	}
+}
+
+// foreignGit holds a git directory that is not the workspace's own.
+func (b *builder) foreignGit(dir string) {
+	b.write(dir)
+	b.pin(filepath.Join(dir, "objects"))
+	for _, name := range []string{"config", "hooks", "info", "objects/info", "config.worktree", "commondir", "gitdir"} {
+		b.hold(filepath.Join(dir, filepath.FromSlash(name)))
+	}
+}
+
+// nested holds the repositories in a workspace, which are given by their paths from it.
+func (b *builder) nested(workspace string, names []string) {
+	for i, name := range names {
+		at := filepath.Join(workspace, filepath.FromSlash(name))
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case info.IsDir() && i < maxHeld:
+			b.foreignGit(at)
+		default:
+			b.hold(at)
+		}
+	}
+}
+
+// children are the directories in a directory. Those after the first maxHeld are held as they are.
+func (b *builder) children(dir string) (dirs []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		at := filepath.Join(dir, e.Name())
+		switch {
+		case !e.IsDir():
+		case len(dirs) < maxHeld:
+			dirs = append(dirs, at)
+		default:
+			b.hold(at)
+		}
+	}
+	return dirs
+}
+
+// ownConfig gives the program a copy of a config of git.
+func (b *builder) ownConfig(path string) error {
+	text, err := careful.ReadFile(path, maxConfig, careful.Follow)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n := strconv.Itoa(len(b.configs))
+	dir := filepath.Join(b.state, "git"+n)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	copied := filepath.Join(dir, "config")
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		return err
+	}
+	b.configs = append(b.configs, gitCopy{Config: path, Copy: copied, Base: text})
+	inside := configs + "/git" + n
+	b.add(plan.Mount{Path: inside, Kind: plan.Write, From: dir})
+	b.add(plan.Mount{Path: path, Kind: plan.Link, From: inside + "/config"})
+	return nil
+}
+
+// gitSettings keep git from writing where it cannot, so that it does not complain.
+func gitSettings(env []string) []string {
+	count := 0
+	for _, kv := range env {
+		if value, is := strings.CutPrefix(kv, "GIT_CONFIG_COUNT="); is {
+			count, _ = strconv.Atoi(value) // git itself refuses what is no number
+		}
+	}
+	for _, key := range []string{"gc.writeCommitGraph", "repack.updateServerInfo", "fetch.writeCommitGraph", "maintenance.commit-graph.enabled"} {
+		n := strconv.Itoa(count)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+key, "GIT_CONFIG_VALUE_"+n+"=false")
+		count++
+	}
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(count))
+}

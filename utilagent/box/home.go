@@ -1,0 +1,153 @@
+package box
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/proc/plan"
+)
+
+// maxPlain bounds how many entries of a home directory are shown, since each costs each program
+// some 60 µs.
+const maxPlain = 200
+
+// shownInHome are the hidden names of a home that programs need and that hold no keys: tools, and
+// git's settings.
+func shownInHome() []string {
+	return []string{
+		".nvm", ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".volta", ".bun/bin", ".deno/bin", ".fnm",
+		".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
+		".local/share/claude", ".local/share/virtualenv",
+		".cargo/bin", ".cargo/env", ".rustup", ".sdkman", ".dotnet", ".nix-profile", ".nix-defexpr", ".local/state/nix", ".juliaup", ".ghcup/bin",
+		".gem", ".npm-global", ".yarn/bin", ".config/yarn/global", ".opencode/bin", ".krew/bin",
+		".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".gitignore", ".gitignore_global",
+	}
+}
+
+// keepsKeys are plain names of a home in which programs keep what is theirs.
+func keepsKeys(name string) bool { return name == "snap" || name == "Library" }
+
+// showHome shows what there is to see of a home directory: plain names, and the hidden ones that are
+// listed.
+func (b *builder) showHome(dir string) {
+	b.home = dir
+	b.add(plan.Mount{Path: dir, Kind: plan.Own})
+	entries, _ := os.ReadDir(dir) // what cannot be listed is not shown
+	plain := 0
+	for _, e := range entries {
+		if name := e.Name(); !strings.HasPrefix(name, ".") && !keepsKeys(name) && plain < maxPlain {
+			plain++
+			b.show(dir, name)
+		}
+	}
+	for _, name := range shownInHome() {
+		b.show(dir, filepath.FromSlash(name))
+	}
+}
+
+// places are variables that name what programs need, and what holds no keys.
+func places() []string {
+	return []string{
+		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+		"NODE_EXTRA_CA_CERTS", "GOROOT", "GOTOOLDIR", "JAVA_HOME", "RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX",
+		"SDKMAN_DIR", "DOTNET_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT", "PNPM_HOME", "VOLTA_HOME", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "NODE_PATH",
+	}
+}
+
+// maxNamed bounds how many places are shown that the environment names.
+const maxNamed = 100
+
+// named shows what the environment names: the directories of PATH, and some places.
+func (b *builder) named(env []string) {
+	var paths []string
+	for _, kv := range env {
+		switch name, value, _ := strings.Cut(kv, "="); {
+		case name == "PATH" || name == "NODE_PATH":
+			paths = append(paths, filepath.SplitList(value)...)
+		case slices.Contains(places(), name):
+			paths = append(paths, value)
+		}
+	}
+	for _, path := range paths[:min(len(paths), maxNamed)] {
+		b.find(path)
+	}
+}
+
+// find shows a path that lies where nothing else of the machine is.
+func (b *builder) find(path string) {
+	switch {
+	case !filepath.IsAbs(path):
+	case b.home != "" && below(b.home, path):
+		if rel, err := filepath.Rel(b.home, path); err == nil && rel != "." {
+			b.show(b.home, rel)
+		}
+	case anyBelow([]string{"/tmp", "/var/tmp", "/run", "/dev/shm"}, path):
+		if real, err := filepath.EvalSymlinks(path); err == nil && real == path && path != "/tmp" {
+			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
+		}
+	}
+}
+
+// show shows a name of a home. A link remains one, and what it leads to is shown too if it lies in
+// the home: settings are often links into a directory that is under version control.
+func (b *builder) show(home, name string) {
+	for range maxLinks {
+		at := filepath.Join(home, name)
+		info, err := os.Lstat(at)
+		if err != nil || b.covered(at) {
+			return
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			if real, err := filepath.EvalSymlinks(at); err == nil && real == at {
+				b.add(plan.Mount{Path: at, Kind: plan.Show, Missing: true})
+			}
+			return
+		}
+		to, err := os.Readlink(at)
+		if err != nil {
+			return
+		}
+		b.add(plan.Mount{Path: at, Kind: plan.Link, From: to})
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(at), to)
+		}
+		rel, err := filepath.Rel(home, to)
+		if err != nil || !filepath.IsLocal(rel) || rel == "." {
+			return
+		}
+		name = rel
+	}
+}
+
+// maxLinks bounds how many links are followed from one to the next.
+const maxLinks = 8
+
+// covered reports whether a path lies in something that is shown already.
+func (b *builder) covered(path string) bool {
+	for at := path; at != b.home && len(at) > 1; at = filepath.Dir(at) {
+		if m, ok := b.mounts[at]; ok && (m.Kind == plan.Show || m.Kind == plan.Write) {
+			return true
+		}
+	}
+	return false
+}
+
+// system are places of /run that programs need to find names and, on NixOS, themselves.
+func system() []string {
+	return []string{
+		"/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/resolvconf", "/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/booted-system",
+	}
+}
+
+// below reports whether a path is a directory or lies in it.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && (rel == "." || filepath.IsLocal(rel))
+}
+
+// anyBelow reports whether a path is or lies in one of some directories.
+func anyBelow(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return below(dir, path) })
+}

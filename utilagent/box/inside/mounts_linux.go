@@ -1,0 +1,337 @@
+package inside
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/util/proc/plan"
+)
+
+// stash is where links and the empty file lie that are mounted elsewhere; it is gone when the
+// program starts.
+const stash = "/run/.uwf-box"
+
+// taken is a mount that was taken from the machine's tree and not yet put into the program's.
+type taken struct {
+	plan.Mount
+	fd  int // -1: it is made when it is put there
+	dir bool
+}
+
+// devices are all that /dev has besides terminals of the program's own.
+var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// mount makes the tree that the program sees. First everything is taken as it is outside, then
+// all is made read-only, then places of the program's own cover the machine's, and then what was
+// taken is put into these.
+func mount(p plan.Plan) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return at("mount", fmt.Errorf("make / private: %w", err))
+	}
+	var all []taken
+	for _, m := range p.Mounts {
+		t, err := take(m)
+		if m.Missing && errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return at("mount", err)
+		}
+		all = append(all, t)
+	}
+	var own []taken
+	for _, name := range devices {
+		t, err := take(plan.Mount{Path: "/dev/" + name, Kind: plan.Write})
+		if err != nil {
+			return at("mount", err)
+		}
+		own = append(own, t)
+	}
+	for _, path := range []string{"/tmp", "/var/tmp"} {
+		if isDir(path) {
+			t, err := take(plan.Mount{Path: path, Kind: plan.Write, From: p.Temporary})
+			if err != nil {
+				return at("mount", err)
+			}
+			all = append([]taken{t}, all...)
+		}
+	}
+	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, readOnly); err != nil {
+		return at("mount", fmt.Errorf("make / read-only: %w", err))
+	}
+	if err := ownPlaces(own); err != nil {
+		return at("mount", err)
+	}
+	for _, t := range all {
+		if err := t.put(); err != nil {
+			return at("mount", err)
+		}
+	}
+	for _, t := range all {
+		if err := t.seal(); err != nil {
+			return at("mount", err)
+		}
+	}
+	return at("mount", errors.Join(kernelSettings(p), os.RemoveAll(stash)))
+}
+
+// ownPlaces covers the machine's /proc, /dev and /run.
+func ownPlaces(own []taken) error {
+	// EPERM: a container has masked parts of /proc. The old one stays, and shows no namespace's secrets.
+	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	otherPids()
+	if err := tmpfs("/dev", "mode=0755,size=64k"); err != nil {
+		return err
+	}
+	for _, t := range own {
+		if err := t.put(); err != nil {
+			return err
+		}
+	}
+	links := [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}}
+	for _, l := range links {
+		if err := unix.Symlink(l[0], "/dev/"+l[1]); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", l[1], err)
+		}
+	}
+	if err := errors.Join(unix.Mkdir("/dev/pts", 0o755), unix.Mkdir("/dev/shm", 0o755)); err != nil {
+		return fmt.Errorf("make /dev: %w", err)
+	}
+	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+	if err != nil {
+		return fmt.Errorf("mount /dev/pts: %w", err)
+	}
+	for _, place := range [][2]string{{"/dev/shm", "mode=1777"}, {"/run", "mode=0755"}} {
+		if err := tmpfs(place[0], place[1]); err != nil {
+			return err
+		}
+	}
+	return unix.Mkdir(stash, 0o700)
+}
+
+// otherPids makes ids of processes begin somewhere: programs that note theirs in a file that
+// others read too take one process for another if all begin at 2.
+func otherPids() {
+	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err == nil {
+		var now unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+		_, _ = f.WriteString(strconv.Itoa(1000 + int(now.Nsec/1000%30000)))
+		_ = f.Close()
+	}
+}
+
+// kernelSettings cover what a root of any namespace may write, since its files belong to root.
+func kernelSettings(p plan.Plan) error {
+	if os.Geteuid() != 0 || p.Nest {
+		return nil
+	}
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} {
+		t, err := take(plan.Mount{Path: path, Kind: plan.Show})
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err == nil {
+			err = t.put()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tmpfs(path, options string) error {
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("cover %s: %w", path, err)
+	}
+	return nil
+}
+
+// take makes a copy of a mount that is nowhere yet.
+func take(m plan.Mount) (taken, error) {
+	t := taken{Mount: m, fd: -1}
+	if t.dir = m.Kind == plan.Own; t.dir || m.Kind == plan.Link {
+		return t, nil
+	}
+	from, err := open(cmp.Or(m.From, m.Path))
+	if err != nil {
+		return t, fmt.Errorf("find %s: %w", cmp.Or(m.From, m.Path), err)
+	}
+	defer func() { _ = unix.Close(from) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(from, &st); err != nil {
+		return t, fmt.Errorf("look at %s: %w", m.Path, err)
+	}
+	if m.Inode != "" && m.Inode != fmt.Sprintf("%d:%d", st.Dev, st.Ino) {
+		return t, fmt.Errorf("%s was exchanged: %w", m.Path, unix.ESTALE)
+	}
+	if t.dir = st.Mode&unix.S_IFMT == unix.S_IFDIR; m.Kind == plan.Hide {
+		return t, nil
+	}
+	t.fd, err = clone(from, m.Kind)
+	if err != nil {
+		err = fmt.Errorf("take %s: %w", m.Path, err)
+	}
+	return t, err
+}
+
+// clone copies a mount with all below, with set-id bits out of force.
+func clone(from int, kind plan.Kind) (int, error) {
+	fd, err := unix.OpenTree(from, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return -1, err
+	}
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	if kind != plan.Write {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
+}
+
+// open finds a path on which no link lies: one that appears now was put there to lead us astray.
+func open(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
+// put puts a mount where the program finds it.
+func (t taken) put() error {
+	point, err := open(t.Path)
+	if errors.Is(err, unix.ENOENT) {
+		if t.Kind == plan.Link {
+			return t.link()
+		}
+		if point, err = makePoint(t.Path, t.dir); err != nil {
+			return fmt.Errorf("make %s: %w", t.Path, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("find %s: %w", t.Path, err)
+	}
+	defer func() { _ = unix.Close(point) }()
+	place := fmt.Sprintf("/proc/self/fd/%d", point)
+	switch {
+	case t.Kind == plan.Own:
+		return tmpfs(place, "mode=0700")
+	case t.Kind == plan.Hide && t.dir: // what is shown in it is put there next; then it is sealed
+		return tmpfs(place, "mode=0755,size=64k")
+	}
+	fd := t.fd
+	if fd < 0 {
+		if fd, err = t.cover(point); err != nil {
+			return fmt.Errorf("cover %s: %w", t.Path, err)
+		}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.MoveMount(fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %s: %w", t.Path, err)
+	}
+	return nil
+}
+
+// cover makes what is mounted over a file that the program must not see as it is.
+func (t taken) cover(point int) (int, error) {
+	name, err := free()
+	if err != nil {
+		return -1, err
+	}
+	if t.Kind == plan.Link {
+		err = unix.Symlink(t.From, name)
+	} else {
+		err = unix.Mknod(name, unix.S_IFREG, 0)
+	}
+	if err != nil {
+		return -1, err
+	}
+	from, err := open(name)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(from) }()
+	return clone(from, plan.Show)
+}
+
+// free is a name in the stash that nothing has yet.
+func free() (string, error) {
+	entries, err := os.ReadDir(stash)
+	return stash + "/" + strconv.Itoa(len(entries)), err
+}
+
+// seal makes a directory that hides another read-only, and closes it if nothing in it is shown.
+func (t taken) seal() error {
+	if t.Kind != plan.Hide || !t.dir {
+		return nil
+	}
+	fd, err := open(t.Path)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // something else was put over it
+	}
+	if err != nil {
+		return fmt.Errorf("find %s: %w", t.Path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	at := fmt.Sprintf("/proc/self/fd/%d", fd)
+	if entries, err := os.ReadDir(at); err == nil && len(entries) == 0 {
+		if err := unix.Chmod(at, 0); err != nil {
+			return fmt.Errorf("close %s: %w", t.Path, err)
+		}
+	}
+	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// link makes a link where there is nothing.
+func (t taken) link() error {
+	parent, name := split(t.Path)
+	dir, err := makePoint(parent, true)
+	if err != nil {
+		return fmt.Errorf("make %s: %w", parent, err)
+	}
+	defer func() { _ = unix.Close(dir) }()
+	return unix.Symlinkat(t.From, dir, name)
+}
+
+// makePoint makes what something can be mounted on, and the directories above. No link is
+// followed: in the program's own places an earlier command may have left some.
+func makePoint(path string, dir bool) (int, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, part := range parts {
+		if err != nil {
+			return -1, err
+		}
+		if last := i == len(parts)-1; last && !dir {
+			err = unix.Mknodat(fd, part, unix.S_IFREG|0o600, 0)
+		} else {
+			err = unix.Mkdirat(fd, part, 0o755)
+		}
+		up := fd
+		if err == nil || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) {
+			fd, err = unix.Openat2(up, part, &unix.OpenHow{
+				Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+			})
+		}
+		_ = unix.Close(up)
+	}
+	return fd, err
+}
+
+func split(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 1)], path[i+1:]
+}
+
+func isDir(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package box
+
+import "github.com/united-workforce/uwf/util/proc"
+
+func identity(string) string { return "" }
+
+func owner(string) *proc.Owner { return nil }
+
+func capabilities([]string) uint64 { return 0 }
