@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/united-workforce/uwf/cas"
@@ -38,7 +39,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
-		Snapshot: a.record.Snapshot, Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
+		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
 	})
 }
 

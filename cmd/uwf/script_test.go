@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/box/inside"
 	"github.com/united-workforce/uwf/utilagent/builtin"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -71,6 +74,12 @@ func stories(files []string) testscript.Params {
 		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(name string) (bool, error) {
+			if name != "namespaces" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return namespaces(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each program would sleep a second
@@ -89,6 +98,12 @@ func stories(files []string) testscript.Params {
 		},
 	}
 }
+
+// namespaces reports whether this system lets the programs of the stories have namespaces.
+var namespaces = sync.OnceValue(func() bool {
+	path, err := exec.LookPath(box.Program)
+	return err == nil && box.Probe(path) == nil
+})
 
 var examplesDir = func() string {
 	dir, err := filepath.Abs("../../examples")
