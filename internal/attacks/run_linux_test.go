@@ -44,7 +44,7 @@ type ran struct {
 // confined runs a script, which is in the workspace, as a model's command.
 func (w *world) confined(t *testing.T, by way, script, more string) ran {
 	t.Helper()
-	w.write(t, "home/src/repo/got/attack.sh", script)
+	w.write(t, strings.TrimPrefix(w.repo, w.dir+"/")+"/got/attack.sh", script)
 	config, workflow := more, roleWorkflow
 	if by == runCommand {
 		model := httptest.NewServer(http.HandlerFunc(scripted))
