@@ -1,6 +1,10 @@
 package protocol
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Config is <home>/config.yaml. Unknown keys are errors. A tag "is" has the words that a text can
 // be, or "span" for a length of time; empty is the default.
@@ -14,10 +18,12 @@ type Config struct {
 	// ModelOverrides maps a scenario to a model: "extract", "agent" or
 	// "<workflow>.<role>".
 	ModelOverrides map[string]string `json:"modelOverrides,omitempty"`
-	Limits         *LimitsConfig     `json:"limits,omitempty"`            // defaults for workflows without their own
-	Timeout        string            `json:"timeout,omitempty" is:"span"` // of a step, such as "30m"; default none
-	Builtin        *BuiltinConfig    `json:"builtin,omitempty"`
-	Commands       *CommandsConfig   `json:"commands,omitempty"` // roles that are commands
+	// NetworkOverrides sets what a role can reach, whoever plays it: "<workflow>.<role>".
+	NetworkOverrides map[string]Network `json:"networkOverrides,omitempty"`
+	Limits           *LimitsConfig      `json:"limits,omitempty"`            // defaults for workflows without their own
+	Timeout          string             `json:"timeout,omitempty" is:"span"` // of a step, such as "30m"; default none
+	Builtin          *BuiltinConfig     `json:"builtin,omitempty"`
+	Commands         *CommandsConfig    `json:"commands,omitempty"` // roles that are commands
 	// Sandbox holds for all that agents and commands run; Agents and Commands override it.
 	Sandbox *SandboxConfig `json:"sandbox,omitempty"`
 	// AllowLocations are directories, absolute or "~/…", below which a step may work
@@ -153,6 +159,7 @@ type SandboxConfig struct {
 	AllowWrite   []string `json:"allowWrite,omitempty"`           // more that may be written to; a path may begin with ~/
 	SharedMemory *bool    `json:"sharedMemory,omitempty"`         // share memory with your other programs, and take what these share
 	Caches       string   `json:"caches,omitempty" is:"own|user"` // of commands: "own" (the default), or "user" for yours
+	Network      Network  `json:"network,omitempty"`              // what can be reached; default all
 }
 
 // Over returns s with the values of base for the keys that s does not have. Both may be nil.
@@ -169,6 +176,9 @@ func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
 			if *list.from != nil {
 				*list.to = *list.from
 			}
+		}
+		if from.Network != nil {
+			out.Network = from.Network
 		}
 		if from.SharedMemory != nil {
 			out.SharedMemory = from.SharedMemory
@@ -190,6 +200,37 @@ const (
 	SandboxRequired = "required" // by namespaces, or it does not start
 	SandboxNone     = "none"
 )
+
+// Network is what a sandboxed program can reach: {[NetworkAll]}, {[NetworkNone]}, or hosts of the
+// forms host, host:port, *.host and host:*. A config has the words without a list. Nil is unset.
+type Network []string
+
+// The words of a [Network].
+const (
+	NetworkAll  = "all"
+	NetworkNone = "none"
+)
+
+// All reports whether nothing is held back.
+func (n Network) All() bool { return n == nil || slices.Equal(n, Network{NetworkAll}) }
+
+// Hosts returns the hosts that can be reached, if not all.
+func (n Network) Hosts() []string {
+	if n.All() || slices.Equal(n, Network{NetworkNone}) {
+		return nil
+	}
+	return n
+}
+
+func (n Network) String() string {
+	switch {
+	case n.All():
+		return NetworkAll
+	case len(n.Hosts()) == 0:
+		return NetworkNone
+	}
+	return strings.Join(n, ", ")
+}
 
 // CommandsConfig sets the roles that are commands.
 type CommandsConfig struct {

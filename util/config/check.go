@@ -36,6 +36,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	}
 	k.choices()
 	k.locations()
+	k.networks()
 	k.concurrency()
 	k.workspace()
 	k.notify()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -47,6 +48,9 @@ func (d *decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
 		d.mapping(n, v, path)
 	case reflect.Slice:
 		d.list(n, v, path)
+		if network, ok := v.Addr().Interface().(*protocol.Network); ok {
+			d.network(n, *network, path)
+		}
 	default:
 		d.scalar(n, v, path)
 	}
@@ -169,6 +173,9 @@ func (d *decoder) mapping(n *yamldoc.Node, v reflect.Value, path string) {
 }
 
 func (d *decoder) list(n *yamldoc.Node, v reflect.Value, path string) {
+	if n.Kind == yamldoc.Scalar && v.Type() == reflect.TypeFor[protocol.Network]() { // one of its words
+		n = &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos, Items: []*yamldoc.Node{n}}
+	}
 	if n.Kind != yamldoc.Sequence {
 		d.add(n.Pos, "", "%smust be a list", where(path))
 		return

@@ -168,7 +168,7 @@ func (k Key) Value(text string) (any, error) {
 		_, ok = doc.Root.Scalar.(float64)
 		ok = ok || whole
 	case reflect.Slice:
-		ok = doc.Root.Kind == yamldoc.Sequence
+		ok = doc.Root.Kind == yamldoc.Sequence || t == reflect.TypeFor[protocol.Network]() && doc.Root.Kind == yamldoc.Scalar
 	default:
 		ok = doc.Root.Kind == yamldoc.Mapping
 	}

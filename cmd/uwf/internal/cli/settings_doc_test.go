@@ -46,10 +46,13 @@ func configKeys(t *testing.T, raw json.RawMessage, path string, into map[string]
 	for name, child := range n.Properties {
 		configKeys(t, child, strings.TrimPrefix(path+"."+name, "."), into)
 	}
-	var free struct{ Type any }
+	var free struct {
+		Type any
+		Ref  any `json:"$ref"`
+	}
 	switch {
 	case len(n.Properties) > 0:
-	case len(n.Additional) > 0 && json.Unmarshal(n.Additional, &free) == nil && free.Type != nil && !strings.HasSuffix(path, ".env"):
+	case len(n.Additional) > 0 && json.Unmarshal(n.Additional, &free) == nil && (free.Type != nil || free.Ref != nil) && !strings.HasSuffix(path, ".env"):
 		configKeys(t, n.Additional, path+".<name>", into)
 	default:
 		into[path] = inWords(n)
@@ -72,6 +75,8 @@ func inWords(n schemaNode) string {
 		return strings.Join(values, ", ")
 	case strings.Contains(n.Pattern, "ns|us"):
 		return "time"
+	case slices.Contains(types, "array") && slices.Contains(types, "string"):
+		return "`all`, `none` or list of hosts"
 	case slices.Contains(types, "array"):
 		return "list of texts"
 	case slices.Contains(types, "object"):
