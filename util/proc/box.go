@@ -14,6 +14,8 @@ type Box struct {
 	Network bool     // it has a network namespace, too
 	Owner   *Owner   // whose files it writes, besides its user's
 	Status  *os.File // the child writes there how the program ended, for who comes after us; may be nil
+	// Listener gets the listener that uwf-box makes in its network, if the plan has one. It owns it.
+	Listener func(*os.File)
 	// Else is what is started where the child could not do its part, with the reason. Nil: nothing is.
 	Else func(why *BoxError) (Command, error)
 }

@@ -42,6 +42,14 @@ func (b *Box) start(c Command) (*Child, error) {
 	if b.Status != nil {
 		given = append(given, b.Status)
 	}
+	var listener *listenerSocket
+	if b.Listener != nil {
+		if listener, err = newListenerSocket(); err != nil {
+			return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), read.Close(), write.Close())
+		}
+		defer listener.close()
+		given = append(given, listener.theirs)
+	}
 	c.Inherit = append(given, c.Inherit...)
 	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path}, Dir: "/", Env: []string{}}
 	setStreams(cmd, c)
@@ -59,6 +67,11 @@ func (b *Box) start(c Command) (*Child, error) {
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
 	first, err := said.next(boxPatience)
+	if err == nil && first.Started != "" && listener != nil {
+		if err = listener.receive(b.Listener); err != nil {
+			first.Stage, first.Error = "network", err.Error()
+		}
+	}
 	if err == nil && first.Started != "" {
 		return child, nil
 	}

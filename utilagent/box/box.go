@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -83,6 +84,7 @@ type Request struct {
 	Status    *os.File // see [proc.Box]
 
 	NoUnixSockets bool
+	Network       protocol.Network // what it can reach
 }
 
 // ErrNotHere means that a workspace cannot be held by namespaces.
@@ -134,6 +136,9 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
 	c.Box = &proc.Box{Plan: text, Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
+	if run.outlet != nil {
+		c.Box.Listener = run.outlet.serve
+	}
 	return c, run, nil
 }
 
@@ -173,6 +178,9 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
 	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
 	b.plan.Keep = capabilities(r.Keep)
+	if err := b.network(r, run); err != nil {
+		return nil, nil, errors.Join(err, run.remove())
+	}
 	for _, path := range slices.Sorted(maps.Keys(b.mounts)) {
 		b.plan.Mounts = append(b.plan.Mounts, b.mounts[path])
 	}

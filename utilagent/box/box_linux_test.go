@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 	if os.Getpid() == 1 {
 		os.Exit(inside.Main(os.Stderr))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "ways-out" {
+		waysOut(os.Args[2])
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -20,10 +20,11 @@ import (
 // then is kept in a directory, for whoever comes after a kill; its lock is held by this process and
 // by the program's uwf-box.
 type Run struct {
-	dir   string
-	lock  *durable.Held
-	state state
-	check *endcheck.Before
+	dir    string
+	lock   *durable.Held
+	state  state
+	check  *endcheck.Before
+	outlet *outlet
 }
 
 // state is what the end of a run needs.
@@ -132,6 +133,12 @@ func (run *Run) remove() error { return errors.Join(os.RemoveAll(run.dir), run.l
 // follow the name of the program; "": nothing.
 func (run *Run) End(ctx context.Context) (said []string, err error) {
 	var errs []error
+	if run.outlet != nil {
+		run.outlet.stop()
+		if text := unreached(run.Refused()); text != "" {
+			said = append(said, text)
+		}
+	}
 	for _, c := range run.state.Configs {
 		told, err := gitconfig.Merge(ctx, gitconfig.Merging{
 			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Writable: run.state.Places, Environ: run.state.Environ,

@@ -12,6 +12,17 @@ const (
 	StatusFD = 5 // if Plan.Status: the report of the end is written here, too
 )
 
+// ListenPort is that of the loopback address at which a program finds a proxy.
+const ListenPort = 3128
+
+// ListenFD is the descriptor of a unix socket over which the listener is sent.
+func (p Plan) ListenFD() int {
+	if p.Status {
+		return StatusFD + 1
+	}
+	return StatusFD
+}
+
 // Failed is the exit status of uwf-box when it could not start the program.
 const Failed = 125
 
@@ -31,6 +42,7 @@ type Plan struct {
 	Mounts []Mount `json:"mounts"`
 
 	Network bool   `json:"network,omitempty"` // the program has a network of its own, with nothing in it
+	Listen  bool   `json:"listen,omitempty"`  // but a listener at [ListenPort], which is sent over ListenFD
 	Nest    bool   `json:"nest,omitempty"`    // it may make namespaces and mounts in them
 	Keep    uint64 `json:"keep,omitempty"`    // capabilities within the namespace, as bits
 	// NoUnixSockets refuses to make any.

@@ -110,6 +110,11 @@ func prepare(p plan.Plan) error {
 			return at("network", err)
 		}
 	}
+	if p.Listen {
+		if err := listen(p.ListenFD()); err != nil {
+			return at("network", err)
+		}
+	}
 	mask := unix.Umask(0) // what is made here has the mode that it is given
 	err := mount(p)
 	unix.Umask(mask)
