@@ -62,6 +62,7 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
 	inv := agentproc.Invocation{
 		Command: a.cmd.Argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
+		Workflow: a.pos.Workflow.Name, Role: a.task.role, Alias: a.cmd.Name,
 		Plain: a.cmd.Plain != nil, Apart: a.cmd.Plain != nil && a.cmd.Plain.Parse != "",
 		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.grace(),
 		Started: func(pid int) error {

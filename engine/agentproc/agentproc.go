@@ -44,6 +44,8 @@ type Invocation struct {
 	// Started is told the agent's process id as soon as there is one; if it
 	// fails, the agent is stopped and Run returns its error. May be nil.
 	Started func(pid int) error
+	// Whose it is: a role of a workflow, played by an agent of the config; "": by a command.
+	Workflow, Role, Alias string
 	// Plain: the program is no agent. What it prints goes to the output file and is no
 	// result, and every status with which it ends is an answer.
 	Plain bool

@@ -25,6 +25,17 @@ func Network(c protocol.Config, alias, workflow, role string) protocol.Network {
 	return protocol.Network{protocol.NetworkAll}
 }
 
+// Reaches says what a role can reach, to follow what it may do; "": everything.
+func Reaches(n protocol.Network) string {
+	switch {
+	case n.All():
+		return ""
+	case len(n.Hosts()) == 0:
+		return "; its commands reach no network"
+	}
+	return "; its commands reach " + n.String()
+}
+
 func networkWords() []string { return []string{protocol.NetworkAll, protocol.NetworkNone} }
 
 // network checks what a list, or a word in its place, says.

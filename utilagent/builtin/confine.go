@@ -38,6 +38,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
 		}
 	}
+	commands.Network = config.Network(c, w.req.Alias, w.req.Workflow.Name, w.req.Role)
 	if sandbox.Mode == protocol.SandboxNone {
 		return nil
 	}

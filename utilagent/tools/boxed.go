@@ -21,7 +21,7 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 	request := box.Request{
 		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
 		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
-		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now,
+		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now, Network: c.Network,
 	}
 	inside := cmd
 	inside.Env = append(slices.Clip(cmd.Env), "TMPDIR=/tmp", "TMP=/tmp", "TEMP=/tmp")
@@ -51,7 +51,7 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 
 // unbox notes why commands have no namespaces, and says so once.
 func (c Commands) unbox(w *Workspace, why error) error {
-	if c.MustBox {
+	if c.mustBox() {
 		return fmt.Errorf("the command was not run: it must have namespaces, and cannot: %w", why)
 	}
 	w.unboxed = why

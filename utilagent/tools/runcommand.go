@@ -50,8 +50,10 @@ type Commands struct {
 	Writable    []string // more directories; see also [Caches]
 	MustConfine bool     // a command that package confine cannot hold back in full does not run
 	// Box is uwf-box: with it commands run in namespaces. "": they are held back by Landlock alone.
-	Box      string
-	MustBox  bool     // a command that cannot have namespaces does not run
+	Box     string
+	MustBox bool // a command that cannot have namespaces does not run
+	// Network is what commands can reach; if not all, they must have namespaces.
+	Network  protocol.Network
 	Status   *os.File // see proc.Box; may be nil
 	State    string   // a directory that commands cannot reach; see box.Request
 	Home     string   // the user's home directory
@@ -133,7 +135,7 @@ type runArgs struct {
 }
 
 func (c Commands) off() string {
-	if c.MustBox && c.Box == "" {
+	if c.mustBox() && (c.Box == "" || c.Exe == "") {
 		return "commands are switched off here: they must have namespaces, and " + box.Program + " is not installed. Go on without them, and say in your answer what should be run"
 	}
 	if c.MustConfine && !c.confined() {
@@ -206,8 +208,14 @@ func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (hel
 			return held, nil, err
 		}
 	}
+	if c.mustBox() {
+		return held, nil, fmt.Errorf("the command was not run: it must have namespaces, and cannot: %w", cmp.Or(w.unboxed, errNoBox))
+	}
 	return c.lower(w, cmd)
 }
+
+// mustBox reports whether a command that cannot have namespaces does not run: only they hold its network.
+func (c Commands) mustBox() bool { return c.MustBox || !c.Network.All() }
 
 // lower holds a command back with Landlock, and compares what it has left.
 func (c Commands) lower(w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {

@@ -31,12 +31,15 @@ import (
 // runner runs agents as they are, and roles that are commands held back.
 func (a *App) runner(with *engine.Engine) engine.Runner {
 	return func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
-		if !inv.Plain {
-			return agentproc.Run(ctx, inv)
-		}
 		settings, err := with.Config(ctx)
 		if err != nil {
 			return agentproc.Outcome{}, err
+		}
+		if err := a.holdsNetwork(settings, inv); err != nil {
+			return agentproc.Outcome{}, err
+		}
+		if !inv.Plain {
+			return agentproc.Run(ctx, inv)
 		}
 		setting := config.CommandSandbox(settings).Mode
 		able := confine.Level() > 0 && a.Env.Exe != ""
@@ -60,6 +63,38 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 		}
 		return a.runHeld(ctx, with, settings, inv)
 	}
+}
+
+// holdsNetwork returns an error if what a program can reach is limited and nothing here can do that:
+// it must not run with the whole network instead.
+func (a *App) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) error {
+	network, key := networkOf(settings, inv), "commands.sandbox.network"
+	problem := ""
+	switch {
+	case network.All():
+	case !inv.Plain && !config.OwnsModels(inv.Command):
+		key = "agents." + inv.Alias + ".sandbox.network"
+		problem = "uwf limits the network of roles that are commands and of uwf-builtin's commands only"
+	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
+		problem = "their sandbox.mode is none"
+	case box.Find(a.Env.Exe) == "":
+		problem = box.Program + " is not installed"
+	}
+	if problem == "" {
+		return nil
+	}
+	return &protocol.Error{
+		Code: protocol.CodeAgent, Message: fmt.Sprintf("%q cannot be run with the network %s: %s", inv.Role, network, problem),
+		Hints: []string{"uwf config set " + plaintext.Word(key) + " all"},
+	}
+}
+
+func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Network {
+	alias := inv.Alias
+	if inv.Plain {
+		alias = ""
+	}
+	return config.Network(settings, alias, inv.Workflow, inv.Role)
 }
 
 // runHeld runs a command, and puts back what it has changed that it must not.
@@ -150,7 +185,8 @@ func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentpr
 	off := a.offLimits(with.Dirs, sandbox, inv.Dir)
 	c := tools.Commands{
 		Shell: true, Guard: guard, Warn: with.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
-		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
+		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Network: networkOf(settings, inv),
+		Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
 		Box:           box.Find(a.Env.Exe), State: with.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
 	}

@@ -31,7 +31,7 @@ func (x *examination) access(area string, s config.System) {
 	if x.config == nil {
 		return
 	}
-	switch may := config.CommandAccess(*x.config, s); {
+	switch may := config.CommandAccess(*x.config, s) + config.Reaches(config.Network(*x.config, "", "", "")); {
 	case config.CommandSandbox(*x.config).Mode == protocol.SandboxNone:
 		x.note(area, "uwf config set commands.sandbox.mode auto holds them back", "roles that are commands: %s", may)
 	default:
@@ -40,7 +40,7 @@ func (x *examination) access(area string, s config.System) {
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
 		argv := append([]string{a.Command}, a.Args...)
-		may := config.Access(*x.config, alias, argv, x.Env, s)
+		may := config.Access(*x.config, alias, argv, x.Env, s) + config.Reaches(config.Network(*x.config, alias, "", ""))
 		if s.Confines && config.IsUnknown(*x.config, alias, argv) {
 			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto confines it; none allows that", "%s: %s", alias, may)
 			continue

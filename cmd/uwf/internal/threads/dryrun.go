@@ -172,10 +172,11 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Castin
 	case c.Player != protocol.PlayedByAgent:
 		role.Player = c.Player
 		if c.Player == protocol.PlayedByCommand {
-			role.May = app.Ref(config.CommandAccess(settings, system))
+			role.May = app.Ref(config.CommandAccess(settings, system) + config.Reaches(config.Network(settings, "", p.Workflow, c.Role)))
 		}
 	case len(c.Command) > 0:
-		role.May = app.Ref(config.Access(settings, c.Agent, c.Command, a.Env, system))
+		reaches := config.Reaches(config.Network(settings, c.Agent, p.Workflow, c.Role))
+		role.May = app.Ref(config.Access(settings, c.Agent, c.Command, a.Env, system) + reaches)
 	}
 	if c.Timeout > 0 {
 		role.Timeout = app.Ref(protocol.Span(c.Timeout))
