@@ -73,6 +73,8 @@ type Outcome struct {
 	Stderr   string // the tail, cleaned
 	// Contained: nothing outlives it, since it had a pid namespace of its own.
 	Contained bool
+	// Held is what its sandbox has kept from it, in words for the record; "": nothing.
+	Held string
 }
 
 // Run runs an agent to its end. When ctx ends, or the time is up, the agent's

@@ -90,7 +90,7 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	if end != "" && !strings.HasSuffix(end, "\n") {
 		end += "\n"
 	}
-	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: end + "[" + outcome + "]"})
+	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: end + "[" + outcome + "]" + r.Held})
 	return protocol.Detail{Capture: protocol.CaptureTurns, Turns: w.turns, Outcome: outcome}, errors.Join(w.err, err)
 }
 

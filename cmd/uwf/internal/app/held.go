@@ -149,7 +149,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	ran, err = agentproc.Run(ctx, inv)
-	done()
+	ran.Held = done()
 	ran.Contained = held.Box != nil && w.Unboxed() == nil
 	return ran, err
 }
