@@ -209,7 +209,7 @@ func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (hel
 		}
 	}
 	if c.mustBox() {
-		return held, nil, fmt.Errorf("the command was not run: it must have namespaces, and cannot: %w", cmp.Or(w.unboxed, errNoBox))
+		return held, nil, c.unbox(w, errors.New(box.Program+" is not installed or switched off"))
 	}
 	return c.lower(w, cmd)
 }
