@@ -28,28 +28,28 @@ func waysOut(host string) {
 		name string
 		try  func() error
 	}{
-		{"host's loopback", dial("tcp", host)},
-		{"outer address", dial("tcp", "1.1.1.1:443")},
+		{"host's-loopback", dial("tcp", host)},
+		{"outer-address", dial("tcp", "1.1.1.1:443")},
 		{"IPv6", dial("tcp", "[2606:4700::1111]:443")},
 		{"UDP", sendUDP},
 		{"names", func() error { _, err := net.LookupHost("example.com"); return err }},
 		{"ICMP", open(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 		{"packets", open(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 		{"vsock", func() error { return connectVsock() }},
-		{"host's abstract socket", dial("unix", "@uwf-ways-out-"+port)},
-		{"host's socket in /tmp", dial("unix", os.Getenv("SOCKET"))},
+		{"host's-abstract-socket", dial("unix", "@uwf-ways-out-"+port)},
+		{"host's-socket-in-/tmp", dial("unix", os.Getenv("SOCKET"))},
 		{"docker", dial("unix", "/run/docker.sock")},
 		{"D-Bus", dial("unix", "/run/dbus/system_bus_socket")},
 		{"tun", func() error { _, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); return err }},
-		{"namespace of pid 1", setns},
-		{"namespace of its own", func() error { return unix.Unshare(unix.CLONE_NEWUSER) }},
-		{"listed by proxy", ask("CONNECT " + host + " HTTP/1.1\r\n\r\n")},
-		{"listed by URL", ask("GET http://" + host + "/ HTTP/1.1\r\n\r\n")},
-		{"unlisted by proxy", ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n")},
-		{"address by proxy", ask("CONNECT 1.1.1.1:443 HTTP/1.1\r\n\r\n")},
-		{"other port by proxy", ask("CONNECT 127.0.0.1:22 HTTP/1.1\r\n\r\n")},
-		{"unlisted by URL", ask("GET http://evil.example/ HTTP/1.1\r\n\r\n")},
-		{"ends alike", ask("CONNECT evil" + host + " HTTP/1.1\r\n\r\n")},
+		{"namespace-of-pid-1", setns},
+		{"namespace-of-its-own", func() error { return unix.Unshare(unix.CLONE_NEWUSER) }},
+		{"listed-by-proxy", ask("CONNECT " + host + " HTTP/1.1\r\n\r\n")},
+		{"listed-by-URL", ask("GET http://" + host + "/ HTTP/1.1\r\n\r\n")},
+		{"unlisted-by-proxy", ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n")},
+		{"address-by-proxy", ask("CONNECT 1.1.1.1:443 HTTP/1.1\r\n\r\n")},
+		{"other-port-by-proxy", ask("CONNECT 127.0.0.1:22 HTTP/1.1\r\n\r\n")},
+		{"unlisted-by-URL", ask("GET http://evil.example/ HTTP/1.1\r\n\r\n")},
+		{"ends-alike", ask("CONNECT evil" + host + " HTTP/1.1\r\n\r\n")},
 		{"NUL", ask("CONNECT 127.0.0.1\x00.evil.example:443 HTTP/1.1\r\n\r\n")},
 	} {
 		said := "open"
@@ -149,7 +149,7 @@ func TestWaysOut(t *testing.T) {
 		open    []string
 	}{
 		{protocol.Network{protocol.NetworkNone}, nil},
-		{protocol.Network{host}, []string{"listed by proxy", "listed by URL"}},
+		{protocol.Network{host}, []string{"listed-by-proxy", "listed-by-URL"}},
 	} {
 		s.request.Network = c.network
 		out, status, said := s.run("SOCKET=" + filepath.Join(dir, "s") + " ./attacker ways-out " + host)
