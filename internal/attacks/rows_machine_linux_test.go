@@ -95,7 +95,7 @@ func leftRows() []row {
 		{name: "without-a-terminal", script: `nohup env -i $A stay $ID - &`, landlock: "undone", unseen: true},
 		left("all-signals-ignored", `trap '' TERM INT HUP QUIT; env -i setsid $A stay $ID - &`),
 		left("many", `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do env -i setsid $A stay $ID - & done`),
-		left("always-a-new-one", `env -i A="$A" ID="$ID" PATH="$PATH" setsid sh -c 'for i in $(seq 100); do setsid $A stay $ID - & sleep 0.02; done' &`),
+		left("always-a-new-one", `env -i A="$A" ID="$ID" PATH="$PATH" setsid sh -c 'for i in $(seq 100); do setsid $A stay $ID - & sleep 0.02; done' $W/ &`),
 		left("in-another-directory", `cd / && env -i setsid $A stay $ID - &`),
 		left("stopped", `env -i setsid sh -c "kill -STOP \$\$; exec $A stay $ID -" $A stay $ID - &`),
 		left("by-another-name", `cp $A renamed && env -i setsid ./renamed stay $ID - $W/ &`),

@@ -162,7 +162,15 @@ func (w *world) left(t *testing.T) map[int]string {
 
 // killLeft ends what an attack has left, which no assertion shall leave on the machine.
 func (w *world) killLeft(t *testing.T) {
-	for pid := range w.left(t) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for range 20 { // one may have begun another meanwhile
+		left := w.left(t)
+		if len(left) == 0 {
+			return
+		}
+		for pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
+	t.Errorf("they cannot be killed: %v", w.left(t))
 }

@@ -184,7 +184,7 @@ func newWorld(t *testing.T, u user) *world {
 	if u.uid >= 0 {
 		owner = fmt.Sprintf("%d:%d", u.uid, u.uid)
 	}
-	setUp := `chmod 755 .; cp -a "$BASE/template/." .; mkdir -p outside fired home/src/repo/got home/src/repo/tools
+	setUp := `chmod 755 .; cp -a "$BASE/template/." .; mkdir -p outside fired run/tmp home/src/repo/got home/src/repo/tools
 		printf '#!/bin/sh\necho x > "%s/fired/$1"\n' "$PWD" > fire; chmod 755 fire
 		ln "$BASE/bin/attacker" home/src/repo/tools/attacker 2>/dev/null || cp "$BASE/bin/attacker" home/src/repo/tools/attacker
 		echo "gitdir: $PWD/home/src/repo/.git/worktrees/linked" > home/src/linked/.git
@@ -211,7 +211,7 @@ func (w *world) environ() []string {
 	return []string{
 		"PATH=" + w.bin + ":" + os.Getenv("PATH"), "HOME=" + w.home, "BASE=" + w.base, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_EDITOR=true", "LC_ALL=C", "USER=u", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
-		"GOCACHE=" + os.Getenv("GOCACHE"),
+		"GOCACHE=" + os.Getenv("GOCACHE"), "TMPDIR=" + w.dir + "/run/tmp",
 	}
 }
 
