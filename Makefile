@@ -34,7 +34,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build every command into bin/ (static: it starts faster)
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(addprefix ./,$(patsubst %/main.go,%,$(wildcard cmd/*/main.go)))
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='./cmd/uwf-box=-s -w' -o $(BIN)/ $(addprefix ./,$(patsubst %/main.go,%,$(wildcard cmd/*/main.go)))
 	@# In a directory of their own: an agent named echo on PATH would replace the shell's.
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/examples/uwf-echo ./examples/agents/echo
 

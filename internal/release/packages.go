@@ -30,6 +30,9 @@ func (t *tree) deb(ctx context.Context, arch string, d delivery, files []member,
 			return "", nil, err
 		}
 	}
+	if err := os.CopyFS(filepath.Join(stage, packaging), os.DirFS(filepath.Join(t.root, packaging))); err != nil {
+		return "", nil, err
+	}
 	name = fmt.Sprintf("uwf_%s_%s.deb", strings.TrimPrefix(d.version, "v"), arch)
 	target := filepath.Join(stage, name)
 	cmd := exec.CommandContext(ctx, d.nfpm, "package", "--packager", "deb", "--config", filepath.Join(t.root, packaging, "nfpm.yaml"), "--target", target)
