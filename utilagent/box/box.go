@@ -188,8 +188,19 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	return run, b, run.save()
 }
 
+// rootOnly are files that root's programs could read although their root is none.
+func rootOnly() []string {
+	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh/ssh_host_ecdsa_key",
+		"/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key", "/etc/ssl/private", "/etc/krb5.keytab", "/var/lib/docker", "/var/spool/cron"}
+}
+
 // places are those outside of the workspace.
 func (b *builder) places(r Request) {
+	for _, path := range rootOnly() {
+		if os.Geteuid() == 0 && identity(path) != "" && !below(path, r.Workspace) {
+			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
+		}
+	}
 	for _, path := range r.Off.Hidden() {
 		if b.home == "" || !below(b.home, path) || b.covered(path) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})

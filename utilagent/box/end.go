@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,12 +71,19 @@ func (r Request) begin() (*Run, endcheck.Found, error) {
 	run.state.Places = append([]string{r.Workspace, r.Temporary}, r.Writable...)
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
-		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace),
+		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace), Outside: slices.Concat(r.outside(), []string{"/tmp", "/var/tmp", "/dev/shm"}),
 	})
 	if err != nil {
 		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.remove())
 	}
 	return run, run.check.Found(), nil
+}
+
+// outside are the directories outside of the workspace that nobody has allowed by name to be written.
+func (r Request) outside() []string {
+	return slices.DeleteFunc(slices.Clone(r.Writable), func(dir string) bool {
+		return below(r.Workspace, dir) || below(dir, r.Workspace) || slices.Contains(r.Off.Writable(), dir)
+	})
 }
 
 // indexName is that of the list of a workspace's directories.

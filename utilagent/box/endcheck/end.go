@@ -28,6 +28,8 @@ type Changes struct {
 	Keep     string
 	Disarmed []string // settings of new repositories, which got another name
 	Removed  []string // settings that git would have obeyed in the workspace's repository
+	Links    []string // new links that led to where nobody looks, and were removed
+	Lost     []string // git directories that are no repositories any more
 	Runs     []string // plans of an unfinished rebase that lost lines
 	Hiding   []string // what git passes over
 	Closed   []string // what cannot be read, or is too much
@@ -51,6 +53,8 @@ func (c Changes) String() string {
 		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(cmp.Or(c.Keep, "another name")) + ": "},
 		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
 		{c.Removed, "made settings in the git directory, which were removed: "},
+		{c.Links, "made links to directories that it could write outside of the workspace, which were removed: "},
+		{c.Lost, "removed or moved what cannot be put back: "},
 		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
 		{c.Hiding, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere " +
 			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
@@ -99,6 +103,12 @@ func (b *Before) end(keep string, most int) (Changes, error) {
 	e.pointed()
 	e.obeyed()
 	e.pointersOut()
+	e.linksOut()
+	for at := range l.lost() {
+		if !b.Lost[at] {
+			e.changes.Lost = append(e.changes.Lost, at)
+		}
+	}
 	e.repositoriesNow()
 	e.plantsNow()
 	for _, at := range l.closed {
@@ -117,7 +127,7 @@ func (b *Before) end(keep string, most int) (Changes, error) {
 		after.keepIndex()
 	}
 	c := &e.changes
-	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Removed, &c.Runs, &c.Hiding, &c.Closed, &c.Crowded} {
+	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Removed, &c.Links, &c.Lost, &c.Runs, &c.Hiding, &c.Closed, &c.Crowded} {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
@@ -252,6 +262,42 @@ func (e *end) pointersOut() {
 		}
 		e.aside(e.spaces[0], name, &e.changes.Disarmed)
 	}
+}
+
+// linksOut removes new links that lead to where the command could write outside of the workspace:
+// there nobody looks, and what is there may be a repository, or what agents obey.
+func (e *end) linksOut() {
+	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+		was := e.before(at)
+		for _, link := range e.dirs[at].Links {
+			name := join(at, link)
+			if slices.Contains(was.Links, link) || e.isMoved(name) || e.allowed(e.abs(name)) {
+				continue
+			}
+			to, err := e.spaces[0].root.Readlink(name)
+			if err != nil {
+				continue
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(e.abs(name)), to)
+			}
+			real, _ := filepath.EvalSymlinks(e.abs(name))
+			if beneath(e.Workspace, cmp.Or(real, to)) || !slices.ContainsFunc(e.was.Outside, func(dir string) bool {
+				return beneath(dir, to) || real != "" && beneath(dir, real)
+			}) {
+				continue
+			}
+			if err := e.spaces[0].root.Remove(name); err != nil {
+				e.errs = append(e.errs, fmt.Errorf("remove the link %s: %w", plaintext.Line(name), err))
+			}
+			e.changes.Links = append(e.changes.Links, name)
+		}
+	}
+}
+
+func beneath(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // aside renames a setting.

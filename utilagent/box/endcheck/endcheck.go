@@ -28,6 +28,8 @@ import (
 type Options struct {
 	Workspace string
 	GitDirs   []string // the workspace's own: its git directory and the common one
+	// Outside are directories that the command can write besides: no new link may lead there.
+	Outside []string
 	// Pointed are slash-separated paths from the workspace at which git's settings point: targets of
 	// core.hooksPath and include.path. What is there already is left alone.
 	Pointed []string
@@ -59,6 +61,8 @@ type state struct {
 	Workspace string
 	GitDirs   []string
 	Pointed   []string
+	Outside   []string
+	Lost      map[string]bool // GitDirs that were no repositories
 	Most      int
 	Index     string
 	Dirs      map[string]*dir
@@ -73,7 +77,7 @@ const defaultMost = 20_000
 
 // Begin looks at a workspace before a command starts.
 func Begin(o Options) (*Before, error) {
-	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Most: o.Most, Index: o.Index}}
+	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index}}
 	if b.Most == 0 {
 		b.Most = defaultMost
 	}
@@ -98,7 +102,7 @@ func Begin(o Options) (*Before, error) {
 	b.Pointed = slices.DeleteFunc(slices.Clone(o.Pointed), func(name string) bool { return there(l.spaces[0], name) })
 	l.walk(known.Dirs, max(b.Most, len(known.Dirs)), nil)
 	b.Dirs, b.Unseen = l.dirs, l.cut
-	b.Tops, b.Plants = l.tops(), map[string]bool{}
+	b.Tops, b.Plants, b.Lost = l.tops(), map[string]bool{}, l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
 	for _, name := range l.plants() {

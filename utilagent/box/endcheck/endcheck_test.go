@@ -446,3 +446,31 @@ func BenchmarkEnd(b *testing.B) {
 		})
 	}
 }
+
+// A link to where only the command looked is removed, one within the workspace or that was there stays.
+func TestLinksOut(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	cache := tempDir(t)
+	o.Outside = []string{cache}
+	shell(t, o.Workspace, "mkdir d; ln -s "+cache+" before; ln -s d inside")
+	b, err := Begin(o)
+	require.NoError(t, err)
+	shell(t, o.Workspace, "ln -s "+cache+" out; ln -s "+cache+"/no dangling; ln -s d here; ln -s /usr/bin usr")
+	c, err := b.End("")
+	require.NoError(t, err)
+	require.Equal(t, []string{"dangling", "out"}, c.Links)
+	require.Equal(t, "before\nhere\ninside\nusr\n", shell(t, o.Workspace, "ls -d before here inside usr out dangling 2>/dev/null || true"))
+}
+
+// A repository that is gone is told.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	b, err := Begin(o)
+	require.NoError(t, err)
+	shell(t, o.Workspace, "rm -rf .git/refs")
+	c, err := b.End("")
+	require.NoError(t, err)
+	require.Equal(t, o.GitDirs, c.Lost)
+}

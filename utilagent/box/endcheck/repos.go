@@ -54,6 +54,19 @@ func (l *look) tops() map[string]stamp {
 	return all
 }
 
+// lost are the git directories of the workspace in which nothing can be found any more.
+func (l *look) lost() map[string]bool {
+	all := map[string]bool{}
+	for _, at := range l.GitDirs {
+		for _, name := range []string{"HEAD", "objects", "refs"} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err != nil {
+				all[at] = true
+			}
+		}
+	}
+	return all
+}
+
 // plants are settings of the workspace's git directories that a command could add.
 func (l *look) plants() (found []string) {
 	for _, s := range l.spaces[1:] {

@@ -35,8 +35,9 @@ type dir struct {
 	Git     []string // names of .git
 	Obeyed  []string
 	Secrets []string
-	Bare    bool // git takes it for a repository
-	Named   bool // it has a name that would be a setting in one
+	Links   []string // symbolic links
+	Bare    bool     // git takes it for a repository
+	Named   bool     // it has a name that would be a setting in one
 }
 
 // tick is how long after a change a file system may give another one the same time.
@@ -179,6 +180,8 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 				d.Obeyed = append(d.Obeyed, name)
 			case !e.IsDir() && isSecret(p):
 				d.Secrets = append(d.Secrets, name)
+			case e.Type()&fs.ModeSymlink != 0:
+				d.Links = append(d.Links, name)
 			}
 			if e.IsDir() && p != ".uwf" { // uwf itself writes there meanwhile
 				d.Dirs = append(d.Dirs, name)
