@@ -234,6 +234,5 @@ func (b *builder) git(r Request, nested []string) error {
 			return err
 		}
 	}
-	b.nested(r.Workspace, nested)
-	return nil
+	return b.nested(r.Workspace, nested)
 }

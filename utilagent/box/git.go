@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,7 @@ const (
 // configs is where the program finds the copies of configs that it may write.
 const configs = "/run/uwf"
 
-// ownGit holds a git directory to which the workspace belongs: commits can be made, but what git
-// runs or obeys is as it was. config is a link to a copy of the program's own, since git follows
+// ownGit holds a git directory: commits can be made, but what git runs or obeys is as it was. config is a link to a copy of the program's own, since git follows
 // links when it writes.
 func (b *builder) ownGit(dir string) error {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
@@ -46,8 +46,7 @@ func (b *builder) ownGit(dir string) error {
 			b.hold(filepath.Join(tree, name))
 		}
 	}
-	b.modules(filepath.Join(dir, "modules"), 0)
-	return b.ownConfig(filepath.Join(dir, "config"))
+	return errors.Join(b.modules(filepath.Join(dir, "modules"), 0), b.ownConfig(filepath.Join(dir, "config")))
 }
 
 // ready makes the directories that git makes in a new repository: none can be made later.
@@ -68,40 +67,32 @@ func ready(dir string) error {
 const maxModules = 6
 
 // modules holds the git directories of submodules. The name of one may have slashes.
-func (b *builder) modules(dir string, depth int) {
+func (b *builder) modules(dir string, depth int) (err error) {
 	for _, at := range b.children(dir) {
-		if _, err := os.Lstat(filepath.Join(at, "HEAD")); err == nil {
-			b.foreignGit(at)
-			b.modules(filepath.Join(at, "modules"), depth+1)
+		if _, missing := os.Lstat(filepath.Join(at, "HEAD")); missing == nil {
+			err = errors.Join(err, b.ownGit(at))
 		} else if depth < maxModules {
 			b.pin(at)
-			b.modules(at, depth+1)
+			err = errors.Join(err, b.modules(at, depth+1))
 		}
 	}
-}
-
-// foreignGit holds a git directory that is not the workspace's own.
-func (b *builder) foreignGit(dir string) {
-	b.write(dir)
-	b.pin(filepath.Join(dir, "objects"))
-	for _, name := range []string{"config", "hooks", "info", "objects/info", "config.worktree", "commondir", "gitdir"} {
-		b.hold(filepath.Join(dir, filepath.FromSlash(name)))
-	}
+	return err
 }
 
 // nested holds the repositories in a workspace, which are given by their paths from it.
-func (b *builder) nested(workspace string, names []string) {
+func (b *builder) nested(workspace string, names []string) (err error) {
 	for i, name := range names {
 		at := filepath.Join(workspace, filepath.FromSlash(name))
-		info, err := os.Lstat(at)
+		info, missing := os.Lstat(at)
 		switch {
-		case err != nil:
+		case missing != nil:
 		case info.IsDir() && i < maxHeld:
-			b.foreignGit(at)
+			err = errors.Join(err, b.ownGit(at))
 		default:
 			b.hold(at)
 		}
 	}
+	return err
 }
 
 // children are the directories in a directory. Those after the first maxHeld are held as they are.
@@ -150,6 +141,7 @@ func (b *builder) ownConfig(path string) error {
 
 // gitSettings keep git from writing where it cannot, so that it does not complain.
 func gitSettings(env []string) []string {
+	env = append(slices.Clip(env), "GIT_TEMPLATE_DIR=") // new repositories get no hooks
 	count := 0
 	for _, kv := range env {
 		if value, is := strings.CutPrefix(kv, "GIT_CONFIG_COUNT="); is {
