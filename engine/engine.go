@@ -36,6 +36,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -59,6 +60,7 @@ type Engine struct {
 	// Shared: other machines step these threads, too. A step that fails by fault of this machine
 	// brings them to no rest.
 	Shared bool
+	Hold   workspace.Hold // for commands that are of no step; nil: they run as they are
 	// PutBack undoes the changes of commands whose agent ended without undoing them, and says
 	// which; nil: the next agent does it.
 	PutBack func() (said string, err error)

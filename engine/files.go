@@ -13,7 +13,7 @@ import (
 func (e *Engine) Files() workspace.Keeper {
 	return workspace.Keeper{
 		Env: e.Env, Dirs: e.Dirs, FS: e.FS, Heads: e.Heads,
-		Hidden: e.Hidden, Config: e.Config, Read: e.Nodes(), Warn: e.warn, RunDir: e.RunDir, Grace: e.grace(),
+		Hidden: e.Hidden, Config: e.Config, Read: e.Nodes(), Warn: e.warn, RunDir: e.RunDir, Grace: e.grace(), Hold: e.Hold,
 	}
 }
 

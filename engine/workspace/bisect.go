@@ -341,7 +341,8 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(), Err: err}
 		}
 	}
-	child, err := proc.Start(proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out, Stderr: b.o.Out, WithParent: true})
+	cmd := proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out, Stderr: b.o.Out, WithParent: true}
+	child, end, err := b.start(ctx, cmd)
 	if err != nil {
 		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
 		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
@@ -350,6 +351,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		return "", failed
 	}
 	status, err := child.Wait(ctx, b.Grace)
+	err = errors.Join(err, end())
 	switch {
 	case err != nil:
 		return "", err

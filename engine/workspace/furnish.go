@@ -77,11 +77,13 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 			environ = append(environ, entry)
 		}
 	}
-	child, err := proc.Start(proc.Command{Path: exe, Args: argv[1:], Dir: dir, Env: environ, Session: true, WithParent: true, Stdout: log, Stderr: log})
+	cmd := proc.Command{Path: exe, Args: argv[1:], Dir: dir, Env: environ, Session: true, WithParent: true, Stdout: log, Stderr: log}
+	child, end, err := e.start(ctx, cmd)
 	if err != nil {
 		return fmt.Errorf("workspace.setup: %w", err)
 	}
 	status, err := child.Wait(ctx, setupGrace)
+	err = errors.Join(err, end())
 	if err == nil && status.Code == 0 {
 		return nil
 	}

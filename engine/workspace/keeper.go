@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Keeper keeps the files of threads: the work trees that they work in, a snapshot with each
@@ -29,6 +31,24 @@ type Keeper struct {
 	Warn   func(string)
 	RunDir func(thread string) rundir.Dir
 	Grace  time.Duration
+	Hold   Hold
+}
+
+// Hold makes a command one that is held back. end is called when it has ended.
+type Hold func(ctx context.Context, cmd proc.Command) (held proc.Command, end func() error, err error)
+
+// start starts a command held back.
+func (e Keeper) start(ctx context.Context, cmd proc.Command) (child *proc.Child, end func() error, err error) {
+	end = func() error { return nil }
+	if e.Hold != nil {
+		if cmd, end, err = e.Hold(ctx, cmd); err != nil {
+			return nil, nil, err
+		}
+	}
+	if child, err = proc.Start(cmd); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return child, end, nil
 }
 
 // Thread is one whose files are at stake, under its lock.

@@ -107,6 +107,20 @@ func own(top string) (string, bool) {
 	return git, err == nil && filepath.IsLocal(rest) && rest != "."
 }
 
+// Top is the top of the work tree that a directory is in: the nearest directory with a .git; "": none.
+func Top(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
 // Dirs returns what git takes for the git directory of a work tree, and for the
 // one that it shares with others, in which the config and the hooks lie. Nothing
 // is checked: both may lie anywhere. top is absolute.

@@ -168,6 +168,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 		}
 	}
+	b.above(r)
 	b.places(r)
 	b.write(r.Workspace)
 	if err := b.git(r, found.Repositories); err != nil {

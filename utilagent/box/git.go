@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // Bounds of what is held in git directories. What is beyond them can be read and not be written.
@@ -47,6 +49,23 @@ func (b *builder) ownGit(dir string) error {
 		}
 	}
 	return errors.Join(b.modules(filepath.Join(dir, "modules"), 0), b.ownConfig(filepath.Join(dir, "config")))
+}
+
+// above shows the work tree of which the workspace is a part, but for its keys, and its repository.
+func (b *builder) above(r Request) {
+	top := worktree.Top(r.Workspace)
+	if top == "" || top == r.Workspace || below(top, cmp.Or(b.home, "/")) {
+		return
+	}
+	b.add(plan.Mount{Path: top, Kind: plan.Show, Missing: true})
+	if repository, ok := worktree.Link(top); ok {
+		b.add(plan.Mount{Path: repository, Kind: plan.Show, Missing: true})
+	}
+	for _, name := range []string{".env", ".env.local"} {
+		if at := filepath.Join(top, name); identity(at) != "" && !anyBelow(r.Off.Readable(), at) {
+			b.add(plan.Mount{Path: at, Kind: plan.Hide, Missing: true})
+		}
+	}
 }
 
 // ready makes the directories that git makes in a new repository: none can be made later.

@@ -24,7 +24,7 @@ func start(p plan.Plan) (pid int, err error) {
 		Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		return 0, at(plan.StageStart, fmt.Errorf("start %s: %w", p.Path, err))
+		return 0, at(plan.StageStart, fmt.Errorf("start %s: %w", p.Path, &os.PathError{Op: "fork/exec", Path: p.Path, Err: err}))
 	}
 	go func() {
 		for s := range signals {

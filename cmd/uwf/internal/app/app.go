@@ -204,7 +204,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
 	}
-	with.Run = a.runner(with)
+	with.Run, with.Hold = a.runner(with), a.hold(with)
 	if err := with.Configure(a.Env); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -41,28 +43,40 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 		if !inv.Plain {
 			return agentproc.Run(ctx, inv)
 		}
-		setting := config.CommandSandbox(settings).Mode
-		able := confine.Level() > 0 && a.Env.Exe != ""
-		switch {
-		case setting == protocol.SandboxNone:
+		if held, err := a.holdsCommands(settings); !held || err != nil {
+			if err != nil {
+				return agentproc.Outcome{}, err
+			}
 			return agentproc.Run(ctx, inv)
-		case setting == protocol.SandboxRequired && box.Find(a.Env.Exe) == "":
-			return agentproc.Outcome{}, &protocol.Error{
-				Code: protocol.CodeAgent, Message: "roles that are commands must run in namespaces, and " + box.Program + " is not installed",
-				Hints: []string{box.Install, "uwf config set commands.sandbox.mode landlock does with less"},
-			}
-		case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
-			return agentproc.Outcome{}, &protocol.Error{
-				Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
-				Hints: []string{"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto"},
-			}
-		case !able:
-			a.unheld.Do(func() {
-				a.Say("uwf: warning: roles that are commands are not confined here: they can do anything you can (%s)", confine.Describe())
-			})
 		}
 		return a.runHeld(ctx, with, settings, inv)
 	}
+}
+
+// holdsCommands reports whether commands are held back, as well as that is possible here; an error if
+// that is not enough.
+func (a *App) holdsCommands(settings protocol.Config) (bool, error) {
+	setting := config.CommandSandbox(settings).Mode
+	able := confine.Level() > 0 && a.Env.Exe != ""
+	switch {
+	case setting == protocol.SandboxNone:
+		return false, nil
+	case setting == protocol.SandboxRequired && box.Find(a.Env.Exe) == "":
+		return false, &protocol.Error{
+			Code: protocol.CodeAgent, Message: "roles that are commands must run in namespaces, and " + box.Program + " is not installed",
+			Hints: []string{box.Install, "uwf config set commands.sandbox.mode landlock does with less"},
+		}
+	case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
+		return false, &protocol.Error{
+			Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
+			Hints: []string{"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto"},
+		}
+	case !able:
+		a.unheld.Do(func() {
+			a.Say("uwf: warning: roles that are commands are not confined here: they can do anything you can (%s)", confine.Describe())
+		})
+	}
+	return true, nil
 }
 
 // holdsNetwork returns an error if what a program can reach is limited and nothing here can do that:
@@ -97,26 +111,118 @@ func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Netw
 	return config.Network(settings, alias, inv.Workflow, inv.Role)
 }
 
-// runHeld runs a command, and puts back what it has changed that it must not.
+// runHeld runs the command of a role.
 func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
 	if err != nil {
 		return ran, &agentproc.NotFoundError{Command: inv.Command, Err: err}
 	}
-	w, err := tools.OpenWorkspace(inv.Dir)
+	c, off := a.holding(with, settings, inv)
+	if c.Box != "" { // whoever comes after a kill reads how it ended
+		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
+		if c.Status, err = careful.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, careful.NoFollow); err != nil {
+			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
+		}
+		defer c.Status.Close()
+	}
+	held, end, err := a.held(ctx, settings, c, off, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env})
 	if err != nil {
 		return ran, err
 	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	c, off := a.holding(with, settings, inv)
-	w.Limit(off)
-	if told, err := box.Recover(ctx, c.State, a.Env.Now); len(told) > 0 || err != nil {
-		for _, text := range told {
-			c.Warn("a command that was killed " + text)
-		}
+	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
+	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
+	ran, err = agentproc.Run(ctx, inv)
+	said, contained, ended := end()
+	ran.Held, ran.Contained = said, contained
+	return ran, errors.Join(err, ended)
+}
+
+// hold holds back a command that is of no step, such as workspace.setup.
+func (a *App) hold(with *engine.Engine) workspace.Hold {
+	return func(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
+		nothing := func() error { return nil }
+		settings, err := with.Config(ctx)
 		if err != nil {
-			c.Warn("what a killed command has left cannot be looked at: " + err.Error())
+			return cmd, nothing, err
 		}
+		if holds, err := a.holdsCommands(settings); !holds || err != nil {
+			return cmd, nothing, err
+		}
+		c, off := a.holding(with, settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
+		c.Readable = append(c.Readable, named(cmd.Args)...) // a person has typed them
+		held, end, err := a.held(ctx, settings, c, off, cmd)
+		return held, func() error { _, _, err := end(); return err }, err
+	}
+}
+
+// linked are what the links of workspace.link in a work tree lead to.
+func linked(settings protocol.Config, dir string) []string {
+	top := worktree.Top(dir)
+	if settings.Workspace == nil || top == "" {
+		return nil
+	}
+	var links []string
+	for _, name := range settings.Workspace.Link {
+		links = append(links, filepath.Join(top, filepath.FromSlash(name)))
+	}
+	return named(links)
+}
+
+// named are the files that words name.
+func named(words []string) (files []string) {
+	for _, word := range words {
+		if real, err := filepath.EvalSymlinks(word); err == nil && filepath.IsAbs(word) {
+			files = append(files, real)
+		}
+	}
+	return files
+}
+
+// held holds a command back. end puts back what it has changed that it must not, and returns what was
+// said of it, and whether nothing has outlived it.
+func (a *App) held(
+	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
+) (held proc.Command, end func() (said string, contained bool, err error), err error) {
+	w, err := tools.OpenWorkspace(cmd.Dir)
+	if err != nil {
+		return cmd, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	w.Limit(off)
+	a.recoverHeld(ctx, c)
+	cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return tools.LeadsOut(name)
+	})
+	if config.CommandSandbox(settings).Caches == "user" {
+		c.Writable = append(c.Writable, tools.CacheDirs(cmd.Env)...)
+	} else if c.Exe != "" {
+		more, dirs := w.Caches(cmd.Env, a.Env.Now())
+		cmd.Env, c.Writable = append(cmd.Env, more...), append(c.Writable, dirs...)
+	}
+	name := cmd.Path
+	held, done, err := c.Hold(ctx, w, cmd)
+	if err != nil {
+		return cmd, nil, fmt.Errorf("%s: %w", plaintext.Word(name), err)
+	}
+	return held, func() (string, bool, error) {
+		said := done()
+		return said, held.Box != nil && w.Unboxed() == nil, w.Close()
+	}, nil
+}
+
+// recoverHeld ends what commands have left that were killed.
+func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
+	told, err := box.Recover(ctx, c.State, a.Env.Now)
+	for _, text := range told {
+		c.Warn("a command that was killed " + text)
+	}
+	if err != nil {
+		c.Warn("what a killed command has left cannot be looked at: " + err.Error())
 	}
 	changed, err := offlimits.Recover(c.Guard)
 	if said := changed.String(); said != "" {
@@ -125,33 +231,6 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	if err != nil { // what it planted still does not count as the user's
 		c.Warn("what a command has changed that was killed cannot be put back: " + err.Error())
 	}
-	environ := slices.DeleteFunc(slices.Clone(inv.Env), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return tools.LeadsOut(name)
-	})
-	if config.CommandSandbox(settings).Caches == "user" {
-		c.Writable = append(c.Writable, tools.CacheDirs(environ)...)
-	} else if c.Exe != "" {
-		more, dirs := w.Caches(environ, a.Env.Now())
-		environ, c.Writable = append(environ, more...), append(c.Writable, dirs...)
-	}
-	if c.Box != "" { // whoever comes after a kill reads how it ended
-		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
-		if c.Status, err = careful.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, careful.NoFollow); err != nil {
-			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
-		}
-		defer c.Status.Close()
-	}
-	held, done, err := c.Hold(ctx, w, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: environ})
-	if err != nil {
-		return ran, fmt.Errorf("%s: %w", plaintext.Word(inv.Command), err)
-	}
-	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
-	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
-	ran, err = agentproc.Run(ctx, inv)
-	ran.Held = done()
-	ran.Contained = held.Box != nil && w.Unboxed() == nil
-	return ran, err
 }
 
 // offLimits is what commands in a directory must not touch.
@@ -190,6 +269,7 @@ func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentpr
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
 		Box:           box.Find(a.Env.Exe), State: with.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
 	}
+	c.Readable = linked(settings, inv.Dir)
 	if confine.Level() > 0 {
 		c.Exe = a.Env.Exe
 	}
