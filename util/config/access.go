@@ -88,16 +88,20 @@ func program(argv []string) string {
 
 // System is what a system can do to hold programs back.
 type System struct {
-	Confines bool // from writing elsewhere
-	Sockets  bool // from talking to sockets of others that have a path
+	Confines   bool // from writing elsewhere
+	Sockets    bool // from talking to sockets of others that have a path
+	Namespaces bool // by namespaces, which hold all that
 }
 
-// open is what a confined program can do anyway.
-func (s System) open() string {
-	if s.Sockets {
-		return ""
+// tier is what holds a confined program, and what it can do anyway.
+func (s System) tier() string {
+	switch {
+	case s.Namespaces:
+		return ", in namespaces"
+	case s.Sockets:
+		return ", without namespaces"
 	}
-	return "; can reach Unix sockets (docker, tmux)"
+	return ", without namespaces; can reach Unix sockets (docker, tmux)"
 }
 
 // Access says in a few words what an agent may do: who may run what, and write
@@ -142,12 +146,14 @@ func CommandAccess(c protocol.Config, s System) string {
 	switch setting := CommandSandbox(c).Mode; {
 	case setting == protocol.SandboxNone:
 		return "do anything you can: their sandbox.mode is none"
-	case !s.Confines && setting == protocol.SandboxRequired:
+	case !s.Namespaces && setting == protocol.SandboxRequired:
+		return "nothing: commands must have namespaces, and cannot here"
+	case !s.Confines && setting == protocol.SandboxLandlock:
 		return "nothing: commands cannot be confined here"
 	case !s.Confines:
 		return "do anything you can: commands cannot be confined here"
 	}
-	return "runs anything, writes in the directory" + s.open()
+	return "runs anything, writes in the directory" + s.tier()
 }
 
 // extra says whether a program is confined.
@@ -159,7 +165,9 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 		return ", writes anywhere: sandbox.mode is none"
 	case setting == protocol.SandboxNone:
 		return ", as far as the program holds itself back"
-	case !s.Confines && setting == protocol.SandboxRequired:
+	case !s.Namespaces && setting == protocol.SandboxRequired:
+		return "; does not start: it must have namespaces, and cannot here"
+	case !s.Confines && setting == protocol.SandboxLandlock:
 		return "; does not start: it cannot be confined here"
 	case !s.Confines:
 		return ", writes anywhere: it cannot be confined here"
@@ -172,9 +180,9 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 		places = append(places, "its own directories (what it leaves there may run later)")
 	}
 	if len(places) == 0 {
-		return ", writes nothing" + s.open()
+		return ", writes nothing" + s.tier()
 	}
-	return ", writes in " + strings.Join(places, " and ") + s.open()
+	return ", writes in " + strings.Join(places, " and ") + s.tier()
 }
 
 // NoUnixSockets reports whether commands can make no unix sockets. By default that is so
@@ -221,7 +229,9 @@ func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env
 		return "changes files in the directory, " + runs
 	case mode == protocol.SandboxNone:
 		return runs + ", writes anywhere: sandbox.mode is none"
-	case !s.Confines && mode == protocol.SandboxRequired:
+	case !s.Namespaces && mode == protocol.SandboxRequired:
+		return "changes files in the directory, runs nothing: commands must have namespaces, and cannot here"
+	case !s.Confines && mode == protocol.SandboxLandlock:
 		return "changes files in the directory, runs nothing: commands cannot be confined here"
 	case !s.Confines:
 		return runs + ", writes anywhere: commands cannot be confined here"
@@ -229,5 +239,5 @@ func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env
 	if NoUnixSockets(b, mode, s) {
 		s.Sockets = true
 	}
-	return runs + ", writes in the directory" + s.open()
+	return runs + ", writes in the directory" + s.tier()
 }

@@ -42,7 +42,24 @@ func TestAccess(t *testing.T) {
 		{protocol.Agent{Command: "uwf-llm"}, protocol.BuiltinConfig{}, true},
 	} {
 		settings := protocol.Config{Agents: map[string]protocol.Agent{"a": c.agent}, Builtin: &c.builtin}
-		prosetest.Text(t, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, config.System{Confines: c.confined, Sockets: true}))
+		prosetest.Text(t, config.Access(settings, "a", append([]string{c.agent.Command}, c.agent.Args...), env.Env{}, config.System{Confines: c.confined, Sockets: true, Namespaces: c.confined}))
+	}
+}
+
+// What a mode allows where namespaces are refused.
+func TestAccessWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired} {
+		for _, s := range []config.System{{Confines: true}, {Confines: true, Sockets: true}, {}} {
+			settings := protocol.Config{
+				Sandbox: &protocol.SandboxConfig{Mode: mode}, Builtin: &protocol.BuiltinConfig{AllowCommands: []string{"*"}},
+			}
+			prosetest.Text(t, config.CommandAccess(settings, s))
+			for _, command := range []string{"uwf-codex", "uwf-builtin"} {
+				settings.Agents = map[string]protocol.Agent{"a": {Command: command}}
+				prosetest.Text(t, config.Access(settings, "a", []string{command}, env.Env{}, s))
+			}
+		}
 	}
 }
 
@@ -67,7 +84,7 @@ func TestSocketsAreClosedIfConfinementIsRequired(t *testing.T) {
 		require.Equal(t, c.newer, config.NoUnixSockets(c.b, c.mode, newer))
 		settings := protocol.Config{Builtin: c.b, Sandbox: &protocol.SandboxConfig{Mode: c.mode}, Agents: map[string]protocol.Agent{"a": {Command: "uwf-builtin"}}}
 		e := env.Env{Environ: []string{"UWF_BUILTIN_ALLOW_SHELL=1"}}
-		if c.mode != "none" {
+		if c.mode != "none" && c.mode != "required" {
 			require.Equal(t, !c.old, strings.Contains(config.Access(settings, "a", []string{"uwf-builtin"}, e, old), "sockets"))
 		}
 		require.NotContains(t, config.Access(settings, "a", []string{"uwf-builtin"}, e, newer), "sockets")

@@ -145,3 +145,27 @@ func TestAnErrorIsWhatWasWanted(t *testing.T) {
 		require.Equal(t, test.ok, !strings.HasPrefix(f.said, "no error") && !strings.Contains(f.said, " is not "), "%v %v: %s", test.err, test.want, f.said)
 	}
 }
+
+// What holds programs back is another thing on each machine.
+func TestConfinementIsTheSameOnEveryMachine(t *testing.T) {
+	t.Parallel()
+	n := newNormalizer(t.TempDir())
+	for _, same := range [][]string{
+		{
+			"ok       confinement commands are confined by namespaces, landlock 7, seccomp\nok       git      x",
+			"warning  confinement commands are confined by landlock 1; without namespaces: x\n                  → sudo x\nok       git      x",
+			"warning  confinement commands cannot be confined here (x)\n                  → y\nok       git      x",
+		},
+		{"a  b  writes, in namespaces", "a  b  writes, without namespaces", "a  b  writes, without namespaces; can reach Unix sockets (docker, tmux)"},
+		{`{"may":"writes, in namespaces"},{"may":"writes, in namespaces"}`, `{"may":"writes, without namespaces"},{"may":"writes, in namespaces"}`},
+		{
+			`[{"area":"confinement","severity":"ok","what":"commands are confined by x"},{}]`,
+			`[{"area":"confinement","severity":"warning","what":"commands are confined by y","do":"z"},{}]`,
+		},
+	} {
+		for _, text := range same {
+			require.Equal(t, n.apply(same[0]), n.apply(text))
+			require.Contains(t, n.apply(text), "confinement")
+		}
+	}
+}

@@ -36,12 +36,19 @@ const Install = "go install github.com/united-workforce/uwf/cmd/" + Program + "@
 
 // Find returns uwf-box: beside the program that asks, or where its profile is for. PATH is not
 // searched. "": there is none.
-func Find(exe string) string {
+func Find(exe string) string { return find(exe, Profile, setting(restricted) == "1") }
+
+// find prefers the one of the profile if that is the only one that may have namespaces.
+func find(exe, profile string, restricted bool) string {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {
 		real = exe
 	}
-	for _, path := range []string{filepath.Join(filepath.Dir(exe), Program), filepath.Join(filepath.Dir(real), Program), Profile} {
+	paths := []string{filepath.Join(filepath.Dir(exe), Program), filepath.Join(filepath.Dir(real), Program), profile}
+	if restricted {
+		slices.Reverse(paths)
+	}
+	for _, path := range paths {
 		if info, err := os.Stat(path); exe != "" && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path
 		}

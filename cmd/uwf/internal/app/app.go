@@ -71,6 +71,8 @@ type App struct {
 	warned     sync.Map  // what was told once
 	exposed    sync.Once // warns of keys that others can read
 	unheld     sync.Once // whether commands are not confined is said
+	diagnose   sync.Once
+	diagnosis  box.Diagnosis // of this machine, once it was asked for
 	catalog    *catalog.Catalog
 	FS         *fsstore.Store
 	Heads      *fileheads.Heads

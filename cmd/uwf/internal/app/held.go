@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 		}
 		if err := a.holdsNetwork(settings, inv); err != nil {
 			return agentproc.Outcome{}, err
+		}
+		if confines(settings, inv) {
+			a.warnMissingBox(with.Dirs)
 		}
 		if !inv.Plain {
 			return agentproc.Run(ctx, inv)
@@ -77,6 +81,38 @@ func (a *App) holdsCommands(settings protocol.Config) (bool, error) {
 		})
 	}
 	return true, nil
+}
+
+// confines reports whether what is started is confined, or confines what it starts.
+func confines(settings protocol.Config, inv agentproc.Invocation) bool {
+	switch {
+	case inv.Plain:
+		return config.CommandSandbox(settings).Mode != protocol.SandboxNone
+	case config.OwnsModels(inv.Command) || config.IsAdapter(inv.Command):
+		return config.Sandbox(settings, inv.Alias).Mode != protocol.SandboxNone
+	}
+	return false
+}
+
+// missingBox is the file in [home.Dirs.Box] of a home in which it was said that uwf-box is missing.
+const missingBox = "missing"
+
+// warnMissingBox says once in a home that uwf-box is not installed: go install has no list of what a
+// program needs.
+func (a *App) warnMissingBox(dirs home.Dirs) {
+	if runtime.GOOS != "linux" || box.Find(a.Env.Exe) != "" {
+		return
+	}
+	if err := os.MkdirAll(dirs.Box(), 0o700); err != nil {
+		return // a home that cannot be written is said elsewhere
+	}
+	f, err := os.OpenFile(filepath.Join(dirs.Box(), missingBox), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_ = f.Close()
+	a.Say("uwf: warning: %s is not installed: commands and agents are confined without namespaces", box.Program)
+	a.Hint("%s", box.Install)
 }
 
 // holdsNetwork returns an error if what a program can reach is limited and nothing here can do that:
@@ -231,6 +267,14 @@ func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
 	if err != nil { // what it planted still does not count as the user's
 		c.Warn("what a command has changed that was killed cannot be put back: " + err.Error())
 	}
+}
+
+// System is what this machine can do to hold programs back, and why they get no namespaces if so.
+func (a *App) System() (config.System, box.Diagnosis) {
+	a.diagnose.Do(func() { a.diagnosis = box.Diagnose(a.Env.Exe) })
+	return config.System{
+		Confines: confine.Level() > 0, Sockets: confine.HoldsSockets(), Namespaces: a.diagnosis.Works(),
+	}, a.diagnosis
 }
 
 // offLimits is what commands in a directory must not touch.

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/utilagent/box"
 )
 
 // Doctor examines one home.
@@ -27,9 +28,9 @@ type Doctor struct {
 	Dirs home.Dirs
 	// Running lists the threads that somebody works on; nil: it is not looked at.
 	Running func(ctx context.Context) ([]protocol.RunningThread, error)
-	// Confinement says what holds commands of models back on this machine, and
-	// what the system can do; nil: it is not looked at.
-	Confinement func() (text string, can config.System)
+	// Confinement says what holds commands of models back on this machine, what the system can do,
+	// and why they get no namespaces; nil: it is not looked at.
+	Confinement func() (text string, can config.System, lacks box.Diagnosis)
 	// Ask puts a question to a model and says why there is no answer; nil: the
 	// models are not asked, only looked up.
 	Ask func(ctx context.Context, e config.Endpoint) error

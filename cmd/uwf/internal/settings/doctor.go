@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -41,8 +42,12 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Running: a.runningThreads, Root: os.Geteuid() == 0}
-	d.Confinement = func() (string, config.System) {
-		return confine.Describe() + confine.Open(false), config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}
+	d.Confinement = func() (string, config.System, box.Diagnosis) {
+		system, lacks := a.System()
+		if system.Namespaces {
+			return "namespaces, " + confine.Describe(), system, lacks
+		}
+		return confine.Describe() + confine.Open(false), system, lacks
 	}
 	if c.Bool("check") {
 		d.Ask, d.AskAgent = askModel, a.probe

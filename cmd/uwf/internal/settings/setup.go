@@ -191,7 +191,8 @@ func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
 func (a Commands) may(c protocol.Config, alias string) string {
 	agent := c.Agents[alias]
 	argv := append([]string{agent.Command}, agent.Args...)
-	return config.Access(c, alias, argv, a.Env, config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()})
+	system, _ := a.System()
+	return config.Access(c, alias, argv, a.Env, system)
 }
 
 // setupResult tries what was written: the model first, if one is needed, since what is

@@ -21,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // planOutput answers run --dry-run.
@@ -167,7 +166,7 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Castin
 	if role.Command == nil {
 		role.Command = []string{}
 	}
-	system := config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets()}
+	system, _ := a.System()
 	switch {
 	case c.Player != protocol.PlayedByAgent:
 		role.Player = c.Player

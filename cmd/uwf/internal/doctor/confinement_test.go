@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/box"
+)
+
+func TestConfinement(t *testing.T) {
+	t.Parallel()
+	ok, warning, problem := protocol.SeverityOK, protocol.SeverityWarning, protocol.SeverityProblem
+	lacks := box.Diagnosis{Why: "it is not installed", Do: "install it"}
+	boxed, lower := config.System{Confines: true, Namespaces: true}, config.System{Confines: true}
+	for name, c := range map[string]struct {
+		mode   string
+		system config.System
+		lacks  box.Diagnosis
+		want   []protocol.Severity // of the machine, of commands, of the agent that plays
+		do     string              // of the last one that needs something
+	}{
+		"namespaces":                      {"", boxed, box.Diagnosis{}, []protocol.Severity{ok, ok, ok}, ""},
+		"namespaces, required":            {protocol.SandboxRequired, boxed, box.Diagnosis{}, []protocol.Severity{ok, ok, ok}, ""},
+		"no namespaces":                   {"", lower, lacks, []protocol.Severity{warning, ok, ok}, "install it"},
+		"no namespaces, which is enough":  {protocol.SandboxLandlock, lower, lacks, []protocol.Severity{warning, ok, ok}, "install it"},
+		"no namespaces, required":         {protocol.SandboxRequired, lower, lacks, []protocol.Severity{warning, problem, problem}, "install it; or uwf config set agents.a.sandbox.mode landlock accepts less"},
+		"nothing to be done about it":     {protocol.SandboxRequired, lower, box.Diagnosis{Why: "x"}, []protocol.Severity{warning, problem, problem}, "uwf config set agents.a.sandbox.mode landlock accepts less"},
+		"nothing at all, and some needed": {protocol.SandboxLandlock, config.System{}, lacks, []protocol.Severity{warning, problem, problem}, "uwf config set agents.a.sandbox.mode auto; or run uwf in a container"},
+		"nothing at all, and none needed": {protocol.SandboxAuto, config.System{}, lacks, []protocol.Severity{warning, ok, ok}, "uwf config set sandbox.mode required refuses commands then; or run uwf in a container"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := examination{
+				Doctor: Doctor{Confinement: func() (string, config.System, box.Diagnosis) { return "x", c.system, c.lacks }},
+				config: &protocol.Config{
+					DefaultAgent: "a", Agents: map[string]protocol.Agent{"a": {Command: "uwf-claude-code"}},
+					Sandbox: &protocol.SandboxConfig{Mode: c.mode},
+				},
+			}
+			x.confinement(t.Context())
+			var got []protocol.Severity
+			do := ""
+			for _, f := range x.findings {
+				got = append(got, f.Severity)
+				if f.Do != "" {
+					do = f.Do
+				}
+			}
+			require.Equal(t, c.want, got)
+			require.Equal(t, c.do, do)
+		})
+	}
+}
