@@ -4,6 +4,7 @@
 //
 //   - box.go: the program, and the plan for it;
 //   - home.go: what it sees of the user's home;
+//   - program.go: what it needs of its own installation;
 //   - git.go: what it may write of git's own files;
 //   - end.go: what is left to do when it has ended.
 package box
@@ -88,6 +89,9 @@ type Request struct {
 	Now       func() time.Time
 	Keep      []string // capabilities, as confine.Capabilities names them
 	Nest      bool     // it makes sandboxes of its own
+	ReadOnly  bool     // it does not write the workspace
+	Finds     []string // paths, perhaps with links, that it finds although they are below the home or /tmp
+	Mounts    []plan.Mount
 	Status    *os.File // see [proc.Box]
 
 	NoUnixSockets bool
@@ -170,6 +174,9 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	for _, path := range r.Off.GitFiles(r.Workspace) {
 		b.find(path)
 	}
+	for _, path := range append(slices.Clip(r.Finds), programFiles(c.Path, c.Env)...) {
+		b.find(path)
+	}
 	for _, path := range system() {
 		if at, err := filepath.EvalSymlinks(path); err == nil && at == path {
 			b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
@@ -177,8 +184,14 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	}
 	b.above(r)
 	b.places(r)
-	b.write(r.Workspace)
-	if err := b.git(r, found.Repositories); err != nil {
+	for _, m := range r.Mounts {
+		if b.mounts[m.Path].Kind != plan.Write { // a person lets it write there
+			b.add(m)
+		}
+	}
+	if r.ReadOnly {
+		b.add(plan.Mount{Path: r.Workspace, Kind: plan.Show})
+	} else if err := b.git(r, found.Repositories); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("hold git's files: %w", err), run.remove())
 	}
 	b.inside(r, found)
@@ -210,7 +223,7 @@ func (b *builder) places(r Request) {
 		}
 	}
 	for _, path := range r.Off.Hidden() {
-		if b.home == "" || !below(b.home, path) || b.covered(path) {
+		if !anyBelow(r.Off.Readable(), path) && (b.home == "" || !below(b.home, path) || b.covered(path)) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
@@ -236,6 +249,7 @@ func (r Request) gitDirs() []string {
 
 // git holds what git obeys.
 func (b *builder) git(r Request, nested []string) error {
+	b.write(r.Workspace)
 	b.hold(filepath.Join(r.Workspace, ".git"))
 	for _, dir := range r.gitDirs() {
 		if err := b.ownGit(dir); err != nil {

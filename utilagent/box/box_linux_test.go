@@ -1,6 +1,7 @@
 package box_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/box/inside"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 type space struct {
 	*testing.T
 	home, work, state, tmp string
+	program                string // "": the shell
 	request                box.Request
 }
 
@@ -87,7 +90,7 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	read, write, err := os.Pipe()
 	require.NoError(s, err)
 	cmd, run, err := s.request.Prepare(exe, proc.Command{
-		Path: "/bin/sh", Args: []string{"-c", script}, Dir: s.work, Env: s.env(), Stdout: write, Stderr: write,
+		Path: cmp.Or(s.program, "/bin/sh"), Args: []string{"-c", script}, Dir: s.work, Env: s.env(), Stdout: write, Stderr: write,
 	})
 	require.NoError(s, err)
 	child, err := proc.Start(cmd)
@@ -114,4 +117,62 @@ func TestRun(t *testing.T) {
 	out, status, _ := s.run(`echo out; pwd; echo $HOME; id -u; ls -A $HOME; cat $HOME/.ssh/id; tool; ~/.local/bin/tool; cat ~/docs/a; echo x > made; ls /dev /tmp /run; mount | head -50; git status --short; git config x.y z; git commit -q --allow-empty -m second && git log --oneline; echo x > .git/hooks/pre-commit; cat .git/config; mv .git g; mv .git/objects o; exit 3`)
 	t.Log(out, strings.Count(out, "\n"))
 	require.Equal(t, 3, status.Code)
+}
+
+// A program can make a sandbox of its own, and cannot undo ours from there.
+func TestNest(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.request.Nest = true
+	out, _, _ := s.run(`write='p=$(cat $0/sys/kernel/core_pattern) && echo "$p" > $0/sys/kernel/core_pattern && echo undone'
+		unshare -Urm sh -c 'mount -t tmpfs none /mnt && echo nested'
+		unshare -Urm sh -c 'mount -o remount,rw / && echo undone'
+		unshare -Urm sh -c 'mount -o remount,rw,bind .git/hooks && echo undone'
+		unshare -Urm sh -c 'umount .git/hooks && echo undone'
+		unshare -Urm sh -c 'umount -l ~ && echo undone'
+		unshare -Urm sh -c 'mount --rbind / /mnt && echo x > /mnt/etc/uwf-box-test && echo undone'
+		unshare -Urmpf sh -c 'mount -t proc proc /mnt && sh -c "$0" /mnt' "$write"
+		sh -c "$write" /proc`)
+	require.Contains(t, out, "nested\n")
+	require.NotContains(t, out, "undone\n")
+}
+
+// What is written to a covered directory stays on the cover.
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	own, upper, work := filepath.Join(s.home, ".own"), filepath.Join(s.state, "up,p:er"), filepath.Join(s.state, "work")
+	for _, dir := range []string{own, upper, work} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	s.write(".own/a", "old\n")
+	s.request.Mounts = []plan.Mount{{Path: own, Kind: plan.Overlay, Upper: upper, Work: work}}
+	out, _, _ := s.run("cd ~/.own && cat a && echo new > a && cat a && rm a && echo x > b")
+	require.NoError(t, os.Chmod(filepath.Join(work, "work"), 0o700))
+	require.Equal(t, "old\nnew\n", out)
+	text, err := os.ReadFile(filepath.Join(own, "a"))
+	require.NoError(t, err)
+	require.Equal(t, "old\n", string(text))
+	require.NoFileExists(t, filepath.Join(own, "b"))
+	require.FileExists(t, filepath.Join(upper, "b"))
+}
+
+// A program finds what belongs to it, where other programs' files are not to be seen.
+func TestProgramFindsItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for _, dir := range []string{".a/node_modules/tool/bin", ".b/bin", ".c/venv/bin", ".c/venv/lib", ".d"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.home, dir), 0o755))
+	}
+	s.write(".a/node_modules/other", "package\n")
+	s.write(".c/venv/lib/module", "module\n")
+	s.write(".d/secret", "secret\n")
+	require.NoError(t, os.Symlink("/bin/sh", filepath.Join(s.home, ".c/venv/bin/python")))
+	s.write(".a/node_modules/tool/bin/tool.js", "#!"+s.home+"/.c/venv/bin/python\ncd ~ && cat .a/node_modules/other .c/venv/lib/module .d/secret; exit 0\n")
+	require.NoError(t, os.Symlink("../../.a/node_modules/tool/bin/tool.js", filepath.Join(s.home, ".b/bin/tool")))
+	s.program = filepath.Join(s.home, ".b/bin/tool")
+	out, status, _ := s.run("")
+	require.Zero(t, status.Code)
+	require.Contains(t, out, "package\nmodule\n")
+	require.NotContains(t, out, "secret\n")
 }

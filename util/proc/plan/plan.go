@@ -58,6 +58,9 @@ type Mount struct {
 	// Inode is what must be at From, as [Identity] says it; "": anything. Else nothing is run: it was
 	// exchanged since it was looked at.
 	Inode string `json:"inode,omitempty"`
+	// Upper is where what is changed in an [Overlay] is kept, and Work an empty directory beside it.
+	Upper string `json:"upper,omitempty"`
+	Work  string `json:"work,omitempty"`
 	// Missing: it may have gone since it was looked at.
 	Missing bool `json:"missing,omitempty"`
 }
@@ -71,7 +74,9 @@ const (
 	Write Kind = "write" // read and write it
 	Hide  Kind = "hide"  // neither: it is empty, or a file that cannot be opened
 	Own   Kind = "own"   // read and write a directory that is empty at first, and goes with the program
-	Link  Kind = "link"  // follow it: a symbolic link is mounted over a file, or made where there is nothing
+	// Overlay: read and write it, but what it changes of the directory is kept elsewhere.
+	Overlay Kind = "overlay"
+	Link    Kind = "link" // follow it: a symbolic link is mounted over a file, or made where there is nothing
 )
 
 // Report is what uwf-box says of a run, one JSON object per line.

@@ -130,6 +130,9 @@ func prepare(p plan.Plan) error {
 	if err := landlock(p); err != nil {
 		return at("landlock", err)
 	}
+	if p.Nest && os.Geteuid() == 0 {
+		p.Keep |= 1 << unix.CAP_SETFCAP // else it could not be root in a namespace of its own
+	}
 	if err := dropCapabilities(p.Keep); err != nil {
 		return at("capabilities", err)
 	}

@@ -79,7 +79,7 @@ func mount(p plan.Plan) error {
 			return at("mount", err)
 		}
 	}
-	return at("mount", errors.Join(kernelSettings(p), os.RemoveAll(stash)))
+	return at("mount", errors.Join(kernelSettings(), os.RemoveAll(stash)))
 }
 
 // ownPlaces covers the machine's /proc, /dev and /run.
@@ -130,9 +130,10 @@ func otherPids() {
 	}
 }
 
-// kernelSettings cover what a root of any namespace may write, since its files belong to root.
-func kernelSettings(p plan.Plan) error {
-	if os.Geteuid() != 0 || p.Nest {
+// kernelSettings cover what a root of any namespace may write, since its files belong to root. While
+// they are covered the kernel lets nobody mount another /proc.
+func kernelSettings() error {
+	if os.Geteuid() != 0 {
 		return nil
 	}
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} {
@@ -178,7 +179,11 @@ func take(m plan.Mount) (taken, error) {
 	if t.dir = st.Mode&unix.S_IFMT == unix.S_IFDIR; m.Kind == plan.Hide {
 		return t, nil
 	}
-	t.fd, err = clone(from, m.Kind)
+	if m.Kind == plan.Overlay {
+		t.fd, err = overlay(from, m)
+	} else {
+		t.fd, err = clone(from, m.Kind)
+	}
 	if err != nil {
 		err = fmt.Errorf("take %s: %w", m.Path, err)
 	}
@@ -196,6 +201,36 @@ func clone(from int, kind plan.Kind) (int, error) {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
+}
+
+// overlay covers a directory: it is read through the cover, and what is written stays on it.
+func overlay(lower int, m plan.Mount) (int, error) {
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(fs) }()
+	layers := []struct {
+		key string
+		fd  int
+	}{{"lowerdir", lower}, {"upperdir", -1}, {"workdir", -1}}
+	for i, path := range []string{m.Upper, m.Work} {
+		fd, err := open(path)
+		if err != nil {
+			return -1, fmt.Errorf("find %s: %w", path, err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+		layers[i+1].fd = fd
+	}
+	for _, l := range layers { // by descriptor: in a path, colons and commas would mean something
+		if err := unix.FsconfigSetString(fs, l.key, fmt.Sprintf("/proc/self/fd/%d", l.fd)); err != nil {
+			return -1, fmt.Errorf("%s: %w", l.key, err)
+		}
+	}
+	if err := errors.Join(unix.FsconfigSetFlag(fs, "userxattr"), unix.FsconfigCreate(fs)); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
 // open finds a path on which no link lies: one that appears now was put there to lead us astray.
