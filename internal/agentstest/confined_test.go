@@ -91,7 +91,7 @@ func confinedStory(t *testing.T, b *bench) {
 	for _, done := range []string{"begun-now", "tests-passed", "committed-1"} {
 		require.Contains(t, told, done)
 	}
-	require.Contains(t, b.outcome(first.Hash), "confined by: landlock")
+	require.Contains(t, b.outcome(first.Hash), "confined by: namespaces, landlock")
 	b.mustStep()
 	b.mustStep()
 	second := b.last()
@@ -116,7 +116,7 @@ func confineSettings(t *testing.T, b *bench) {
 	}
 	out := filepath.Join(b.dir, "outside")
 	shell(t, b.dir, "mkdir -p outside")
-	for setting, says := range map[string]string{"none": "ok; not confined", "required": "ok; confined by: landlock "} {
+	for setting, says := range map[string]string{"none": "ok; not confined", "required": "ok; confined by: namespaces, landlock "} {
 		b.configure(map[string]any{"sandbox": map[string]any{"mode": setting}})
 		b.thread = b.begun()
 		b.model.play(reply{text: "Elsewhere.", run: "echo x > " + filepath.Join(out, setting)}, reply{text: answer("fog")})

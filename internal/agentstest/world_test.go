@@ -87,7 +87,7 @@ type world struct {
 // variables of its own.
 func newWorld(t *testing.T, command string, args []string, environ map[string]string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), bin: build(t, "uwf", command)}
+	w := &world{t: t, dir: t.TempDir(), bin: build(t, "uwf", "uwf-box", command)}
 	for _, name := range []string{"home", "work", "user"} {
 		require.NoError(t, os.Mkdir(filepath.Join(w.dir, name), 0o700))
 	}

@@ -11,6 +11,7 @@ package home
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -84,6 +85,20 @@ func (d Dirs) SharedGuard() string {
 
 // Box is where is kept what is needed at the end of programs that run in namespaces: <home>/box.
 func (d Dirs) Box() string { return filepath.Join(d.Home, "box") }
+
+// Agents is where programs keep what they change of their own directories in a thread:
+// <home>/agents/<thread>.
+func (d Dirs) Agents(thread string) string { return filepath.Join(d.Home, "agents", thread) }
+
+// RemoveAgents removes what programs keep of a thread. The kernel closes the directories in which it
+// works for them.
+func (d Dirs) RemoveAgents(thread string) error {
+	closed, err := filepath.Glob(filepath.Join(d.Agents(thread), "*", "*", "work", "work"))
+	for _, dir := range closed {
+		err = errors.Join(err, os.Chmod(dir, 0o700))
+	}
+	return errors.Join(err, os.RemoveAll(d.Agents(thread)))
+}
 
 // Edit is the directory of the copy of the config that an editor has open, <home>/edit.
 func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }

@@ -39,7 +39,7 @@ var known = []program{
 		harmless: []string{
 			"could not create PATH aliases", "failed to clean up stale arg0 temp dirs", "failed to install system skills",
 		},
-		places: []Place{{variable: "CODEX_HOME", home: ".codex", Writes: []string{
+		places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"}, Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
 			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}},
 		obeys:  []string{".codex"},
@@ -49,7 +49,7 @@ var known = []program{
 	{
 		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
 		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Fresh: []string{"projects.json"},
-			Made: []string{"commands"}, Writes: []string{
+			Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}, Made: []string{"commands"}, Writes: []string{
 				"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
 			}}},
 		obeys: []string{".gemini"}, plants: geminis(".gemini"),
@@ -57,14 +57,14 @@ var known = []program{
 	},
 	{
 		names:  []string{"qwen", "qwen-code"},
-		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}}},
+		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}, Logins: []string{"oauth_creds.json"}}},
 		obeys:  []string{".qwen"}, plants: geminis(".qwen"),
 		logins: []string{".qwen/oauth_creds.json", ".qwen/.env"},
 	},
 	{
 		names: []string{"cursor-agent"}, asksForTrust: true,
 		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}},
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}, Logins: []string{"auth.json"}},
 			{home: ".cursor", Obeys: []string{
 				"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "sandbox.json", "argv.json", "environment.json",
 				"commands", "extensions", "plugins", "rules", "skills", "skills-cursor", "agents", "bin",
@@ -75,7 +75,7 @@ var known = []program{
 	},
 	{
 		names:  []string{"hermes"},
-		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Kept: true}},
+		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Logins: []string{"auth.json"}, Kept: true}},
 		obeys:  []string{".hermes"},
 		logins: []string{".hermes/.env", ".hermes/auth.json"},
 	},
@@ -90,7 +90,7 @@ var known = []program{
 		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Made: []string{"repos"}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Logins: []string{"auth.json"}, Made: []string{"repos"}},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
 		},
 		obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
@@ -130,7 +130,7 @@ var known = []program{
 // claudes are the places of Claude Code, and of the bridges to it.
 var claudes = []Place{
 	// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
-	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Writes: []string{
+	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Logins: []string{".credentials.json"}, Sessions: "projects/*/{session}.jsonl", Writes: []string{
 		"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
 		"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
 	}},

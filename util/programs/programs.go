@@ -41,6 +41,10 @@ type Place struct {
 	// Fresh are files beside those in Apart that the program makes anew in each step, such as a
 	// list that it locks: the lock of a link would lie beside the true file.
 	Fresh []string
+	// Logins are files below that the program renews, and that its user needs then, too.
+	Logins []string
+	// Sessions is a pattern of files below by which its user finds a session, {session} for its id.
+	Sessions string
 	// Kept reports that who started the program looks into what it has apart.
 	Kept bool
 }

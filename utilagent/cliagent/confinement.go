@@ -32,6 +32,7 @@ type confinement struct {
 	// granted are directories that only one call writes: whoever continues its session unconfined
 	// would run what is in them.
 	granted []string
+	box     *boxing // nil: Landlock alone holds it
 	close   func() error
 }
 
@@ -58,9 +59,13 @@ func (r *runner) confined() (*confinement, error) {
 		}
 		return nil, nil
 	}
-	if why := r.unconfinable(); why != "" {
+	unboxed, err := r.findBox(setting)
+	if err != nil {
+		return nil, err
+	}
+	if why := r.unconfinable(); why != "" && r.boxProgram == "" {
 		r.held = "not confined: " + why
-		if setting == protocol.SandboxRequired {
+		if setting == protocol.SandboxLandlock {
 			return nil, &Error{
 				Program: r.adapter.Program, Kind: Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
 				Hint: "use a Linux with Landlock; or uwf config set " + r.key("sandbox.mode") + " auto",
@@ -69,7 +74,10 @@ func (r *runner) confined() (*confinement, error) {
 		r.req.Warn("%s is not confined: %s", r.adapter.Program, why)
 		return nil, nil
 	}
-	if r.permission != Bypass && programs.Sandboxes(r.driven()) {
+	if unboxed != nil {
+		r.req.Warn("%s runs without namespaces (%v), held by %s%s", r.adapter.Program, unboxed, confine.Describe(), confine.Open(false))
+	}
+	if r.boxProgram == "" && r.permission != Bypass && programs.Sandboxes(r.driven()) {
 		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass",
 			r.adapter.Program, r.permission, r.key("sandbox.mode"))
 	}
@@ -77,7 +85,7 @@ func (r *runner) confined() (*confinement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for temporary files: %w", err)
 	}
-	if _, known := programs.Places(r.driven()); !known {
+	if _, known := programs.Places(r.driven()); !known && r.boxProgram == "" {
 		r.req.Warn("what %s writes into its own directories (~/.%[1]s and the like) stays, and nobody looks at it: uwf does not know which of it the program obeys when you start it next", filepath.Base(r.adapter.Program))
 	}
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
@@ -105,19 +113,34 @@ func (r *runner) confined() (*confinement, error) {
 			}
 		}
 	}
-	rules, off, watched, err := r.rules(tmp, dirs)
+	c.close = func() error { return os.RemoveAll(tmp) }
+	if r.boxProgram != "" {
+		err = r.boxed(c, tmp, dirs)
+	} else {
+		err = r.bound(c, tmp, dirs)
+	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(tmp))
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// bound has Landlock hold the program, and looks at what it has changed at its end.
+func (r *runner) bound(c *confinement, tmp string, caches []string) error {
+	rules, off, watched, err := r.rules(tmp, caches)
+	if err != nil {
+		return err
 	}
 	c.rules, c.off, c.env = rules, off, append(c.env, r.moved...)
+	before := c.close
 	c.close = func() error {
-		err := errors.Join(r.putBack(watched), os.RemoveAll(tmp))
+		err := errors.Join(r.putBack(watched), before())
 		for _, dir := range c.granted {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 		return err
 	}
-	return c, nil
+	return nil
 }
 
 // OpencodeConfig changes settings of opencode, as its variable OPENCODE_CONFIG_CONTENT
@@ -170,10 +193,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	r.moved = mine.Env
-	for _, entry := range mine.Kept {
-		name, value, _ := strings.Cut(entry, "=")
-		r.env = r.env.With(name, value)
-	}
+	r.keep(mine.Kept)
 	guard := offlimits.GuardDir(r.around.Dirs) // first: what is not there cannot be hidden
 	off := r.offLimits(mine.Reads...)          // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
@@ -260,11 +280,21 @@ func (r *runner) putBack(watched *offlimits.Watched) error {
 	return err
 }
 
-// wrap makes a command that becomes c once it is bound.
-func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
-	if c == nil {
-		return cmd, nil
+// wrap makes a command that becomes cmd once it is held. done is called when it has ended, or was
+// not started.
+func (c *confinement) wrap(cmd proc.Command) (held proc.Command, done func() error, err error) {
+	done = func() error { return nil }
+	switch {
+	case c == nil:
+		return cmd, done, nil
+	case c.box != nil:
+		return c.box.wrap(c, cmd)
 	}
+	held, err = c.bind(cmd)
+	return held, done, err
+}
+
+func (c *confinement) bind(cmd proc.Command) (proc.Command, error) {
 	cmd.Env = append(slices.Clip(cmd.Env), c.env...)
 	return confine.Command(c.exe, c.rules, cmd)
 }
@@ -274,6 +304,10 @@ func (c *confinement) wrap(cmd proc.Command) (proc.Command, error) {
 func (r *runner) grant(names []string) error {
 	own, _ := programs.Places(r.driven())
 	if r.confinement == nil || len(own) == 0 {
+		return nil
+	}
+	if b := r.confinement.box; b != nil { // nobody else finds what it makes
+		b.own = names
 		return nil
 	}
 	for _, name := range names {

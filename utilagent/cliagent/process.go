@@ -23,6 +23,7 @@ type Process struct {
 	marker string       // KEY=value in the environment of it and of all its children
 
 	kill    context.CancelFunc // ends the child at once
+	after   func() error       // what is to be done when the program has ended
 	ended   chan struct{}
 	status  proc.Status // with err, once ended is closed
 	err     error
@@ -49,13 +50,15 @@ func start(l launch) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := l.confinement.wrap(proc.Command{
+	cmd, done, err := l.confinement.wrap(proc.Command{
 		Path: l.path, Args: l.inv.Args, Dir: l.inv.Dir, Env: append(l.env, l.marker),
 		Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], WithParent: true,
 	})
 	var child *proc.Child
 	if err == nil {
-		child, err = proc.Start(cmd)
+		if child, err = proc.Start(cmd); err != nil {
+			err = errors.Join(err, done())
+		}
 	}
 	theirs.close()
 	if err != nil {
@@ -64,7 +67,7 @@ func start(l launch) (*Process, error) {
 	}
 	ctx, kill := context.WithCancel(context.Background())
 	p := &Process{
-		child: child, stdin: ours[0], errors: &output.Tail{}, marker: l.marker, kill: kill, ended: make(chan struct{}),
+		child: child, stdin: ours[0], errors: &output.Tail{}, marker: l.marker, kill: kill, after: done, ended: make(chan struct{}),
 	}
 	p.stdout = output.New(ours[1], l.stdout, l.touch)
 	stderr := output.New(ours[2], io.MultiWriter(l.stderr, p.errors), nil)
@@ -90,6 +93,7 @@ func (p *Process) wait(ctx context.Context, streams ...*output.Stream) {
 	if p.status.Code != 0 {
 		p.err = errors.Join(p.err, killMarked(p.marker))
 	}
+	p.err = errors.Join(p.err, p.after())
 	close(p.ended)
 	for _, s := range streams {
 		s.WriterEnded()

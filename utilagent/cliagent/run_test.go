@@ -242,6 +242,7 @@ func TestNotConfined(t *testing.T) {
 	t.Parallel()
 	good := "S {session}\n" + good + "\n."
 	prosetest.Text(t, set(t, toy(), "sandbox: { mode: required }").plays(good).step().Failed().Said())
+	prosetest.Text(t, set(t, toy(), "sandbox: { mode: landlock }").plays(good).step().Failed().Said())
 	prosetest.Text(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr)
 	require.Empty(t, set(t, toy(), "sandbox: { mode: none }").plays(good).step().Succeeded().Stderr)
 	prosetest.Text(t, set(t, toy(), "permission: read-only").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")

@@ -35,9 +35,11 @@ type runner struct {
 	logs        *logs
 	host        *Host
 	transport   Transport
+	boxProgram  string // uwf-box; "": it cannot be had here
 	confinement *confinement
 	held        string   // for the detail: what confinement is in force
 	moved       []string // variables: where the program finds what it has apart
+	used        []string // sessions that the program has used
 	hidden      []string // from what a sandbox of the program's own runs
 	refused     refusals
 	ctx         context.Context // of the step; it ends when its time is up
@@ -67,7 +69,7 @@ func (r *runner) show(text string) {
 // newRunner finds the program and everything that its calls need.
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	around := runenv.Of(ctx)
-	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd)}
+	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd), ctx: ctx}
 	r.mark = around.Mark() // what it ends, it ends after our own orderly close
 	req.AtEnd(r.close)
 	var err error

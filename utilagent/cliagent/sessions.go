@@ -19,6 +19,7 @@ type known struct {
 	Session string         `json:"session"`
 	Program string         `json:"program"` // with its arguments if it is [Adapter.Commanded]
 	Cwd     string         `json:"cwd"`     // without symbolic links
+	Thread  string         `json:"thread,omitempty"`
 	Model   string         `json:"model,omitempty"`
 	Version string         `json:"version,omitempty"`
 	Totals  protocol.Usage `json:"totals"` // counted so far, if the program counts on

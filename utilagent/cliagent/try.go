@@ -56,6 +56,7 @@ func (r *runner) try(t task) (tried, error) {
 		waits: waits{now: r.env.Now, show: r.show}, heard: r.req.Heard,
 	}
 	c.began = func(session string) error {
+		r.uses(session)
 		r.report(r.shelf.put(r.known(session, c, before)))
 		return r.req.Began(session)
 	}
@@ -90,6 +91,7 @@ func (r *runner) try(t task) (tried, error) {
 	out.usage = out.usage.Priced(r.price)
 	out.usage.DurationMs = took.Milliseconds()
 	if out.Session != "" && out.Kind != SessionLost {
+		r.uses(out.Session)
 		r.report(r.shelf.put(r.known(out.Session, c, totals)))
 	}
 	return out, nil
@@ -138,7 +140,7 @@ func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 		version = r.version()
 	}
 	return known{
-		Session: session, Program: r.command, Cwd: r.cwd, Model: c.model,
+		Session: session, Program: r.command, Cwd: r.cwd, Thread: r.req.Thread, Model: c.model,
 		Version: version.String(), Totals: totals, UsedMs: r.env.Now().UnixMilli(),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/utilagent/box/inside"
 )
 
 // scriptVariable names the file with the script that the test binary plays.
@@ -35,6 +36,8 @@ type script struct {
 func Main(m *testing.M) {
 	path := os.Getenv(scriptVariable)
 	switch {
+	case os.Getpid() == 1:
+		os.Exit(inside.Main(os.Stderr)) // it plays uwf-box
 	case path != "":
 		os.Exit(play(path))
 	case os.Getenv("UWF_CALL") != "":

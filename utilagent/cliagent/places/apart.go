@@ -19,8 +19,7 @@ import (
 // not write. What the program keeps apart is stored below state, one per place and working
 // directory. So nobody later obeys anything that it makes, or puts in place of a link.
 func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
-	sum := sha256.Sum256([]byte(path + "\x00" + cwd))
-	key := hex.EncodeToString(sum[:8])
+	key := keyOf(path + "\x00" + cwd)
 	state = filepath.Join(state, key)
 	dir, variable := p.Moved(filepath.Join(tmp, "own-"+key))
 	for _, d := range []string{dir, state} {
@@ -29,7 +28,7 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 		}
 	}
 	entries, err := os.ReadDir(path)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
@@ -59,6 +58,11 @@ func (o *Owned) moved(p programs.Place, path, cwd, tmp, state string) error {
 		o.Kept = append(o.Kept, variable)
 	}
 	return nil
+}
+
+func keyOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
 }
 
 // isOwn reports whether a program does not share an entry of a place with the user's runs: what it has

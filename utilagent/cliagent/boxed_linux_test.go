@@ -1,0 +1,206 @@
+package cliagent
+
+import (
+	"crypto/rand"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/env"
+	dirs "github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+)
+
+// desk is a user with a workspace and a program.
+type desk struct {
+	*testing.T
+	dir, home, work, exe string
+}
+
+func newDesk(t *testing.T, dir string) *desk {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	d := &desk{T: t, dir: real, home: filepath.Join(real, "home"), work: filepath.Join(real, "home", "work"), exe: filepath.Join(real, "bin", "uwf-claude-code")}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, dir := range []string{d.work, filepath.Dir(d.exe), filepath.Join(d.home, ".claude/projects/p"), filepath.Join(d.home, ".hidden/bin")} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+	}
+	require.NoError(t, os.Symlink(self, filepath.Join(filepath.Dir(d.exe), box.Program)))
+	d.write(".claude/settings.json", "{}")
+	d.write(".claude/.credentials.json", "old")
+	d.write(".claude/projects/p/s1.jsonl", "one\n")
+	d.write(".claude.json", `{"user":1}`)
+	d.write(".bashrc", "true\n")
+	if err := box.Probe(filepath.Join(filepath.Dir(d.exe), box.Program)); err != nil {
+		t.Skipf("no namespaces here: %v", err)
+	}
+	return d
+}
+
+func (d *desk) write(name, text string) {
+	d.Helper()
+	require.NoError(d, os.WriteFile(filepath.Join(d.home, name), []byte(text), 0o600))
+}
+
+// runner is that of a step.
+func (d *desk) runner(thread string) *runner {
+	r := &runner{
+		adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: d.work, req: &agentkit.Request{Thread: thread}, ctx: d.Context(),
+		env:    env.Env{Environ: []string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH")}, Exe: d.exe, Stderr: io.Discard, Now: time.Now, Rand: rand.Reader},
+		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(d.home, ".uwf"), Store: filepath.Join(d.home, ".uwf", "cas")}},
+		shelf:  shelf(filepath.Join(d.home, ".uwf", "sessions", "claude-code")),
+	}
+	r.permission = Bypass
+	return r
+}
+
+// begin starts a program that is a script.
+func (d *desk) begin(r *runner, script string) *Process {
+	d.Helper()
+	path := filepath.Join(d.home, ".hidden", "bin", "claude")
+	require.NoError(d, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700))
+	var err error
+	r.confinement, err = r.confined()
+	require.NoError(d, err)
+	require.Contains(d, r.held, "namespaces")
+	p, err := start(launch{path: path, inv: Invocation{Dir: d.work}, env: r.env.Environ, marker: "MARK=1", confinement: r.confinement, stdout: io.Discard, stderr: io.Discard})
+	require.NoError(d, err)
+	return p
+}
+
+// step runs a script as the program of a step, and returns what it prints.
+func (d *desk) step(r *runner, script string) string {
+	d.Helper()
+	p := d.begin(r, script)
+	out, err := io.ReadAll(p.Stdout())
+	require.NoError(d, err)
+	exit, err := p.Wait()
+	require.NoError(d, err)
+	require.Zero(d, exit.Code, exit.Stderr)
+	require.NoError(d, r.confinement.close())
+	return string(out)
+}
+
+// files are those of the home, but for uwf's own and caches.
+func (d *desk) files() map[string]string {
+	d.Helper()
+	found := map[string]string{}
+	require.NoError(d, filepath.WalkDir(d.home, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && (e.Name() == ".uwf" || e.Name() == ".cache" || e.Name() == ".hidden") {
+			return fs.SkipDir
+		}
+		if err == nil && e.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			require.NoError(d, err)
+			found[strings.TrimPrefix(path, d.home+"/")] = string(text)
+		}
+		return err
+	}))
+	return found
+}
+
+// A program that writes everywhere changes its login, and its session, and nothing else of its user's.
+func TestProgramChangesNothingOfItsUsers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	want := d.files()
+	r := d.runner("A")
+	r.used = []string{"s1", "s2"}
+	out := d.step(r, `cd ~ && cat .claude.json .claude/settings.json && echo x >> .bashrc; echo x > .profile
+echo '{"evil":1}' > .claude.json; cp .claude.json t && mv t .claude.json
+cd .claude && echo new > .credentials.json && echo x > settings.json && mkdir -p hooks && echo x > hooks/h && rm -rf projects/q
+echo two >> projects/p/s1.jsonl; mkdir projects/n && echo first > projects/n/s2.jsonl; echo x > projects/p/s3.jsonl
+ln -s ~/.bashrc projects/p/s4.jsonl; echo made > ~/work/made`)
+	require.Equal(t, `{"user":1}{}`, out)
+	want[".claude/.credentials.json"], want[".claude/projects/p/s1.jsonl"] = "new\n", "one\ntwo\n"
+	want[".claude/projects/n/s2.jsonl"], want["work/made"] = "first\n", "made\n"
+	require.Equal(t, want, d.files())
+	info, err := os.Stat(filepath.Join(d.home, ".claude/.credentials.json"))
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+
+	require.Equal(t, "x\nnew\none\ntwo\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json .credentials.json projects/p/s1.jsonl"), "the thread goes on")
+	require.Equal(t, "{}new\n", d.step(d.runner("B"), "cd ~/.claude && cat settings.json .credentials.json"), "others do not see it")
+	fork := d.runner("C")
+	require.NoError(t, fork.shelf.put(known{Session: "s1", Thread: "A"}))
+	fork.req.SessionID = "s1"
+	require.Equal(t, "x\none\ntwo\n", d.step(fork, "cd ~/.claude && cat settings.json projects/p/s1.jsonl; rm settings.json"))
+	require.Equal(t, "x\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json"), "a fork has a copy")
+	next := d.runner("D")
+	require.NoError(t, next.shelf.put(known{Session: "s5", Thread: "C"}))
+	next.req.SessionID = "s5"
+	require.Equal(t, "gone\n", d.step(next, "cat ~/.claude/settings.json || echo gone"))
+	require.Equal(t, want, d.files())
+}
+
+// What a user has changed meanwhile is not lost.
+func TestUserGoesOnInASession(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	r := d.runner("A")
+	r.used = []string{"s1"}
+	p := d.begin(r, "echo two >> ~/.claude/projects/p/s1.jsonl; echo old > ~/.claude/.credentials.json; echo ready; read x")
+	_, _, err := p.ReadLine()
+	require.NoError(t, err)
+	d.write(".claude/projects/p/s1.jsonl", "one\nof the user\n")
+	d.write(".claude/.credentials.json", "newer")
+	_ = p.Stdin().Close()
+	_, err = p.Wait()
+	require.NoError(t, err)
+	require.ErrorContains(t, r.confinement.close(), "s1.jsonl")
+	require.Equal(t, "one\nof the user\n", d.files()[".claude/projects/p/s1.jsonl"])
+	require.Equal(t, "newer", d.files()[".claude/.credentials.json"])
+	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat projects/p/s1.jsonl .credentials.json"))
+}
+
+// deskVariable names the directory of the desk at which the test binary plays an adapter.
+const deskVariable = "UWF_CLIAGENT_TEST_DESK"
+
+// The program of an adapter that is killed ends with it, whatever it ignores.
+func TestProgramEndsWithItsAdapter(t *testing.T) {
+	if dir := os.Getenv(deskVariable); dir != "" {
+		d := newDesk(t, dir)
+		p := d.begin(d.runner("A"), `trap "" TERM INT HUP; (setsid sh -c 'trap "" TERM; sleep 600' > ../work/pipe &) ; exec > ../work/pipe; echo ready; sleep 600`)
+		_, _ = p.Wait()
+		return
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	d := newDesk(t, t.TempDir())
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "home", "work"), 0o755))
+	pipe := filepath.Join(dir, "home", "work", "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	self, err := os.Executable()
+	require.NoError(d, err)
+	adapter := exec.Command(self, "-test.run=^TestProgramEndsWithItsAdapter$")
+	adapter.Env = append(os.Environ(), deskVariable+"="+dir)
+	require.NoError(t, adapter.Start())
+	f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.SetReadDeadline(time.Now().Add(30*time.Second)))
+	var got strings.Builder
+	for buf := make([]byte, 100); !strings.Contains(got.String(), "ready"); {
+		n, err := f.Read(buf)
+		got.Write(buf[:n])
+		if err != io.EOF { // nobody has opened it yet
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, adapter.Process.Kill())
+	_, _ = adapter.Process.Wait()
+	_, err = io.ReadAll(f)
+	require.NoError(t, err, "nobody can write to it any more")
+}
