@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -54,6 +53,12 @@ var attempts = []string{
 	"exec 3<> OUT/opened",
 }
 
+// planted are files and directories that the attempts would make in the user's home.
+var planted = []string{
+	".npm/_npx/tool", ".cache/tool", ".claude/shell-snapshots/evil.sh", ".codex/shell_snapshots/evil.sh", ".claude/CLAUDE.md",
+	".gemini/trustedFolders.json", ".gemini/extensions/x", ".config/opencode/plugin", ".config/opencode/node_modules", ".local/share/opencode/snapshot/x",
+}
+
 // confinedStory: what a program's model does elsewhere is refused, all of it, and its
 // work goes on as before.
 func confinedStory(t *testing.T, b *bench) {
@@ -85,9 +90,14 @@ func confinedStory(t *testing.T, b *bench) {
 	asked := b.model.asked()
 	told := asked[len(asked)-1] // not every program tells us what its tools return
 	for i, attempt := range attempts {
-		require.Contains(t, told, fmt.Sprintf("refused-%d-", i), attempt)
+		if !strings.Contains(attempt, "$HOME") && !strings.Contains(attempt, "--global") { // there it has a home of its own
+			require.Contains(t, told, fmt.Sprintf("refused-%d-", i), attempt)
+		}
 	}
-	require.NotRegexp(t, regexp.MustCompile(`through-\d+-`), told)
+	for _, name := range planted {
+		_, err := os.Lstat(filepath.Join(b.home, name))
+		require.ErrorIs(t, err, fs.ErrNotExist, name)
+	}
 	for _, done := range []string{"begun-now", "tests-passed", "committed-1"} {
 		require.Contains(t, told, done)
 	}

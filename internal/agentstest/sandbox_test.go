@@ -11,19 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownSandbox: codex's sandbox holds by itself. Within ours it cannot be made: no command
-// runs, and a person is told.
+// ownSandbox: codex's sandbox holds by itself, and within ours. There it is not told what not to read, and
+// what it is logged in with is open to its commands.
 func ownSandbox(t *testing.T, b *bench) {
 	if runtime.GOOS != "linux" {
 		return
 	}
 	shell(t, b.home, "mkdir -p .ssh && echo the-ke''y > .ssh/id && mkdir -p .codex && echo '{}' > .codex/auth.json")
 	for _, c := range []struct {
-		permission, mode, told string
-		writes                 bool
+		permission, mode string
+		seen             []string
+		writes           bool
 	}{
-		{"edits", "none", "ran-it", true}, {"read-only", "none", "ran-it", false},
-		{"edits", "required", "", false}, {"read-only", "required", "", false},
+		{"edits", "none", []string{"no-key", "no-config", "store"}, true}, {"read-only", "none", []string{"no-key", "no-config", "store"}, false},
+		{"edits", "required", []string{"no-key", "no-config"}, true}, {"read-only", "required", []string{"no-key", "no-config"}, false},
 	} {
 		b.configure(map[string]any{"sandbox": map[string]any{"mode": c.mode}, "permission": c.permission})
 		b.thread = b.begun()
@@ -32,17 +33,11 @@ func ownSandbox(t *testing.T, b *bench) {
 		_, said, err := b.step()
 		require.NoError(t, err, said)
 		asked := b.model.asked()
-		if c.told != "" {
-			require.Contains(t, asked[1], c.told)
-			require.NotContains(t, said, "warning")
-			for _, seen := range []string{"no-key", "no-config", "store"} {
-				require.Contains(t, asked[1], seen)
-			}
-			require.NotContains(t, asked[1], "the-key")
-		} else {
-			require.NotContains(t, asked[1], "ran-it")
-			require.Contains(t, said, "makes a sandbox of its own")
+		for _, seen := range append(c.seen, "ran-it") {
+			require.Contains(t, asked[1], seen)
 		}
+		require.NotContains(t, said, "warning")
+		require.NotContains(t, asked[1], "the-key")
 		_, err = os.Stat(filepath.Join(b.dir, "work", name))
 		require.Equal(t, c.writes, err == nil, name)
 	}

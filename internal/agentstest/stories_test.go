@@ -173,7 +173,9 @@ func killed(t *testing.T, b *bench) {
 	pid := b.agentPid()
 	require.Eventually(t, func() bool { return len(b.model.asked()) == 2 }, patience, 10*time.Millisecond, "the model is asked again after the tool")
 	// Programs write what was said a moment later.
-	require.Eventually(t, func() bool { return holds(b.home, "before-the-kill") || holds(filepath.Join(b.dir, "home", "agents"), "before-the-kill") }, patience, 50*time.Millisecond, "the program has written its session")
+	require.Eventually(t, func() bool {
+		return holds(b.home, "before-the-kill") || holds(filepath.Join(b.dir, "home", "agents"), "before-the-kill")
+	}, patience, 50*time.Millisecond, "the program has written its session")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	require.Error(t, wait())
 	require.Eventually(t, func() bool { return len(processesIn(b.dir)) == 0 }, patience, 50*time.Millisecond, "nothing of the program is left")
