@@ -16,8 +16,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -105,7 +107,7 @@ var ErrNotHere = errors.New("the workspace holds the home directory")
 type builder struct {
 	plan    plan.Plan
 	mounts  map[string]plan.Mount
-	home    string // "": none is hidden
+	homes   []string // are hidden
 	state   string
 	configs []gitCopy
 }
@@ -155,11 +157,8 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 
 func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	b := &builder{mounts: map[string]plan.Mount{}}
-	home := r.Home
-	if info, err := os.Stat(home); home == "" || home == "/" || err != nil || !info.IsDir() {
-		home = ""
-	}
-	if home != "" && below(r.Workspace, home) || r.Workspace == "/" {
+	homes := r.homes()
+	if r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return below(r.Workspace, home) }) {
 		return nil, nil, ErrNotHere
 	}
 	run, found, err := r.begin()
@@ -167,7 +166,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 		return nil, nil, err
 	}
 	b.state = run.dir
-	if home != "" {
+	for _, home := range homes {
 		b.showHome(home)
 	}
 	b.named(c.Env)
@@ -215,6 +214,31 @@ func rootOnly() []string {
 		"/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key", "/etc/ssl/private", "/etc/krb5.keytab", "/var/lib/docker", "/var/spool/cron"}
 }
 
+// homes are the home directories that the program must not see whole: that of the environment, that of
+// this process's user, and, if this is root, that of the user whose workspace it is.
+func (r Request) homes() (homes []string) {
+	ids := []int{os.Geteuid()}
+	if o := owner(r.Workspace); o != nil {
+		ids = append(ids, o.UID)
+	}
+	dirs := []string{r.Home}
+	for _, id := range ids {
+		// Of a service it may be a directory of the system's.
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil && !anyBelow([]string{"/bin", "/dev", "/etc", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"}, u.HomeDir) {
+			dirs = append(dirs, u.HomeDir)
+		}
+	}
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		info, missing := os.Stat(real)
+		if err != nil || missing != nil || !info.IsDir() || len(real) < 2 || slices.ContainsFunc(homes, func(h string) bool { return below(h, real) || below(real, h) }) {
+			continue
+		}
+		homes = append(homes, real)
+	}
+	return homes
+}
+
 // places are those outside of the workspace.
 func (b *builder) places(r Request) {
 	for _, path := range rootOnly() {
@@ -223,12 +247,12 @@ func (b *builder) places(r Request) {
 		}
 	}
 	for _, path := range r.Off.Hidden() {
-		if !anyBelow(r.Off.Readable(), path) && (b.home == "" || !below(b.home, path) || b.covered(path)) {
+		if !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
 	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
-		if b.home != "" && below(b.home, path) && b.covered(path) {
+		if b.homeOf(path) != "" && b.covered(path) {
 			continue
 		}
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})

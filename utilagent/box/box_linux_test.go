@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -111,12 +110,95 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	return string(text), status, said
 }
 
+// What a program sees, may do and leaves, a script each; what it prints is compared.
 func TestRun(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		before  func(*space)
+		script  string
+		out     string
+		code    int
+		said    int    // lines
+		after   string // is run outside
+		outside string // what that prints
+	}{
+		"statuses":     {script: "exit 3", code: 3},
+		"its home":     {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
+		"its places":   {script: `ls /run /dev/shm; echo x >/dev/shm/x; echo x >/tmp/x; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo few`, out: "/dev/shm:\n\n/run:\nuwf\nfew\n"},
+		"its work":     {script: `echo x >made; git add made; git commit -qm second; git log --format=%s`, out: "second\nfirst\n", after: `git log --format=%s`, outside: "second\nfirst\n"},
+		"hooks":        {script: `echo x >.git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; ls -d .git/hooks`, out: ".git/hooks\n"},
+		"settings":     {script: `git config core.fsmonitor evil; git config core.fsmonitor`, out: "evil\n", said: 1, after: "git config core.fsmonitor || echo none", outside: "none\n"},
+		"a remote":     {script: `git remote add up https://up.example/x`, said: 1, after: "git remote -v | head -1", outside: "up\thttps://up.example/x (fetch)\n"},
+		"what is left": {script: `env -i setsid sleep 900 </dev/null >/dev/null 2>&1 & echo $!`, out: "", after: `pgrep -f '[s]leep 900' || echo none`, outside: "none\n"},
+		"keys":         {before: func(s *space) { s.write("src/work/.env", "key") }, script: `cat .env || echo closed; mv .env x || ls -A | grep env`, out: "closed\n.env\n"},
+		"keys in git": {before: func(s *space) {
+			s.write("src/work/.env", "no key\n")
+			s.git("add", ".env")
+			s.git("commit", "-qm", "x")
+		}, script: `cat .env; git status --short`, out: "no key\n"},
+		"keys by leave":   {before: func(s *space) { s.write("src/work/.env", "key\n"); s.allow("AllowRead", ".env") }, script: `cat .env`, out: "key\n"},
+		"what is obeyed":  {before: func(s *space) { s.write("src/work/.mcp.json", "mine") }, script: `echo x >.mcp.json; rm .mcp.json; cat .mcp.json`, out: "mine"},
+		"obeyed by leave": {before: func(s *space) { s.write("src/work/.mcp.json", "mine"); s.allow("AllowWrite", ".mcp.json") }, script: `echo x >.mcp.json`, after: "cat .mcp.json", outside: "x\n"},
+		"new and obeyed":  {script: `mkdir .claude; echo ../x >.git/commondir`, said: 1, after: `ls -A`, outside: ".git\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			if c.before != nil {
+				c.before(s)
+			}
+			out, status, said := s.run("exec 2>/dev/null; " + c.script)
+			require.Equal(t, proc.Status{Code: c.code}, proc.Status{Code: status.Code, Signal: status.Signal})
+			if name != "what is left" {
+				require.Equal(t, c.out, out)
+			}
+			require.Len(t, said, c.said, "%q", said)
+			if c.after != "" {
+				require.Equal(t, c.outside, s.shell(c.after))
+			}
+			left, err := filepath.Glob(filepath.Join(s.state, "run-*", "state.json"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// allow allows something in the workspace by name.
+func (s *space) allow(field, name string) {
+	o := offlimits.Options{UserHome: s.home, Dir: s.work}
+	if field == "AllowRead" {
+		o.AllowRead = []string{name}
+	} else {
+		o.AllowWrite = []string{name}
+	}
+	s.request.Off = offlimits.New(o)
+}
+
+func (s *space) shell(script string) string {
+	s.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir, cmd.Env = s.work, s.env()
+	out, err := cmd.Output()
+	require.NoError(s, err)
+	return string(out)
+}
+
+// Without namespaces, without uwf-box, or where the workspace is the home, it says so, and nothing runs.
+func TestRefused(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
-	out, status, _ := s.run(`echo out; pwd; echo $HOME; id -u; ls -A $HOME; cat $HOME/.ssh/id; tool; ~/.local/bin/tool; cat ~/docs/a; echo x > made; ls /dev /tmp /run; mount | head -50; git status --short; git config x.y z; git commit -q --allow-empty -m second && git log --oneline; echo x > .git/hooks/pre-commit; cat .git/config; mv .git g; mv .git/objects o; exit 3`)
-	t.Log(out, strings.Count(out, "\n"))
-	require.Equal(t, 3, status.Code)
+	s.request.Workspace = s.home
+	_, _, err := s.request.Prepare("/nowhere", proc.Command{Path: "/bin/true", Dir: s.home})
+	require.ErrorIs(t, err, box.ErrNotHere)
+	s = newSpace(t)
+	cmd, run, err := s.request.Prepare(filepath.Join(s.home, "no-such-box"), proc.Command{Path: "/bin/true", Dir: s.work})
+	require.NoError(t, err)
+	_, err = proc.Start(cmd)
+	var why *proc.BoxError
+	require.ErrorAs(t, err, &why)
+	require.NoError(t, run.Cancel())
+	require.Empty(t, box.Find(""))
+	require.Error(t, box.Probe("/bin/true"), "another program says nothing")
 }
 
 // A program can make a sandbox of its own, and cannot undo ours from there.

@@ -11,10 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
+	"github.com/united-workforce/uwf/utilagent/box/gitindex"
 )
 
 // Run is a program that is held back, from before its start to after its end. What is to be done
@@ -110,12 +113,27 @@ func (b *builder) inside(r Request, found endcheck.Found) {
 			b.hold(at)
 		}
 	}
+	known := tracked(r.Workspace, found.Secrets)
 	for _, name := range found.Secrets {
 		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
-		if _, named := b.mounts[at]; !named && !anyBelow(r.Off.Readable(), at) {
+		if _, named := b.mounts[at]; !named && !slices.Contains(known, name) && !anyBelow(r.Off.Readable(), at) {
 			b.add(plan.Mount{Path: at, Kind: plan.Hide, Missing: true})
 		}
 	}
+}
+
+// tracked are those of some files of a work tree that its repository has: they are no secrets to who
+// can read it, and a commit without their content would be wrong.
+func tracked(workspace string, names []string) []string {
+	git, _, ok := worktree.Dirs(workspace)
+	if len(names) == 0 || !ok {
+		return nil
+	}
+	index, err := careful.ReadFile(filepath.Join(git, "index"), gitindex.MaxBytes, careful.NoFollow)
+	if err != nil {
+		return nil
+	}
+	return gitindex.Tracked(index, names)
 }
 
 // allowed tells which paths of a workspace a person has allowed to write by name, or by that of

@@ -1,7 +1,6 @@
 package box
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -54,7 +53,7 @@ func (b *builder) ownGit(dir string) error {
 // above shows the work tree of which the workspace is a part, but for its keys, and its repository.
 func (b *builder) above(r Request) {
 	top := worktree.Top(r.Workspace)
-	if top == "" || top == r.Workspace || below(top, cmp.Or(b.home, "/")) {
+	if top == "" || top == r.Workspace || slices.ContainsFunc(b.homes, func(home string) bool { return below(top, home) }) || top == "/" {
 		return
 	}
 	b.add(plan.Mount{Path: top, Kind: plan.Show, Missing: true})

@@ -32,7 +32,7 @@ func keepsKeys(name string) bool { return name == "snap" || name == "Library" }
 // showHome shows what there is to see of a home directory: plain names, and the hidden ones that are
 // listed.
 func (b *builder) showHome(dir string) {
-	b.home = dir
+	b.homes = append(b.homes, dir)
 	b.add(plan.Mount{Path: dir, Kind: plan.Own})
 	entries, _ := os.ReadDir(dir) // what cannot be listed is not shown
 	plain := 0
@@ -79,9 +79,10 @@ func (b *builder) named(env []string) {
 func (b *builder) find(path string) {
 	switch {
 	case !filepath.IsAbs(path):
-	case b.home != "" && below(b.home, path):
-		if rel, err := filepath.Rel(b.home, path); err == nil && rel != "." {
-			b.show(b.home, rel)
+	case b.homeOf(path) != "":
+		home := b.homeOf(path)
+		if rel, err := filepath.Rel(home, path); err == nil && rel != "." {
+			b.show(home, rel)
 		}
 	case anyBelow([]string{"/tmp", "/var/tmp", "/run", "/dev/shm"}, path):
 		if real, err := filepath.EvalSymlinks(path); err == nil && real == path && path != "/tmp" {
@@ -121,12 +122,22 @@ func (b *builder) show(home, name string) {
 	}
 }
 
+// homeOf is the home directory that a path lies in; "": none.
+func (b *builder) homeOf(path string) string {
+	for _, home := range b.homes {
+		if below(home, path) {
+			return home
+		}
+	}
+	return ""
+}
+
 // maxLinks bounds how many links are followed from one to the next.
 const maxLinks = 8
 
 // covered reports whether a path lies in something that is shown already.
 func (b *builder) covered(path string) bool {
-	for at := path; at != b.home && len(at) > 1; at = filepath.Dir(at) {
+	for at := path; at != b.homeOf(path) && len(at) > 1; at = filepath.Dir(at) {
 		if m, ok := b.mounts[at]; ok && (m.Kind == plan.Show || m.Kind == plan.Write) {
 			return true
 		}

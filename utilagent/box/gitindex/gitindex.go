@@ -4,6 +4,7 @@ package gitindex
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // MaxBytes bounds an index that is read.
@@ -22,19 +23,31 @@ const Skipped = "skip-worktree"
 // Entries reads an index of git (gitformat-index(5)), as far as it is one: those
 // of its entries that are more than files.
 func Entries(index []byte) []Entry {
+	return find(index, func(e Entry, _ []byte) bool { return e.Link || e.Passed != "" })
+}
+
+// Tracked are those of some names that are in an index.
+func Tracked(index []byte, names []string) (tracked []string) {
+	for _, e := range find(index, func(_ Entry, name []byte) bool { return slices.Contains(names, string(name)) }) {
+		tracked = append(tracked, e.Name)
+	}
+	return tracked
+}
+
+func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
 	const header, ids = 12, 40 // ids: where an entry's hash begins
 	if len(index) < header || string(index[:4]) != "DIRC" {
 		return nil
 	}
 	for _, hash := range []int{20, 32} { // nothing in it says which
-		if found, ok := read(index, header, ids+hash); ok {
+		if found, ok := read(index, header, ids+hash, wanted); ok {
 			return found
 		}
 	}
 	return nil
 }
 
-func read(index []byte, at, flags int) (found []Entry, ok bool) {
+func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (found []Entry, ok bool) {
 	const mode, link = 24, 0o160000
 	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
 	var name []byte
@@ -76,7 +89,7 @@ func read(index []byte, at, flags int) (found []Entry, ok bool) {
 			return found, false
 		}
 		name = append(name[:kept], entry[rest:rest+end]...)
-		if e.Link || e.Passed != "" {
+		if wanted(e, name) {
 			e.Name = string(name)
 			found = append(found, e)
 		}

@@ -111,7 +111,7 @@ func ownPlaces(own []taken) error {
 	if err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
-	for _, place := range [][2]string{{"/dev/shm", "mode=1777"}, {"/run", "mode=0755"}} {
+	for _, place := range [][2]string{{"/dev/shm", "mode=1777,size=25%"}, {"/run", "mode=0755,size=5%"}} {
 		if err := tmpfs(place[0], place[1]); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func kernelSettings() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} {
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
 		t, err := take(plan.Mount{Path: path, Kind: plan.Show})
 		if errors.Is(err, unix.ENOENT) {
 			continue
@@ -258,7 +258,7 @@ func (t taken) put() error {
 	place := fmt.Sprintf("/proc/self/fd/%d", point)
 	switch {
 	case t.Kind == plan.Own:
-		return tmpfs(place, "mode=0700")
+		return tmpfs(place, "mode=0700,size=10%")
 	case t.Kind == plan.Hide && t.dir: // what is shown in it is put there next; then it is sealed
 		return tmpfs(place, "mode=0755,size=64k")
 	}
