@@ -67,7 +67,7 @@ func confinedStory(t *testing.T, b *bench) {
 	}
 	work, out := filepath.Join(b.dir, "work"), filepath.Join(b.dir, "outside")
 	shell(t, b.dir, `rm -rf outside && mkdir -p outside/repo && echo old > outside/victim && git -C outside/repo init -q
-		cd work && rm -rf .git && git init -q && git config user.name T && git config user.email t@example.com
+		cd work && rm -rf .git .env && git init -q && git config user.name T && git config user.email t@example.com
 		printf 'def f():\n    return 1\n' > app.py && printf 'grep -q "return 2" app.py && echo tests-%s' passed > test.sh`)
 	before, home := snapshot(t, out, b.home), snapshot(t, filepath.Join(b.dir, "home"))
 	var script []reply
@@ -154,7 +154,7 @@ func moreIsNeeded(t *testing.T, b *bench) {
 	_, said, err := b.step()
 	require.Error(t, err)
 	require.Contains(t, said, state)
-	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.it.allowWrite '["`+state+`"]'`)
+	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.it.sandbox.allowWrite '["`+state+`"]'`)
 	require.Contains(t, said, "agent says: uwf config set agents.it.sandbox.mode none lets it write anywhere")
 	b.configure(map[string]any{"env": environ, "sandbox": map[string]any{"allowWrite": []string{filepath.Dir(state)}}})
 	b.model.play(reply{text: answer("fog")})

@@ -285,9 +285,9 @@ func told(at int) func(t *testing.T, b *bench) {
 			reply{text: answer("calm")}, reply{text: answer("still")})
 		wait, stderr := b.background()
 		require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, patience, 50*time.Millisecond)
-		var said struct{ Told bool }
+		var said struct{ Queued bool }
 		b.json(&said, "thread", "message", b.thread, words)
-		require.True(t, said.Told)
+		require.True(t, said.Queued)
 		require.NoError(t, os.WriteFile(go_, nil, 0o600))
 		require.NoError(t, wait(), stderr.String())
 		asked := b.model.asked()

@@ -165,6 +165,29 @@ func TestUserGoesOnInASession(t *testing.T) {
 	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat projects/p/s1.jsonl .credentials.json"))
 }
 
+// A program that does not find its interpreter has a hint.
+func TestInterpreterThatIsNotShown(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	require.NoError(t, os.Mkdir(filepath.Join(d.home, ".other"), 0o755))
+	require.NoError(t, os.Symlink("/bin/sh", filepath.Join(d.home, ".other", "sh")))
+	path := filepath.Join(d.home, ".hidden", "bin", "claude")
+	require.NoError(t, os.Symlink("../../.other/wrapper", path))
+	d.write(".other/wrapper", "#!/nowhere/sh\n")
+	require.NoError(t, os.Chmod(filepath.Join(d.home, ".other/wrapper"), 0o755))
+	r := d.runner("A")
+	var err error
+	r.confinement, err = r.confined()
+	require.NoError(t, err)
+	_, err = start(launch{path: path, inv: Invocation{Dir: d.work}, confinement: r.confinement, stdout: io.Discard, stderr: io.Discard, more: r.seesMore()})
+	var told *Error
+	require.ErrorAs(t, err, &told)
+	require.Contains(t, told.Hint, "sandbox.allowRead")
+	require.NoError(t, r.confinement.close())
+	r.confinement = &confinement{box: &boxing{}}
+	require.Contains(t, r.heldHints(tried{Outcome: Outcome{Kind: Failed, Error: Crashed}})[1], "sandbox.allowRead")
+}
+
 // deskVariable names the directory of the desk at which the test binary plays an adapter.
 const deskVariable = "UWF_CLIAGENT_TEST_DESK"
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +42,7 @@ type launch struct {
 	marker         string
 	confinement    *confinement // nil: none
 	stdout, stderr io.Writer    // where all that is read goes too
+	more           string       // what to type if it must see more
 	touch          func()       // told that there was something on stdout
 }
 
@@ -57,7 +60,7 @@ func start(l launch) (*Process, error) {
 	var child *proc.Child
 	if err == nil {
 		if child, err = proc.Start(cmd); err != nil {
-			err = errors.Join(err, done())
+			err = errors.Join(l.notFound(err), done())
 		}
 	}
 	theirs.close()
@@ -79,6 +82,14 @@ func start(l launch) (*Process, error) {
 	}()
 	go p.write(l.inv)
 	return p, nil
+}
+
+// notFound says what to do about a program that has namespaces and does not find itself, or its interpreter.
+func (l launch) notFound(err error) error {
+	if l.confinement == nil || l.confinement.box == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return &Error{Program: filepath.Base(l.path), Kind: Crashed, Text: err.Error(), Hint: l.more}
 }
 
 // wait waits for the program's end and then bounds how long its streams are read.

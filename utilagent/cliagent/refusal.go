@@ -109,9 +109,18 @@ func (r *runner) heldHints(out tried) []string {
 			"uwf config set " + r.key("sandbox.mode") + " none lets it write anywhere",
 		}
 	case !out.worked && (out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown):
-		return []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("sandbox.mode") + " none"}
+		hints := []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("sandbox.mode") + " none"}
+		if r.confinement.box != nil {
+			hints = append(hints, r.seesMore())
+		}
+		return hints
 	}
 	return nil
+}
+
+// seesMore says how a program in namespaces gets to see more.
+func (r *runner) seesMore() string {
+	return "of your home directory it sees plain names, tools, and what is its own. If it needs more: uwf config set " + r.key("sandbox.allowRead") + " '[\"…\"]'"
 }
 
 // pathIn is the last path that a message names, since shells name their script first; "" if
