@@ -165,6 +165,26 @@ func TestUserGoesOnInASession(t *testing.T) {
 	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat projects/p/s1.jsonl .credentials.json"))
 }
 
+// What a person has set counts in namespaces, too.
+func TestSettingsCountInNamespaces(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	require.NoError(t, os.MkdirAll(filepath.Join(d.home, ".keys"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(d.home, "notes"), 0o755))
+	d.write(".keys/k", "key\n")
+	d.write("notes/n", "note\n")
+	d.write("work/f", "file\n")
+	const script = "cd ~; cat .keys/k || echo no key; cat notes/n || echo no note; echo x > work/g || echo read-only; echo x > .claude/skill || true; echo x > notes/m || echo no; cat work/f"
+	require.Equal(t, "no key\nnote\nno\nfile\n", d.step(d.runner("A"), script))
+	require.FileExists(t, filepath.Join(d.work, "g"))
+	r := d.runner("B")
+	r.permission = Readonly
+	r.sandbox.AllowRead, r.sandbox.DenyRead, r.sandbox.AllowWrite = []string{"~/.keys"}, []string{"~/notes"}, []string{"~/.claude"}
+	require.Equal(t, "key\nno note\nread-only\nno\nfile\n", d.step(r, script))
+	require.FileExists(t, filepath.Join(d.home, ".claude/skill"))
+	require.NoFileExists(t, filepath.Join(d.home, "notes/m"))
+}
+
 // A program that does not find its interpreter has a hint.
 func TestInterpreterThatIsNotShown(t *testing.T) {
 	t.Parallel()
