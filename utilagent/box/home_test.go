@@ -1,0 +1,21 @@
+package box
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// docs/security.md lists what is shown of a home.
+func TestDocsListWhatIsShown(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), "**Your home**")
+	require.True(t, found)
+	_, after, _ = strings.Cut(after, "```\n")
+	listed, _, _ := strings.Cut(after, "```")
+	require.ElementsMatch(t, shownInHome(), strings.Fields(listed))
+}
