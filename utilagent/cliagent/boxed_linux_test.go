@@ -185,6 +185,23 @@ func TestSettingsCountInNamespaces(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(d.home, "notes/m"))
 }
 
+// Places may be links, or missing.
+func TestPlacesBehindLinks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	require.NoError(t, os.Mkdir(filepath.Join(d.home, "dotfiles"), 0o755))
+	require.NoError(t, os.Rename(filepath.Join(d.home, ".claude"), filepath.Join(d.home, "dotfiles", "claude")))
+	require.NoError(t, os.Symlink("dotfiles/claude", filepath.Join(d.home, ".claude")))
+	require.Equal(t, `{"user":1}{}`, d.step(d.runner("A"), "cd ~ && cat .claude.json .claude/settings.json && echo x > .claude/settings.json && echo new > .claude/.credentials.json"))
+	require.Equal(t, "{}", d.files()["dotfiles/claude/settings.json"])
+	require.Equal(t, "new\n", d.files()["dotfiles/claude/.credentials.json"])
+
+	require.NoError(t, os.RemoveAll(filepath.Join(d.home, "dotfiles")))
+	require.NoError(t, os.Remove(filepath.Join(d.home, ".claude")))
+	require.Equal(t, "x\n", d.step(d.runner("B"), "cd ~ && echo x > .claude/settings.json && cat .claude/settings.json"))
+	require.NoDirExists(t, filepath.Join(d.home, ".claude"))
+}
+
 // A program that does not find its interpreter has a hint.
 func TestInterpreterThatIsNotShown(t *testing.T) {
 	t.Parallel()

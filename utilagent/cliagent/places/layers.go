@@ -82,18 +82,23 @@ func (l *Layers) over(p programs.Place, path, kept string) error {
 		return err
 	}
 	work = filepath.Join(filepath.Dir(upper), workDir)
-	l.Finds = append(l.Finds, path)
-	m := plan.Mount{Path: path, Kind: plan.Write, From: upper}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		m = plan.Mount{Path: real, Kind: plan.Overlay, Upper: upper, Work: work}
-		path = real
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
+	l.Finds, path = append(l.Finds, path), resolved(path)
+	m := plan.Mount{Path: path, Kind: plan.Overlay, Upper: upper, Work: work}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		m = plan.Mount{Path: path, Kind: plan.Write, From: upper}
 	}
 	l.Mounts = append(l.Mounts, m)
 	l.layers = append(l.layers, layer{p, path, upper})
 	return nil
+}
+
+// resolved is a path without links, as far as there is something.
+func resolved(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if parent := filepath.Dir(path); err != nil && parent != path {
+		return filepath.Join(resolved(parent), filepath.Base(path))
+	}
+	return real
 }
 
 // file gives the program a copy of a file, and a link to it. What it writes there is dropped.
@@ -112,7 +117,9 @@ func (l *Layers) file(p programs.Place, path, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 		return err
 	}
-	l.Mounts = append(l.Mounts, plan.Mount{Path: files, Kind: plan.Write, From: dir}, plan.Mount{Path: path, Kind: plan.Link, From: files + "/" + name})
+	l.Mounts = append(l.Mounts, plan.Mount{Path: files, Kind: plan.Write, From: dir}, plan.Mount{
+		Path: filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)), Kind: plan.Link, From: files + "/" + name,
+	})
 	return nil
 }
 
