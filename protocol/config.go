@@ -151,7 +151,7 @@ const (
 
 // SandboxConfig sets what a sandbox lets programs do.
 type SandboxConfig struct {
-	// Mode is "auto", "required" or "none". By default it is "auto", except for a program that
+	// Mode is "auto", "landlock", "required" or "none". By default it is "auto", except for a program that
 	// uwf does not know, and for one that brings a sandbox of its own.
 	Mode         string   `json:"mode,omitempty" is:"auto|landlock|required|none"`
 	DenyRead     []string `json:"denyRead,omitempty"`             // more that may be neither read nor written
