@@ -130,7 +130,7 @@ var known = []program{
 // claudes are the places of Claude Code, and of the bridges to it.
 var claudes = []Place{
 	// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
-	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Logins: []string{".credentials.json"}, Sessions: "projects/*/{session}.jsonl", Writes: []string{
+	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Logins: []string{".credentials.json"}, Sessions: "projects/{project}/{session}.jsonl", Writes: []string{
 		"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
 		"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
 	}},

@@ -43,7 +43,7 @@ type Place struct {
 	Fresh []string
 	// Logins are files below that the program renews, and that its user needs then, too.
 	Logins []string
-	// Sessions is a pattern of files below by which its user finds a session, {session} for its id.
+	// Sessions is a pattern of files below by which its user finds a session, {session} for its id, {project} as in Writes.
 	Sessions string
 	// Kept reports that who started the program looks into what it has apart.
 	Kept bool

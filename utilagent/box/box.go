@@ -173,7 +173,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	for _, path := range r.Off.GitFiles(r.Workspace) {
 		b.find(path)
 	}
-	for _, path := range append(slices.Clip(r.Finds), programFiles(c.Path, c.Env)...) {
+	for _, path := range r.Finds {
 		b.find(path)
 	}
 	for _, path := range system() {

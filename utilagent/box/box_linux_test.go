@@ -253,8 +253,14 @@ func TestProgramFindsItsOwn(t *testing.T) {
 	s.write(".a/node_modules/tool/bin/tool.js", "#!"+s.home+"/.c/venv/bin/python\ncd ~ && cat .a/node_modules/other .c/venv/lib/module .d/secret; exit 0\n")
 	require.NoError(t, os.Symlink("../../.a/node_modules/tool/bin/tool.js", filepath.Join(s.home, ".b/bin/tool")))
 	s.program = filepath.Join(s.home, ".b/bin/tool")
+	s.request.Finds = box.ProgramFiles(s.program, s.work, s.env())
 	out, status, _ := s.run("")
 	require.Zero(t, status.Code)
 	require.Contains(t, out, "package\nmodule\n")
 	require.NotContains(t, out, "secret\n")
+
+	s.write("src/work/script", "#!"+s.home+"/.d/secret\n")
+	require.NoError(t, os.Symlink(filepath.Join(s.home, "src/work/script"), filepath.Join(s.home, ".b/bin/link")))
+	require.Empty(t, box.ProgramFiles(filepath.Join(s.work, "script"), s.work, nil), "whoever wrote it would see what it names")
+	require.Equal(t, []string{filepath.Join(s.home, ".b/bin")}, box.ProgramFiles(filepath.Join(s.home, ".b/bin/link"), s.work, nil))
 }

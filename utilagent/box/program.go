@@ -6,16 +6,21 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // maxFirstLine bounds what is read of a script.
 const maxFirstLine = 64 << 10
 
-// programFiles are where a program's files lie: along the links from its name, and those of the
-// interpreter that its first line names. One that env looks for is in PATH.
-func programFiles(path string, env []string) (dirs []string) {
+// ProgramFiles are where a user's program has its files: along the links from its name, and those of
+// the interpreter that its first line names. One that env looks for is in PATH. What lies in the
+// workspace says nothing: anybody may have written it.
+func ProgramFiles(path, workspace string, env []string) (dirs []string) {
 	for range 2 {
 		for range maxLinks {
+			if below(workspace, path) {
+				return dirs
+			}
 			dirs = append(dirs, installation(path))
 			to, err := os.Readlink(path)
 			if err != nil {
@@ -26,16 +31,20 @@ func programFiles(path string, env []string) (dirs []string) {
 			}
 			path = to
 		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			dirs = append(dirs, installation(real))
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || below(workspace, real) {
+			return dirs
 		}
+		dirs = append(dirs, installation(real))
 		words := interpreter(path)
 		if len(words) == 0 {
 			return dirs
 		}
 		path = words[0]
 		if filepath.Base(path) == "env" {
-			path = inPath(words[len(words)-1], env)
+			if path, err = proc.LookPath(words[len(words)-1], "/", env); err != nil {
+				return dirs
+			}
 		}
 	}
 	return dirs
@@ -70,19 +79,4 @@ func interpreter(path string) []string {
 		return nil
 	}
 	return strings.Fields(line)
-}
-
-// inPath is where the PATH of an environment has a program.
-func inPath(name string, env []string) string {
-	for _, kv := range env {
-		value, is := strings.CutPrefix(kv, "PATH=")
-		for _, dir := range filepath.SplitList(value) {
-			if at := filepath.Join(dir, name); is {
-				if info, err := os.Stat(at); err == nil && !info.IsDir() {
-					return at
-				}
-			}
-		}
-	}
-	return name
 }

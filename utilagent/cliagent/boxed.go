@@ -122,7 +122,9 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 	done = func() error { return nil }
 	inside := cmd
 	inside.Env = append(slices.Clip(cmd.Env), c.env...)
-	held, run, err := b.request.Prepare(b.program, inside)
+	request := b.request
+	request.Finds = append(slices.Clip(request.Finds), box.ProgramFiles(cmd.Path, request.Workspace, inside.Env)...)
+	held, run, err := request.Prepare(b.program, inside)
 	if errors.Is(err, box.ErrNotHere) {
 		if err := b.instead(err); err != nil {
 			return cmd, done, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,7 @@ import (
 type desk struct {
 	*testing.T
 	dir, home, work, exe string
+	names                *strings.Replacer // of PROJECT, as Claude Code calls the workspace
 }
 
 func newDesk(t *testing.T, dir string) *desk {
@@ -32,15 +34,16 @@ func newDesk(t *testing.T, dir string) *desk {
 	real, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
 	d := &desk{T: t, dir: real, home: filepath.Join(real, "home"), work: filepath.Join(real, "home", "work"), exe: filepath.Join(real, "bin", "uwf-claude-code")}
+	d.names = strings.NewReplacer("PROJECT", "projects/"+regexp.MustCompile("[^a-zA-Z0-9]").ReplaceAllString(d.work, "-"))
 	self, err := os.Executable()
 	require.NoError(t, err)
-	for _, dir := range []string{d.work, filepath.Dir(d.exe), filepath.Join(d.home, ".claude/projects/p"), filepath.Join(d.home, ".hidden/bin")} {
+	for _, dir := range []string{d.work, filepath.Dir(d.exe), filepath.Join(d.home, d.names.Replace(".claude/PROJECT")), filepath.Join(d.home, ".hidden/bin")} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
 	require.NoError(t, os.Symlink(self, filepath.Join(filepath.Dir(d.exe), box.Program)))
 	d.write(".claude/settings.json", "{}")
 	d.write(".claude/.credentials.json", "old")
-	d.write(".claude/projects/p/s1.jsonl", "one\n")
+	d.write(".claude/PROJECT/s1.jsonl", "one\n")
 	d.write(".claude.json", `{"user":1}`)
 	d.write(".bashrc", "true\n")
 	if err := box.Probe(filepath.Join(filepath.Dir(d.exe), box.Program)); err != nil {
@@ -51,7 +54,7 @@ func newDesk(t *testing.T, dir string) *desk {
 
 func (d *desk) write(name, text string) {
 	d.Helper()
-	require.NoError(d, os.WriteFile(filepath.Join(d.home, name), []byte(text), 0o600))
+	require.NoError(d, os.WriteFile(filepath.Join(d.home, d.names.Replace(name)), []byte(text), 0o600))
 }
 
 // runner is that of a step.
@@ -70,7 +73,7 @@ func (d *desk) runner(thread string) *runner {
 func (d *desk) begin(r *runner, script string) *Process {
 	d.Helper()
 	path := filepath.Join(d.home, ".hidden", "bin", "claude")
-	require.NoError(d, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700))
+	require.NoError(d, os.WriteFile(path, []byte("#!/bin/sh\n"+d.names.Replace(script)), 0o700))
 	var err error
 	r.confinement, err = r.confined()
 	require.NoError(d, err)
@@ -121,22 +124,22 @@ func TestProgramChangesNothingOfItsUsers(t *testing.T) {
 	out := d.step(r, `cd ~ && cat .claude.json .claude/settings.json && echo x >> .bashrc; echo x > .profile
 echo '{"evil":1}' > .claude.json; cp .claude.json t && mv t .claude.json
 cd .claude && echo new > .credentials.json && echo x > settings.json && mkdir -p hooks && echo x > hooks/h && rm -rf projects/q
-echo two >> projects/p/s1.jsonl; mkdir projects/n && echo first > projects/n/s2.jsonl; echo x > projects/p/s3.jsonl
-ln -s ~/.bashrc projects/p/s4.jsonl; echo made > ~/work/made`)
+echo two >> PROJECT/s1.jsonl; mkdir projects/n && echo x > projects/n/s2.jsonl; echo first > PROJECT/s2.jsonl; echo x > PROJECT/s3.jsonl
+ln -s ~/.bashrc PROJECT/s4.jsonl; echo made > ~/work/made`)
 	require.Equal(t, `{"user":1}{}`, out)
-	want[".claude/.credentials.json"], want[".claude/projects/p/s1.jsonl"] = "new\n", "one\ntwo\n"
-	want[".claude/projects/n/s2.jsonl"], want["work/made"] = "first\n", "made\n"
+	want[".claude/.credentials.json"], want[d.names.Replace(".claude/PROJECT/s1.jsonl")] = "new\n", "one\ntwo\n"
+	want[d.names.Replace(".claude/PROJECT/s2.jsonl")], want["work/made"] = "first\n", "made\n"
 	require.Equal(t, want, d.files())
 	info, err := os.Stat(filepath.Join(d.home, ".claude/.credentials.json"))
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 
-	require.Equal(t, "x\nnew\none\ntwo\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json .credentials.json projects/p/s1.jsonl"), "the thread goes on")
+	require.Equal(t, "x\nnew\none\ntwo\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json .credentials.json PROJECT/s1.jsonl"), "the thread goes on")
 	require.Equal(t, "{}new\n", d.step(d.runner("B"), "cd ~/.claude && cat settings.json .credentials.json"), "others do not see it")
 	fork := d.runner("C")
 	require.NoError(t, fork.shelf.put(known{Session: "s1", Thread: "A"}))
 	fork.req.SessionID = "s1"
-	require.Equal(t, "x\none\ntwo\n", d.step(fork, "cd ~/.claude && cat settings.json projects/p/s1.jsonl; rm settings.json"))
+	require.Equal(t, "x\none\ntwo\n", d.step(fork, "cd ~/.claude && cat settings.json PROJECT/s1.jsonl; rm settings.json"))
 	require.Equal(t, "x\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json"), "a fork has a copy")
 	next := d.runner("D")
 	require.NoError(t, next.shelf.put(known{Session: "s5", Thread: "C"}))
@@ -151,18 +154,18 @@ func TestUserGoesOnInASession(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	r := d.runner("A")
 	r.used = []string{"s1"}
-	p := d.begin(r, "echo two >> ~/.claude/projects/p/s1.jsonl; echo old > ~/.claude/.credentials.json; echo ready; read x")
+	p := d.begin(r, "echo two >> ~/.claude/PROJECT/s1.jsonl; echo old > ~/.claude/.credentials.json; echo ready; read x")
 	_, _, err := p.ReadLine()
 	require.NoError(t, err)
-	d.write(".claude/projects/p/s1.jsonl", "one\nof the user\n")
+	d.write(".claude/PROJECT/s1.jsonl", "one\nof the user\n")
 	d.write(".claude/.credentials.json", "newer")
 	_ = p.Stdin().Close()
 	_, err = p.Wait()
 	require.NoError(t, err)
 	require.ErrorContains(t, r.confinement.close(), "s1.jsonl")
-	require.Equal(t, "one\nof the user\n", d.files()[".claude/projects/p/s1.jsonl"])
+	require.Equal(t, "one\nof the user\n", d.files()[d.names.Replace(".claude/PROJECT/s1.jsonl")])
 	require.Equal(t, "newer", d.files()[".claude/.credentials.json"])
-	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat projects/p/s1.jsonl .credentials.json"))
+	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat PROJECT/s1.jsonl .credentials.json"))
 }
 
 // What a person has set counts in namespaces, too.

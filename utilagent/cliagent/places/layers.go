@@ -2,6 +2,7 @@ package places
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,6 +56,7 @@ func Over(command []string, cwd, tmp, state, kept string, env func(string) strin
 		case p.Content != "":
 			err = l.file(p, path, filepath.Join(tmp, "files"))
 		default:
+			p.Sessions = strings.ReplaceAll(p.Sessions, "{project}", cmp.Or(projectName(cwd), "*"))
 			err = l.over(p, path, filepath.Join(kept, keyOf(path)))
 		}
 		if err == nil && p.Apart != nil {
