@@ -24,8 +24,8 @@ type row struct {
 	leaves string
 	// reach: its status 0 is already more than it may have.
 	reach bool
-	// told is what uwf must say of it, as a part of a line; toldInBox only there.
-	told, toldInBox string
+	// told is what uwf must say of it, as a part of a line.
+	told string
 	// What is found: "held" (it could not), "undone" (it did, and nothing is left of it), or
 	// "open: " and what is left of it; "" is held or undone. root is that for root where it differs.
 	landlock, landlockRoot string
@@ -104,12 +104,8 @@ func attack(t *testing.T, tier string, u user, by way, rows []row) {
 		if got != want && (want != "" || got != "held" && got != "undone") {
 			t.Errorf("%s: %s, but should be %s", r.name, got, cmp.Or(want, "held or undone"))
 		}
-		told := r.told
-		if tier == "box" {
-			told = cmp.Or(r.toldInBox, told)
-		}
-		if told != "" && got != "held" && !strings.Contains(said.stderr+said.stdout, told) {
-			t.Errorf("%s: uwf does not say %q", r.name, told)
+		if r.told != "" && got != "held" && !strings.Contains(said.stderr+said.stdout, r.told) {
+			t.Errorf("%s: uwf does not say %q", r.name, r.told)
 		}
 	}
 	if found[""] != "" {

@@ -106,12 +106,8 @@ func readingRows() []row {
 		{name: "the-plan-of-the-box", script: `cat /proc/1/fd/* /proc/1/environ /proc/1/cmdline > $GOT`, only: "box"},
 		{name: "passwords-of-the-machine", script: `[ "$(id -u)" = 0 ] && cat /etc/shadow`, reach: true, landlock: "held", landlockRoot: "open: reached", unseen: true},
 	}
-	for i, name := range secretFiles {
-		landlock := "held"
-		if i >= listed {
-			landlock = "open: read"
-		}
-		rows = append(rows, row{name: "read-" + name, script: `cat $H/` + name + ` > $GOT`, landlock: landlock})
+	for _, name := range secretFiles {
+		rows = append(rows, row{name: "read-" + name, script: `cat $H/` + name + ` > $GOT`, landlock: "held"})
 	}
 	return rows
 }

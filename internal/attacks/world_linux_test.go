@@ -118,9 +118,6 @@ func (b built) template() error {
 var templateScript string
 
 // The secrets hold what nothing confined may read, each its own name as a canary.
-// listed is how many of them the lower tier hides.
-const listed = 17
-
 var secretFiles = []string{
 	".ssh/id_ed25519", ".netrc", ".aws/credentials", ".config/gh/hosts.yml", ".gnupg/private-keys-v1.d/k.key", ".docker/config.json",
 	".kube/config", ".git-credentials", ".bash_history", ".claude/.credentials.json", ".codex/auth.json", ".config/gcloud/credentials.db",

@@ -84,6 +84,7 @@ type Request struct {
 	Home      string   // the user's; "": there is none
 	Off       offlimits.List
 	Writable  []string // more directories and files that it may write
+	Obeyed    []string // elsewhere, what it can write and programs obey; see [Request.Lower]
 	Readable  []string // what it may read, wherever it lies
 	Temporary string   // its /tmp
 	State     string   // a directory that it cannot reach, for what is kept until its end
@@ -169,7 +170,9 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	for _, home := range homes {
 		b.showHome(home)
 	}
-	b.named(c.Env)
+	for _, path := range offlimits.Named(c.Env) {
+		b.find(path)
+	}
 	for _, path := range r.Off.GitFiles(r.Workspace) {
 		b.find(path)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
 	"github.com/united-workforce/uwf/utilagent/box/gitindex"
+	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 
 // Run is a program that is held back, from before its start to after its end. What is to be done
@@ -38,6 +39,7 @@ type state struct {
 	Places    []string // all that the program could write
 	Environ   []string // with which git is asked
 	Configs   []gitCopy
+	Kept      *putback.Before // nil: nothing had to be kept
 }
 
 // gitCopy is a config of git and the copy that the program may write.
@@ -102,7 +104,9 @@ func (run *Run) save() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)), os.WriteFile(filepath.Join(run.dir, stateFile), text, 0o600))
+	file := durable.File{Path: filepath.Join(run.dir, stateFile), Data: text, Perm: 0o600}
+	// It is for a kill, not for a power cut, so that nobody waits for the disk.
+	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)), durable.WriteAll(durable.OS(), []durable.File{file}, durable.None))
 }
 
 // inside holds what programs obey in the workspace, and hides its keys.
@@ -171,11 +175,17 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 		})
 		said, errs = append(said, told...), append(errs, err)
 	}
+	var held func(string) bool
+	if kept := run.state.Kept; kept != nil {
+		held = kept.Kept
+		told, err := kept.End(ctx, allowed(run.state.Workspace, run.state.Writable), run.merge)
+		said, errs = append(said, told...), append(errs, err)
+	}
 	aside := filepath.Join(run.dir, asideDir)
 	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		errs = append(errs, err)
 	}
-	changed, err := run.check.End(aside)
+	changed, err := run.check.End(aside, held)
 	errs = append(errs, err)
 	if text := changed.String(); text != "" {
 		said = append(said, text)
@@ -221,7 +231,7 @@ func recoverRun(ctx context.Context, dir string, now func() time.Time) ([]string
 		return nil, err
 	}
 	run := &Run{dir: dir, lock: lock}
-	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	err = run.load()
 	if errors.Is(err, os.ErrNotExist) { // it had not begun, or something was moved away
 		info, err := os.Stat(dir)
 		if _, moved := os.Lstat(filepath.Join(dir, asideDir)); moved == nil && err == nil && now().Sub(info.ModTime()) < keptAside {
@@ -229,14 +239,20 @@ func recoverRun(ctx context.Context, dir string, now func() time.Time) ([]string
 		}
 		return nil, run.remove()
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &run.state)
-	}
-	if err == nil {
-		run.check, err = endcheck.Load(filepath.Join(dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("what a killed program has left in %s: %w", dir, err), lock.Unlock())
 	}
 	return run.End(ctx)
+}
+
+// load reads what save has written.
+func (run *Run) load() error {
+	text, err := os.ReadFile(filepath.Join(run.dir, stateFile))
+	if err == nil {
+		err = json.Unmarshal(text, &run.state)
+	}
+	if err == nil {
+		run.check, err = endcheck.Load(filepath.Join(run.dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
+	}
+	return err
 }

@@ -4,30 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // maxPlain bounds how many entries of a home directory are shown, since each costs each program
 // some 60 µs.
 const maxPlain = 200
-
-// shownInHome are the hidden names of a home that programs need and that hold no keys: tools, and
-// git's settings.
-func shownInHome() []string {
-	return []string{
-		".nvm", ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".volta", ".bun/bin", ".deno/bin", ".fnm",
-		".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
-		".local/share/claude", ".local/share/virtualenv",
-		".cargo/bin", ".cargo/env", ".rustup", ".sdkman", ".dotnet", ".nix-profile", ".nix-defexpr", ".local/state/nix", ".juliaup", ".ghcup/bin",
-		".gem", ".npm-global", ".yarn/bin", ".config/yarn/global", ".opencode/bin", ".krew/bin",
-		".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".gitignore", ".gitignore_global",
-	}
-}
-
-// keepsKeys are plain names of a home in which programs keep what is theirs.
-func keepsKeys(name string) bool { return name == "snap" || name == "Library" }
 
 // showHome shows what there is to see of a home directory: plain names, and the hidden ones that are
 // listed.
@@ -37,41 +21,13 @@ func (b *builder) showHome(dir string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed is not shown
 	plain := 0
 	for _, e := range entries {
-		if name := e.Name(); !strings.HasPrefix(name, ".") && !keepsKeys(name) && plain < maxPlain {
+		if name := e.Name(); !offlimits.HiddenInHome(name) && plain < maxPlain {
 			plain++
 			b.show(dir, name)
 		}
 	}
-	for _, name := range shownInHome() {
+	for _, name := range offlimits.ShownInHome() {
 		b.show(dir, filepath.FromSlash(name))
-	}
-}
-
-// places are variables that name what programs need, and what holds no keys.
-func places() []string {
-	return []string{
-		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-		"NODE_EXTRA_CA_CERTS", "GOROOT", "GOTOOLDIR", "JAVA_HOME", "RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX",
-		"SDKMAN_DIR", "DOTNET_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT", "PNPM_HOME", "VOLTA_HOME", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "NODE_PATH",
-	}
-}
-
-// maxNamed bounds how many places are shown that the environment names.
-const maxNamed = 100
-
-// named shows what the environment names: the directories of PATH, and some places.
-func (b *builder) named(env []string) {
-	var paths []string
-	for _, kv := range env {
-		switch name, value, _ := strings.Cut(kv, "="); {
-		case name == "PATH" || name == "NODE_PATH":
-			paths = append(paths, filepath.SplitList(value)...)
-		case slices.Contains(places(), name):
-			paths = append(paths, value)
-		}
-	}
-	for _, path := range paths[:min(len(paths), maxNamed)] {
-		b.find(path)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // docs/security.md lists what is shown of a home.
@@ -17,5 +19,5 @@ func TestDocsListWhatIsShown(t *testing.T) {
 	require.True(t, found)
 	_, after, _ = strings.Cut(after, "```\n")
 	listed, _, _ := strings.Cut(after, "```")
-	require.ElementsMatch(t, shownInHome(), strings.Fields(listed))
+	require.ElementsMatch(t, offlimits.ShownInHome(), strings.Fields(listed))
 }

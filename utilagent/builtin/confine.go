@@ -20,18 +20,18 @@ import (
 func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol.Config) error {
 	b, sandbox := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
 	e := w.run.Env
-	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), offlimits.GuardDir(w.run.Dirs) // first: what is not there cannot be hidden
+	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), box.SharedState(w.run.Dirs) // first: what is not there cannot be hidden
 	w.off = offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Path: e.Get("PATH"), Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
+		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Environ: e.Environ, Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
 		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	changed, err := offlimits.Recover(commands.Guard)
-	if said := changed.String(); said != "" {
-		w.warn("a command whose agent was killed " + said)
+	told, err := box.RecoverAll(ctx, e.Now, w.run.Dirs.Box(), commands.Guard)
+	for _, text := range told {
+		w.warn("a command whose agent was killed " + text)
 	}
-	if err != nil { // what it planted still does not count as the user's
-		w.warn("what a command has changed whose agent was killed cannot be put back: " + err.Error())
+	if err != nil {
+		w.warn("what a killed command has left cannot be looked at: " + err.Error())
 	}
 	for _, name := range b.Capabilities {
 		if !slices.Contains(confine.Capabilities(), name) {
@@ -45,13 +45,6 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 	commands.MustConfine, commands.MustBox = sandbox.Holds(), sandbox.Mode == protocol.SandboxRequired
 	commands.Box, commands.State = box.Find(e.Exe), w.run.Dirs.Box()
 	commands.Home, commands.Environ = e.Get("HOME"), e.Environ
-	told, err := box.Recover(ctx, commands.State, e.Now)
-	for _, text := range told {
-		w.warn("a command whose agent was killed " + text)
-	}
-	if err != nil {
-		w.warn("what a killed command has left cannot be looked at: " + err.Error())
-	}
 	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, sandbox.SharesMemory()
 	commands.NoUnixSockets = config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()})
 	var env, dirs []string

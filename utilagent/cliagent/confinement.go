@@ -2,6 +2,7 @@ package cliagent
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -127,14 +129,14 @@ func (r *runner) confined() (*confinement, error) {
 
 // bound has Landlock hold the program, and looks at what it has changed at its end.
 func (r *runner) bound(c *confinement, tmp string, caches []string) error {
-	rules, off, watched, err := r.rules(tmp, caches)
+	rules, off, run, err := r.rules(tmp, caches)
 	if err != nil {
 		return err
 	}
 	c.rules, c.off, c.env = rules, off, append(c.env, r.moved...)
 	before := c.close
 	c.close = func() error {
-		err := errors.Join(r.putBack(watched), before())
+		err := errors.Join(r.putBack(run), before())
 		for _, dir := range c.granted {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
@@ -182,7 +184,7 @@ func (r *runner) unconfinable() string {
 
 // rules say what the program may write to: the workspace, and what it cannot work
 // without.
-func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *offlimits.Watched, error) {
+func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *box.Run, error) {
 	env := r.env
 	state := filepath.Join(tmp, "own")
 	if len(caches) > 0 {
@@ -194,8 +196,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	}
 	r.moved = mine.Env
 	r.keep(mine.Kept)
-	guard := offlimits.GuardDir(r.around.Dirs) // first: what is not there cannot be hidden
-	off := r.offLimits(mine.Reads...)          // the program may read its credentials
+	guard := box.SharedState(r.around.Dirs) // first: what is not there cannot be hidden
+	off := r.offLimits(mine.Reads...)       // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := r.repository()
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
@@ -208,40 +210,40 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 			dirs = append(dirs, path)
 		}
 	}
-	recovered, err := offlimits.Recover(guard)
-	if said := recovered.String(); said != "" {
+	recovered, err := box.RecoverAll(context.Background(), env.Now, r.around.Dirs.Box(), guard)
+	for _, said := range recovered {
 		r.req.Warn("a program whose agent was killed %s", said)
 	}
 	if err != nil { // what it planted still does not count as the user's
 		r.req.Warn("what a program has changed whose agent was killed cannot be put back: %v", err)
 	}
-	outside, writable := slices.Concat(caches, mine.Apart), slices.Clone(dirs)
-	if r.sandbox.SharesMemory() {
-		outside, writable = append(outside, confine.SharedMemory), append(writable, confine.SharedMemory)
+	var obeyed []string
+	for dir, names := range places.Obeyed(r.driven(), env.Get) {
+		for _, name := range names {
+			obeyed = append(obeyed, filepath.Join(dir, name))
+		}
 	}
-	watched, err := offlimits.Keep(guard, off, offlimits.Place{
-		Workspace: r.cwd, Beside: beside, Writable: writable, Obeyed: places.Obeyed(r.driven(), env.Get),
-		Outside: real(outside), Temporary: real([]string{tmp}), Now: env.Now(),
-	})
+	run, err := box.Request{
+		Workspace: r.cwd, Git: beside, Off: off, Writable: slices.Concat(dirs, real(mine.Apart)), Obeyed: obeyed, Temporary: tmp, State: guard,
+		Environ: env.Environ, Now: env.Now,
+	}.Lower()
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
 	}
-	for _, said := range []string{watched.Unseen(), off.Narrows(r.cwd)} {
-		if said != "" {
-			r.req.Warn("%s", said)
-		}
+	if said := off.Narrows(r.cwd); said != "" {
+		r.req.Warn("%s", said)
 	}
 	return confine.Rules{
 		Dirs: dirs, Files: files, IPC: r.sandbox.SharesMemory(), Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
 		Hidden: off.Hidden(), Readable: off.Readable(), Guarded: off.Guarded(),
-	}, off, watched, nil
+	}, off, run, nil
 }
 
 // offLimits is what the program must not touch, except for those of its own files that it
 // reads. A long prompt is in the run directory.
 func (r *runner) offLimits(reads ...string) offlimits.List {
 	return offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Path: r.env.Get("PATH"),
+		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Environ: r.env.Environ,
 		Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
 		Hide:      r.sandbox.DenyRead,
 		AllowRead: slices.Concat(reads, []string{r.runDir}, r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
@@ -272,9 +274,9 @@ func (r *runner) repository() []string {
 
 // putBack undoes the program's changes to settings that decide what git or uwf run later, and
 // tells a person.
-func (r *runner) putBack(watched *offlimits.Watched) error {
-	changed, err := watched.Restore()
-	if said := changed.String(); said != "" {
+func (r *runner) putBack(run *box.Run) error {
+	told, err := run.End(context.Background())
+	for _, said := range told {
 		r.req.Warn("%s %s", r.adapter.Program, said)
 	}
 	return err

@@ -186,7 +186,7 @@ func Open(noUnixSockets bool) string {
 	if level < 3 {
 		open = append(open, "truncation of files elsewhere")
 	}
-	open = append(open, "modes and times of your own files")
+	open = append(open, "modes and times of your own files", "git's settings while a command runs")
 	return "; not held: " + strings.Join(open, ", ")
 }
 

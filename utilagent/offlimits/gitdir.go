@@ -1,7 +1,6 @@
 package offlimits
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 )
@@ -59,8 +58,6 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 	return nil
 }
 
-var errEnough = errors.New("enough is known")
-
 // shapeWith is the shape that a directory has once an entry is in it.
 func shapeWith(dir, name string) Shape {
 	var s Shape
@@ -70,11 +67,19 @@ func shapeWith(dir, name string) Shape {
 		return s // it is not there yet
 	}
 	defer root.Close() // only read from
-	_ = list(root, ".", func(entry string) error {
-		if s.Add(plain(entry)); s.IsGit() {
-			return errEnough
+	f, err := root.Open(".")
+	if err != nil {
+		return s
+	}
+	defer f.Close() // only read from
+	for !s.IsGit() {
+		names, err := f.Readdirnames(256)
+		for _, entry := range names {
+			s.Add(plain(entry))
 		}
-		return nil
-	})
+		if err != nil {
+			break
+		}
+	}
 	return s
 }

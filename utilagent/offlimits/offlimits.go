@@ -1,16 +1,15 @@
 // Package offlimits owns the list of what a model must not touch, for the tools
 // that work on files and for commands alike.
 //
-//   - Hidden places can be neither read nor written: the home of uwf, with its
-//     keys, locks and sessions, and where people keep their keys (places.go).
-//   - What starts programs for the user in a home directory, where that is the
-//     workspace: it can be read, and not written (starts.go).
+//   - Hidden places can be neither read nor written: the home of uwf, with its keys,
+//     locks and sessions, and what is hidden in the user's home, except for a list
+//     of names that programs need (places.go).
+//   - Where the workspace holds the home, names of that list, and what is in the
+//     PATH there, can be read and not be written.
 //   - Names that stand for code of the user's, in a workspace: .git, .workflow*
 //     and .uwf. The file tools do not write there (names.go), nor do they make a
 //     directory that git takes for a repository (gitdir.go), nor write what git's
-//     settings point at (pointed.go). For commands no kernel can tell .git/config
-//     from .git/index, so that these files are compared before and after, and put
-//     back (watch.go).
+//     settings point at (pointed.go). For commands package box has them.
 //
 // What the user allows by name in the config wins.
 package offlimits
@@ -22,6 +21,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // List is what is off limits in one workspace. The zero value knows the names
@@ -32,7 +33,6 @@ type List struct {
 	writable []string
 	guards   []string // what may be read and not be written
 	user     string   // the home directory, if the workspace holds it: file tools write nothing hidden in it
-	most     int      // of directories that a command may add; 0: maxNewDirs
 	home     string   // the user's own directory, with git's settings; "": there is none
 }
 
@@ -56,7 +56,7 @@ func (l List) Narrows(dir string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s holds %s, which is off limits: what is confined cannot make new files directly beside it "+
-		"or above", dir, strings.Join(inside, ", "))
+		"or above", dir, plaintext.Names(inside, 5))
 }
 
 // Closed are the places that cannot be read, with none that lie in them and can: for who
@@ -102,7 +102,7 @@ func (l List) Writable() []string { return l.writable }
 func (l List) Read(workspace, path string) error {
 	for _, h := range l.hidden {
 		if within(h, path) && !within(h, workspace) && !covered(l.readable, path) && !covered(l.writable, path) {
-			return fmt.Errorf("%s is off limits: keys are kept there. Go on without it", h)
+			return fmt.Errorf("%s is off limits: programs keep their keys and settings there. Go on without it (a person can allow it: sandbox.allowRead in config.yaml)", h)
 		}
 	}
 	return nil

@@ -1,54 +1,63 @@
 package offlimits
 
 import (
-	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/united-workforce/uwf/util/careful"
-	"github.com/united-workforce/uwf/util/programs"
 )
 
-// keys are where people keep keys, below their home directory. Programs that find
-// theirs unreadable go on without them.
-func keys() []string {
-	return append(programs.Logins(), []string{
-		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/hub", ".config/glab-cli", ".config/gcloud",
-		".config/doctl", ".config/rclone", ".config/op", ".config/git/credentials", ".config/sops", ".config/containers/auth.json",
-		".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".vault-token", ".password-store", ".terraform.d/credentials.tfrc.json",
-		".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings-security.xml", ".env", ".s3cfg", ".boto", ".databrickscfg", ".oci", ".fly", ".composer/auth.json", ".config/composer/auth.json",
-		".config/age", ".config/anthropic", ".config/openai", ".config/hcloud", ".config/heroku", ".config/pypoetry/auth.toml", ".ngrok2", ".config/ngrok", ".mc",
-		".bitcoin", ".ethereum", ".config/solana",
-		// What was typed holds what was pasted.
-		".bash_history", ".zsh_history", ".sh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".rediscli_history",
-		".local/share/fish/fish_history", ".local/share/keyrings", ".local/share/kwalletd",
-		// Browsers keep what they are logged in to.
-		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi",
-		"snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
-		".aider.conf.yml", ".continue", ".codeium", ".config/zed",
-		// Services', by their command lines.
-		".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".pulumi/credentials.json", ".sentryclirc", ".config/stripe",
-		".vercel", ".local/share/com.vercel.cli", ".config/netlify", ".netlify", ".kaggle", ".config/kaggle", ".terraformrc", ".tofurc", ".authinfo", ".authinfo.gpg", ".netrc.gpg",
-		".msmtprc", ".config/msmtp", ".mbsyncrc", ".fetchmailrc", ".muttrc", ".config/mutt", ".config/neomutt", ".config/aerc", ".config/himalaya", ".circleci", ".travis", ".config/wandb",
-		".config/railway", ".railway", ".config/configstore", ".config/firebase", ".config/snowflake", ".snowflake", ".snowsql", ".dbt/profiles.yml", ".config/psql", ".pg_service.conf",
-		".config/linode-cli", ".config/scw", ".config/exercism", ".config/tea", ".config/lab", ".config/Bitwarden CLI", ".config/1Password", ".config/keybase", ".local/share/keybase",
-		".supabase", ".config/cloudflared", ".cloudflared", ".wrangler", ".config/.wrangler", ".step", ".config/nats", ".config/atuin", ".local/share/atuin", ".irbrc_history", ".irb_history",
-		".config/gspread", ".config/hcp", ".consul-token", ".nomad-token", ".config/spotify-player", ".subversion/auth", ".config/git-credential-manager", ".gcm", ".ansible/vault", ".vault_pass", ".rclone.conf",
-		// Chat programs', mail programs' and more browsers'.
-		".config/Slack", ".config/discord", ".config/Signal", ".config/Element", ".config/teams-for-linux", ".config/Microsoft", ".local/share/TelegramDesktop", ".config/zoom", ".zoom", ".purple", ".weechat", ".config/weechat", ".irssi", ".config/irssi",
-		".config/opera", ".config/google-chrome-beta", ".config/chromium-browser", ".config/librewolf", ".librewolf", ".waterfox", ".config/zen", ".zen", ".config/evolution", ".local/share/evolution", ".var/app", "Library/Keychains", "Library/Cookies",
-		".cache/uwf/guard", // the baselines of running commands are kept there
-		"Library/Application Support/Google", "Library/Application Support/Firefox", "Library/Application Support/Slack", "snap/slack", "snap/discord",
-	}...)
+// ShownInHome lists the hidden names of a home that programs need and that hold no keys: tools, and
+// git's settings.
+func ShownInHome() []string {
+	return []string{
+		".nvm", ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".volta", ".bun/bin", ".deno/bin", ".fnm",
+		".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
+		".local/share/claude", ".local/share/virtualenv",
+		".cargo/bin", ".cargo/env", ".rustup", ".sdkman", ".dotnet", ".nix-profile", ".nix-defexpr", ".local/state/nix", ".juliaup", ".ghcup/bin",
+		".gem", ".npm-global", ".yarn/bin", ".config/yarn/global", ".opencode/bin", ".krew/bin",
+		".config/go/env", ".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".gitignore", ".gitignore_global",
+	}
+}
+
+// HiddenInHome reports whether an entry of a home is not shown unless a longer name is on the list: what is
+// hidden there, and plain names under which programs keep what is theirs.
+func HiddenInHome(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "snap" || name == "Library"
+}
+
+// named are variables that name what programs need, and what holds no keys.
+func named() []string {
+	return []string{
+		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+		"NODE_EXTRA_CA_CERTS", "GOROOT", "GOTOOLDIR", "JAVA_HOME", "RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX",
+		"SDKMAN_DIR", "DOTNET_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT", "PNPM_HOME", "VOLTA_HOME", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "NODE_PATH",
+	}
+}
+
+// maxNamed bounds how many places are shown that the environment names.
+const maxNamed = 100
+
+// Named returns the absolute paths that an environment names: the directories of PATH, and some places.
+func Named(env []string) (paths []string) {
+	for _, kv := range env {
+		switch name, value, _ := strings.Cut(kv, "="); {
+		case name == "PATH" || name == "NODE_PATH":
+			paths = append(paths, filepath.SplitList(value)...)
+		case slices.Contains(named(), name):
+			paths = append(paths, value)
+		}
+	}
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) })
+	return paths[:min(len(paths), maxNamed)]
 }
 
 // Options say what is off limits besides what this package knows. Paths may
 // begin with ~; others that are not absolute begin at Dir.
 type Options struct {
 	UserHome string   // the user's own directory; "": there is none
-	Path     string   // the list of directories in which the user's programs are looked for
+	Environ  []string // of programs; it names what they need
 	Dir      string   // the workspace
 	Home     string   // of uwf
 	Store    string   // of uwf
@@ -63,28 +72,91 @@ type Options struct {
 // in a place that is not writable.
 func New(o Options) List {
 	l := List{readable: append(o.all(o.AllowRead), o.all(o.shown())...), writable: o.all(o.AllowWrite), home: o.UserHome}
-	named := append(o.all([]string{o.Home, o.Store}), o.all(o.Hide)...)
-	if o.UserHome != "" {
-		for _, name := range keys() {
-			named = append(named, o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))))
+	for _, path := range append(o.all([]string{o.Home, o.Store}), o.all(o.Hide)...) {
+		l.hide(path)
+	}
+	home := o.resolve(o.UserHome)
+	if home == "" || home == string(filepath.Separator) {
+		return l
+	}
+	if dir := o.resolve(o.Dir); dir != "" && within(dir, home) {
+		l.user = home
+	}
+	l.hideHome(home, o.inHome(home))
+	if l.user == "" {
+		return l
+	}
+	for _, name := range append(o.inHome(home), ".profile", ".cache", "bin", filepath.Join("go", "bin")) {
+		// Also where they are not yet.
+		if at := filepath.Join(home, name); !covered(l.hidden, at) && !covered(l.guards, at) && !covered(l.writable, at) {
+			l.guards = append(l.guards, at)
 		}
-		for name, signs := range buildSettings() {
-			if path := o.resolve(filepath.Join(o.UserHome, filepath.FromSlash(name))); holds(path, signs) {
-				named = append(named, path)
+	}
+	return l
+}
+
+func (l *List) hide(path string) {
+	if path != string(filepath.Separator) && !covered(l.hidden, path) && !covered(l.readable, path) {
+		l.hidden = append(l.hidden, path)
+	}
+}
+
+// inHome are the names in a home that programs need, by their paths from it.
+func (o Options) inHome(home string) (names []string) {
+	for _, name := range ShownInHome() {
+		names = append(names, filepath.FromSlash(name))
+	}
+	for _, path := range Named(o.Environ) {
+		for _, at := range []string{path, o.resolve(path)} {
+			if rel, err := filepath.Rel(home, at); err == nil && filepath.IsLocal(rel) && rel != "." && !slices.Contains(names, rel) {
+				names = append(names, rel)
 			}
 		}
 	}
-	for _, path := range named {
-		if path == "" || path == string(filepath.Separator) || covered(l.hidden, path) || covered(l.readable, path) {
+	return names
+}
+
+// hideHome hides what is hidden in a home, and nobody needs. In a workspace that holds the home, what links
+// there lead to cannot be written.
+func (l *List) hideHome(dir string, shown []string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed is not hidden by name
+	for _, e := range entries {
+		at := filepath.Join(dir, e.Name())
+		if !HiddenInHome(e.Name()) || slices.Contains(shown, e.Name()) {
 			continue
 		}
-		l.hidden = append(l.hidden, path)
+		if e.Type()&os.ModeSymlink != 0 {
+			if real, err := filepath.EvalSymlinks(at); err == nil && l.user != "" && within(l.user, real) && !covered(l.writable, real) {
+				l.guards = append(l.guards, real)
+			}
+			continue
+		}
+		l.hideBut(at, inside(e.Name(), shown))
 	}
-	l.guards = o.guard(l)
-	if dir, home := o.resolve(o.Dir), o.resolve(o.UserHome); dir != "" && home != "" && within(dir, home) {
-		l.user = home
+}
+
+// hideBut hides a path except for some that lie in it.
+func (l *List) hideBut(dir string, shown []string) {
+	if len(shown) == 0 {
+		l.hide(dir)
+		return
 	}
-	return l
+	entries, _ := os.ReadDir(dir) // as above
+	for _, e := range entries {
+		if !slices.Contains(shown, e.Name()) && e.Type()&os.ModeSymlink == 0 {
+			l.hideBut(filepath.Join(dir, e.Name()), inside(e.Name(), shown))
+		}
+	}
+}
+
+// inside are the names of a list that lie in a directory, by their paths from it.
+func inside(dir string, names []string) (found []string) {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, dir+string(filepath.Separator)); ok {
+			found = append(found, rest)
+		}
+	}
+	return found
 }
 
 // shown are the threads of a home and the nodes of its store: agents are told to
@@ -136,26 +208,34 @@ func (o Options) resolve(name string) string {
 	return real
 }
 
-// buildSettings are files that builds need, and that hold a key in some homes; and by which
-// words, in lower case, it can be told.
-func buildSettings() map[string][]string {
-	return map[string][]string{
-		".npmrc":                    {"_auth", "_password"},
-		".yarnrc.yml":               {"authtoken", "authident"},
-		".m2/settings.xml":          {"<password>", "<passphrase>", "<privatekey>"},
-		".config/pip/pip.conf":      {"@", "password"},
-		".pip/pip.conf":             {"@", "password"},
-		".bunfig.toml":              {"token", "password"},
-		".gradle/gradle.properties": {"password", "token", "secret", "apikey"},
+// guarded returns an error for a path that is such a place or is in one.
+func (l List) guarded(path string) error {
+	for _, g := range l.guards {
+		if within(folded(g), folded(path)) && !covered(l.writable, path) {
+			return fmt.Errorf("%s is off limits: it says what runs when its owner logs in or types a command. Leave it as it is, and say in your answer what should be changed", g)
+		}
 	}
+	return nil
 }
 
-// holds reports whether a file holds one of some words, or cannot be read.
-func holds(path string, words []string) bool {
-	if path == "" {
-		return false
+// dotted returns an error for what is hidden in the home directory, if the workspace
+// holds that; also for what is not there yet.
+func (l List) dotted(path string) error {
+	if l.user == "" || !within(folded(l.user), folded(path)) || covered(l.writable, path) {
+		return nil
 	}
-	text, err := careful.ReadFile(path, 1<<20, careful.Follow)
-	text = bytes.ToLower(text)
-	return err != nil || slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+	rel, err := filepath.Rel(folded(l.user), folded(path))
+	if err != nil || rel == "." || !strings.HasPrefix(rel, ".") {
+		return nil
+	}
+	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: sandbox.allowWrite in config.yaml)", path)
+}
+
+// folded is a path as a file system may see it; see plain.
+func folded(path string) string {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for i, part := range parts {
+		parts[i] = plain(part)
+	}
+	return filepath.FromSlash(strings.Join(parts, "/"))
 }

@@ -14,6 +14,7 @@ import (
 const (
 	maxIncludeDepth = 10
 	maxPointers     = 200
+	maxFileBytes    = 1 << 20
 )
 
 // pointer is a place outside of git's own directories from which git takes
@@ -43,13 +44,6 @@ func pointersOf(home, top string) []pointer {
 			p.read(file, top, 0)
 		}
 	}
-	return p.found
-}
-
-// pointersOfBare are those of a git directory without a work tree.
-func pointersOfBare(home, git string) []pointer {
-	p := &pointers{home: home}
-	p.read(filepath.Join(git, "config"), git, 0)
 	return p.found
 }
 

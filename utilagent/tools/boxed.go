@@ -14,14 +14,9 @@ import (
 
 // boxed makes a command one that runs in namespaces, or where there are none, is held back by less.
 func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (proc.Command, func() string, error) {
-	tmp, err := w.scratch.tmp()
+	request, err := c.request(w)
 	if err != nil {
 		return cmd, nil, err
-	}
-	request := box.Request{
-		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
-		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
-		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now, Network: c.Network,
 	}
 	inside := cmd
 	inside.Env = append(slices.Clip(cmd.Env), "TMPDIR=/tmp", "TMP=/tmp", "TEMP=/tmp")
@@ -37,7 +32,7 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 		if c.Status != nil {
 			_ = os.Remove(c.Status.Name()) // nobody writes it then
 		}
-		instead, lowered, err = c.lower(w, cmd)
+		instead, lowered, err = c.lower(ctx, w, cmd)
 		return instead, err
 	}
 	return held, func() string {
@@ -47,6 +42,20 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 		}
 		return c.ended(run.End(context.WithoutCancel(ctx)))
 	}, nil
+}
+
+// request is what holds commands back.
+func (c Commands) request(w *Workspace) (box.Request, error) {
+	tmp, err := w.scratch.tmp()
+	r := box.Request{
+		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
+		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
+		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now, Network: c.Network,
+	}
+	if r.Environ == nil {
+		r.Environ = c.Env
+	}
+	return r, err
 }
 
 // unbox notes why commands have no namespaces, and says so once.

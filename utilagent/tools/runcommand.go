@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Bounds of a command.
@@ -68,9 +66,8 @@ type Commands struct {
 	// command but those that were there before. Then what a command has left is
 	// found whatever it has done, and killed.
 	Adopts bool
-	// Guard is a directory that commands cannot write to: what they must not change
-	// is kept there while they run, and offlimits.Recover puts it back if this
-	// process is killed. "": it is not kept.
+	// Guard is a directory that commands cannot reach, for those without namespaces; see box.SharedState.
+	// "": nobody puts back what they have changed if this process is killed.
 	Guard string
 	// Warn is told what a person should know about a command, Once what is so for all; may be nil.
 	Warn, Once func(text string)
@@ -211,89 +208,37 @@ func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (hel
 	if c.mustBox() {
 		return held, nil, c.unbox(w, errors.New(box.Program+" is not installed or switched off"))
 	}
-	return c.lower(w, cmd)
+	return c.lower(ctx, w, cmd)
 }
 
 // mustBox reports whether a command that cannot have namespaces does not run: only they hold its network.
 func (c Commands) mustBox() bool { return c.MustBox || !c.Network.All() }
 
-// lower holds a command back with Landlock, and compares what it has left.
-func (c Commands) lower(w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+// lower holds a command back with Landlock, and puts back what it has changed that it must not.
+func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
 	if said := w.off.Narrows(w.real); said != "" && c.confined() && c.Once != nil {
 		c.Once(said)
 	}
 	if held, err = c.bind(w, cmd); err != nil {
 		return held, nil, err
 	}
-	watched := w.flooded // until all is looked at, it says what was there before
-	if watched == nil && c.Guard != "" {
-		watched, err = offlimits.Keep(c.Guard, w.off, c.place(w))
-	} else if watched == nil {
-		watched, err = offlimits.Watch(w.off, c.place(w))
+	request, err := c.request(w)
+	if err != nil {
+		return held, nil, err
 	}
+	if request.State = c.Guard; c.Guard == "" {
+		request.State = filepath.Join(filepath.Dir(request.Temporary), "kept")
+	}
+	run, err := request.Lower()
 	if err != nil {
 		return held, nil, fmt.Errorf(
 			"the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 	}
 	// If this process is killed, the command still counts as running until its init ends.
-	if f := watched.Lock(); f != nil && held.Init {
-		held.Inherit = append(slices.Clip(held.Inherit), f)
+	if held.Init {
+		held.Inherit = append(slices.Clip(held.Inherit), run.Lock())
 	}
-	return held, func() string { return c.putBack(w, watched) + c.unseen(w, watched) }, nil
-}
-
-// place is what commands can write to.
-func (c Commands) place(w *Workspace) offlimits.Place {
-	p := offlimits.Place{Workspace: w.real, Beside: w.gitDirs(), Dirs: w.dirs, Now: c.now()}
-	dirs := slices.Clone(c.Writable)
-	if c.IPC || !c.confined() {
-		dirs = append(dirs, confine.SharedMemory)
-	}
-	for _, dir := range dirs {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			p.Writable = append(p.Writable, real)
-			if _, holds := below(real, w.real); c.confined() && !holds && !slices.Contains(w.off.Writable(), real) {
-				p.Outside = append(p.Outside, real)
-			}
-		}
-	}
-	if tmp, err := w.scratch.tmp(); err == nil { // else no command runs
-		p.Writable, p.Temporary = append(p.Writable, tmp), []string{tmp}
-	}
-	return p
-}
-
-// putBack undoes what a command has changed that it must not, and says so.
-func (c Commands) putBack(w *Workspace, watched *offlimits.Watched) string {
-	changed, err := watched.Restore()
-	w.dirs, w.flooded = watched.Dirs(), nil
-	if len(changed.Unseen) > 0 {
-		w.flooded = watched
-	}
-	said := changed.String()
-	if err == nil && said == "" {
-		return ""
-	}
-	if err != nil {
-		said = fmt.Sprintf("%s; not all could be undone: %v", cmp.Or(said, "changed what is off limits"), err)
-	}
-	if c.Warn != nil {
-		c.Warn("a command " + said)
-	}
-	return "\n[this " + said + ". Leave these files alone; a person can allow them by name: sandbox.allowWrite in config.yaml]"
-}
-
-// unseen says once what is too much to be watched.
-func (c Commands) unseen(w *Workspace, watched *offlimits.Watched) string {
-	said := watched.Unseen()
-	if said == "" || w.toldUnseen {
-		return ""
-	}
-	w.toldUnseen = true
-	if c.Warn != nil {
-		c.Warn(said)
-	}
-	return "\n[" + said + "]"
+	return held, func() string { return c.ended(run.End(context.WithoutCancel(ctx))) }, nil
 }
 
 // bind gives a command its temporary directory and, if that is wanted, keeps it from

@@ -23,10 +23,7 @@ type Workspace struct {
 	hides   []string // what is off limits within the workspace, slash-separated
 	scratch scratch
 
-	unboxed    error              // why commands have no namespaces; nil: they have, or none has run
-	toldUnseen bool               // that not all of it is watched
-	dirs       int                // that were looked at last
-	flooded    *offlimits.Watched // what was there before commands made too much
+	unboxed error // why commands have no namespaces; nil: they have, or none has run
 }
 
 // OpenWorkspace opens a directory.

@@ -73,6 +73,7 @@ type end struct {
 	*look
 	was     *Before
 	keep    string
+	held    func(path string) bool
 	changes Changes
 	moved   map[string]bool
 	now     map[string]*repo
@@ -80,12 +81,13 @@ type end struct {
 }
 
 // End disarms what is new. What agents obey is moved to keep, a directory of the caller's; "": it gets another
-// name. It is called when nothing of the command runs any more, and before anything else is put back.
-func (b *Before) End(keep string) (Changes, error) {
-	return b.end(keep, maxNew)
+// name. It is called when nothing of the command runs any more. held reports whether what is
+// obeyed at a path is as it was; nil: that of the workspace's own git directories is, as long as these are the same.
+func (b *Before) End(keep string, held func(path string) bool) (Changes, error) {
+	return b.end(keep, held, maxNew)
 }
 
-func (b *Before) end(keep string, most int) (Changes, error) {
+func (b *Before) end(keep string, held func(string) bool, most int) (Changes, error) {
 	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 			_ = os.Chmod(at, info.Mode().Perm()|0o700) // a command has closed it
@@ -97,7 +99,7 @@ func (b *Before) end(keep string, most int) (Changes, error) {
 	}
 	defer l.close()
 	l.opens = true
-	e := &end{look: l, was: b, keep: keep, changes: Changes{Keep: keep}, moved: map[string]bool{}}
+	e := &end{look: l, was: b, keep: keep, held: held, changes: Changes{Keep: keep}, moved: map[string]bool{}}
 	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
 	e.crowds()
 	e.pointed()
@@ -181,7 +183,7 @@ func (e *end) obeyed() {
 		was := e.before(at)
 		for _, name := range e.dirs[at].Obeyed {
 			full := join(at, name)
-			if slices.Contains(was.Obeyed, name) || e.isMoved(full) || e.allowed(e.abs(full)) {
+			if slices.Contains(was.Obeyed, name) || e.held != nil && e.held(e.abs(full)) || e.isMoved(full) || e.allowed(e.abs(full)) {
 				continue
 			}
 			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
@@ -302,15 +304,20 @@ func beneath(dir, path string) bool {
 
 // aside renames a setting.
 func (e *end) aside(s *space, name string, told *[]string) {
-	dir, err := s.root.Open(path.Dir(name))
-	if err == nil {
-		err = errors.Join(rename(dir, path.Base(name), dir, path.Base(name)+suffix), dir.Close())
-	}
-	if err != nil {
+	if err := Aside(s.root, name); err != nil {
 		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
 		return
 	}
 	*told = append(*told, e.shown(s, name))
+}
+
+// Aside renames an entry so that nothing obeys it.
+func Aside(root *os.Root, name string) error {
+	dir, err := root.Open(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(rename(dir, path.Base(name), dir, path.Base(name)+suffix), dir.Close())
 }
 
 // repositoriesNow disarms what is new in git directories.
@@ -329,6 +336,12 @@ func (e *end) repositoriesNow() {
 		top, own := e.was.Tops[at]
 		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && (e.own(at) || led[at]) { // it is another directory
 			was = &repo{}
+		}
+		if e.held != nil {
+			if e.own(at) && !own {
+				e.changes.Lost = append(e.changes.Lost, at)
+			}
+			own = e.held(at)
 		}
 		if !own {
 			e.disarm(s, name, was, now[at])
@@ -400,7 +413,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 		case bytes.Equal(kept, text):
 			continue
 		default:
-			err = replace(s.root, full, kept, st.Perm)
+			err = Replace(s.root, full, kept, st.Perm)
 		}
 		if err != nil {
 			e.errs = append(e.errs, err)
@@ -410,8 +423,8 @@ func (e *end) plans(s *space, name string, was *repo) {
 	}
 }
 
-// replace gives a file another text in one step.
-func replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
+// Replace gives a file another text in one step.
+func Replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
 	temp := name + "." + rand.Text()
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type Options struct {
 // slash-separated and sorted.
 type Found struct {
 	Repositories []string // nested .git directories and files, and bare repositories
+	GitDirs      []string // all that the command could write, by absolute path
 	Obeyed       []string // what agents, uwf, or systems other than git obey
 	Secrets      []string // .env files
 	Cut          bool     // there are more directories than Most
@@ -114,6 +116,42 @@ func Begin(o Options) (*Before, error) {
 	return b, nil
 }
 
+// Since takes for new what another command could have made that began earlier and still runs: what was not
+// there before that one.
+func (b *Before) Since(o *Before) {
+	for at, d := range b.Dirs {
+		if rel, err := filepath.Rel(o.Workspace, b.abs(at)); err == nil && filepath.IsLocal(rel) {
+			c, was := *d, o.Dirs[filepath.ToSlash(rel)]
+			if was == nil {
+				was = &dir{}
+			}
+			c.Git, c.Obeyed, c.Links, c.Bare = was.Git, was.Obeyed, was.Links, was.Bare
+			b.Dirs[at] = &c
+		}
+	}
+	for at := range b.Repos {
+		if was := o.Repos[at]; was != nil {
+			b.Repos[at] = was
+		} else if o.could(at) {
+			b.Repos[at] = &repo{}
+		}
+	}
+	for at := range b.Plants {
+		b.Plants[at] = o.Plants[at] || !o.could(at)
+	}
+	for name, to := range b.Pointers {
+		if rel, err := filepath.Rel(o.Workspace, b.abs(name)); err == nil && filepath.IsLocal(rel) && o.Pointers[filepath.ToSlash(rel)] != to {
+			delete(b.Pointers, name)
+		}
+	}
+}
+
+// could reports whether the command could write at an absolute path.
+func (b *Before) could(at string) bool {
+	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return beneath(dir, at) })
+}
+
+
 func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
 	b.allowed, b.now = allowed, fileClock
 	if b.allowed == nil {
@@ -154,7 +192,7 @@ func (b *Before) Found() (f Found) {
 	for _, names := range [][]string{f.Repositories, f.Obeyed, f.Secrets} {
 		slices.Sort(names)
 	}
-	f.Cut = len(b.Unseen) > 0
+	f.GitDirs, f.Cut = slices.Sorted(maps.Keys(b.Repos)), len(b.Unseen) > 0
 	return f
 }
 

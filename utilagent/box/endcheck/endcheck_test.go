@@ -52,7 +52,7 @@ func check(t *testing.T, o Options, script string) Changes {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, script)
-	c, err := b.End(tempDir(t))
+	c, err := b.End(tempDir(t), nil)
 	require.NoError(t, err)
 	return c
 }
@@ -63,7 +63,9 @@ func TestFound(t *testing.T) {
 	shell(t, o.Workspace, "mkdir sub; echo gitdir: ../.git/modules/dir/sub > sub/.git; mkdir -p .hg .vscode .github/hooks; touch .hg/hgrc .vscode/mcp.json .vscode/settings.json")
 	b, err := Begin(o)
 	require.NoError(t, err)
+	git := filepath.Join(o.Workspace, ".git")
 	require.Equal(t, Found{
+		GitDirs:      []string{git, filepath.Join(git, "modules/dir/sub"), filepath.Join(o.Workspace, "docs/bare.git"), filepath.Join(o.Workspace, "inner/.git")},
 		Repositories: []string{"docs/bare.git", "inner/.git", "sub/.git"},
 		Obeyed:       []string{".cursor", ".github/hooks", ".hg/hgrc", ".vscode/mcp.json", ".workflow"},
 		Secrets:      []string{".env", ".env.local", "docs/.env"},
@@ -227,7 +229,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 		b, err := Begin(o)
 		require.NoError(t, err)
 		shell(t, o.Workspace, "echo "+want+" > .mcp.json")
-		c, err := b.End(keep)
+		c, err := b.End(keep, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{".mcp.json"}, c.Moved)
 		require.Equal(t, want+"\n", shell(t, keep, "cat "+want))
@@ -235,7 +237,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "mkdir .claude")
-	c, err := b.End("")
+	c, err := b.End("", nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{".claude (as uwf-new-claude)"}, c.Moved)
 	require.DirExists(t, filepath.Join(o.Workspace, "uwf-new-claude"))
@@ -275,7 +277,7 @@ func TestAnotherProcessEnds(t *testing.T) {
 	shell(t, o.Workspace, "git init -q n; echo x > .git/commondir; touch .mcp.json; git -C inner config a.b c; echo y > .cursor/new")
 	b, err = Load(file, func(path string) bool { return filepath.Base(path) == ".mcp.json" })
 	require.NoError(t, err)
-	c, err := b.End(tempDir(t))
+	c, err := b.End(tempDir(t), nil)
 	require.NoError(t, err)
 	c.Keep = ""
 	require.Equal(t, Changes{Moved: []string{".cursor/new"}, Removed: []string{".git/commondir"}, Disarmed: []string{"inner/.git/config", "n/.git/config"}}, c)
@@ -337,7 +339,7 @@ func TestTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Found(), second.Found())
 	shell(t, o.Workspace, "mkdir -p a/b/.claude; touch -r docs a/b")
-	c, err := second.End(tempDir(t))
+	c, err := second.End(tempDir(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/b/.claude"}, c.Moved)
 	require.NoError(t, os.WriteFile(o.Index, []byte("broken"), 0o600))
@@ -360,7 +362,7 @@ func TestARacyDirectoryIsReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	l.close()
 	b.Dirs["a"].Stamp, b.Dirs["a"].Noted = now, now.Changed+int64(tick)-1 // as if the clock stood still
-	c, err := b.End(tempDir(t))
+	c, err := b.End(tempDir(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/.claude"}, c.Moved)
 }
@@ -373,7 +375,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "mkdir flood; cd flood; seq 3000 | xargs mkdir; cd ..; "+plants)
-	c, err := b.End(tempDir(t))
+	c, err := b.End(tempDir(t), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"docs/a/.workflow"}, c.Moved)
 	require.Equal(t, []string{"zz/deep/.git/config"}, c.Disarmed)
@@ -382,7 +384,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	require.NoError(t, err)
 	shell(t, o.Workspace, "mkdir -p more/a/b; cd more/a/b; seq 300 | xargs mkdir; git init -q 99/x; cd ../../..; mkdir flat; cd flat; seq 300 | xargs mkdir; git init -q 300")
 	keep := tempDir(t)
-	c, err = b.end(keep, 100)
+	c, err = b.end(keep, nil, 100)
 	require.NoError(t, err)
 	require.Subset(t, []string{"flat", "more"}, c.Crowded)
 	require.NotEmpty(t, c.Crowded)
@@ -433,7 +435,7 @@ func BenchmarkEnd(b *testing.B) {
 			o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			for what, run := range map[string]func(*Before) error{
 				"begin": func(*Before) error { _, err := Begin(o); return err },
-				"end":   func(before *Before) error { _, err := before.End(""); return err },
+				"end":   func(before *Before) error { _, err := before.End("", nil); return err },
 			} {
 				b.Run(what, func(b *testing.B) {
 					before, err := Begin(o)
@@ -457,7 +459,7 @@ func TestLinksOut(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "ln -s "+cache+" out; ln -s "+cache+"/no dangling; ln -s d here; ln -s /usr/bin usr")
-	c, err := b.End("")
+	c, err := b.End("", nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"dangling", "out"}, c.Links)
 	require.Equal(t, "before\nhere\ninside\nusr\n", shell(t, o.Workspace, "ls -d before here inside usr out dangling 2>/dev/null || true"))
@@ -470,7 +472,7 @@ func TestLost(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "rm -rf .git/refs")
-	c, err := b.End("")
+	c, err := b.End("", nil)
 	require.NoError(t, err)
 	require.Equal(t, o.GitDirs, c.Lost)
 }

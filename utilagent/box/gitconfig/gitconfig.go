@@ -46,6 +46,11 @@ func Merge(ctx context.Context, m Merging) (told []string, err error) {
 	if err != nil {
 		return []string{"left a git config that cannot be read: none of its settings were kept"}, nil
 	}
+	return m.Text(ctx, text)
+}
+
+// Text is [Merge] of the text of a copy.
+func (m Merging) Text(ctx context.Context, text []byte) (told []string, err error) {
 	if bytes.Equal(text, m.Base) {
 		return nil, nil
 	}

@@ -32,7 +32,6 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // CasProgram is how hints name the store's commands.
@@ -197,12 +196,8 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		},
 		Progress: p,
 		PutBack: func() (string, error) {
-			said, err := box.Recover(context.Background(), dirs.Box(), a.Env.Now)
-			changed, more := offlimits.Recover(offlimits.GuardDir(dirs))
-			if text := changed.String(); text != "" {
-				said = append(said, text)
-			}
-			return strings.Join(said, "; it "), errors.Join(err, more)
+			said, err := box.RecoverAll(context.Background(), a.Env.Now, dirs.Box(), box.SharedState(dirs))
+			return strings.Join(said, "; it "), err
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
 	}

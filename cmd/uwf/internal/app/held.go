@@ -253,19 +253,12 @@ func (a *App) held(
 
 // recoverHeld ends what commands have left that were killed.
 func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
-	told, err := box.Recover(ctx, c.State, a.Env.Now)
+	told, err := box.RecoverAll(ctx, a.Env.Now, c.State, c.Guard)
 	for _, text := range told {
 		c.Warn("a command that was killed " + text)
 	}
 	if err != nil {
 		c.Warn("what a killed command has left cannot be looked at: " + err.Error())
-	}
-	changed, err := offlimits.Recover(c.Guard)
-	if said := changed.String(); said != "" {
-		c.Warn("a command that was killed " + said)
-	}
-	if err != nil { // what it planted still does not count as the user's
-		c.Warn("what a command has changed that was killed cannot be put back: " + err.Error())
 	}
 }
 
@@ -281,7 +274,7 @@ func (a *App) System() (config.System, box.Diagnosis) {
 func (a *App) offLimits(dirs home.Dirs, sandbox protocol.SandboxConfig, dir string) offlimits.List {
 	get := a.Env.Get
 	return offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Path: get("PATH"), Dir: dir, Home: dirs.Home, Store: dirs.Store,
+		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: a.Env.Environ, Dir: dir, Home: dirs.Home, Store: dirs.Store,
 		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 }
@@ -304,7 +297,7 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 // holding is how commands are held back: by the settings of those of models, except for their sandbox.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
-	guard := offlimits.GuardDir(with.Dirs) // first: what is not there cannot be hidden
+	guard := box.SharedState(with.Dirs) // first: what is not there cannot be hidden
 	off := a.offLimits(with.Dirs, sandbox, inv.Dir)
 	c := tools.Commands{
 		Shell: true, Guard: guard, Warn: with.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -69,12 +70,12 @@ func (x *examination) home(context.Context) {
 
 // pending names workspaces in which git may obey what a model has written.
 func (x *examination) pending() {
-	found, err := offlimits.Pending(offlimits.GuardDir(x.Dirs))
+	found, err := box.Pending(box.SharedState(x.Dirs))
 	for _, dir := range found {
 		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
 	}
 	if err != nil {
-		x.warn("home", "look at "+offlimits.GuardDir(x.Dirs),
+		x.warn("home", "look at "+box.SharedState(x.Dirs),
 			"whether commands of killed agents have changed what git runs is not known: %v", err)
 	}
 }

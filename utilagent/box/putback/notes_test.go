@@ -1,13 +1,15 @@
-package offlimits_test
+package putback_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/utilagent/offlimits"
+	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 
 // A confined program can write what is its own. What whoever starts it next runs because
@@ -15,17 +17,23 @@ import (
 func TestWhatAProgramObeysIsPutBack(t *testing.T) {
 	t.Parallel()
 	const notes = `{"starts":1,"mcpServers":{"mine":{"command":"x"}},"projects":{"/p":{"n":1,"allowedTools":[]}}}`
-	home := put(t, map[string]string{".claude.json": notes, ".claude/settings.json": "{}", ".claude/skills/a/SKILL.md": "mine", "work/f": ""})
+	home := t.TempDir()
+	for name, text := range map[string]string{".claude.json": notes, ".claude/settings.json": "{}", ".claude/skills/a/SKILL.md": "mine", "work/f": ""} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte(text), 0o600))
+	}
 	own := filepath.Join(home, ".claude")
 	change := func(script string) string {
-		w, err := offlimits.Watch(offlimits.List{}, offlimits.Place{Workspace: filepath.Join(home, "work"), Obeyed: map[string][]string{
-			home: {".claude.json"}, own: {"settings.json", "skills", "hooks", "new.jsonc"},
-		}})
+		place := putback.Place{Workspace: filepath.Join(home, "work"), Obeyed: []string{filepath.Join(home, ".claude.json")}}
+		for _, name := range []string{"settings.json", "skills", "hooks", "new.jsonc"} {
+			place.Obeyed = append(place.Obeyed, filepath.Join(own, name))
+		}
+		b := putback.Begin(place, nil)
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-ec", "cd "+home+"; "+script).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		told, err := b.End(t.Context(), func(string) bool { return false }, nil)
 		require.NoError(t, err)
-		shell(t, home, script)
-		changed, err := w.Restore()
-		require.NoError(t, err)
-		return changed.String()
+		return strings.Join(told, "\n")
 	}
 	text := func() string {
 		b, err := os.ReadFile(filepath.Join(home, ".claude.json"))

@@ -1,4 +1,4 @@
-package offlimits
+package putback
 
 import (
 	"bytes"
