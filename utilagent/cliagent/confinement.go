@@ -80,7 +80,7 @@ func (r *runner) confined() (*confinement, error) {
 		r.req.Warn("%s runs without namespaces (%v), held by %s%s", r.adapter.Program, unboxed, confine.Describe(), confine.Open(false))
 	}
 	if r.boxProgram == "" && r.permission != Bypass && programs.Sandboxes(r.driven()) {
-		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to off, or the permission to bypass",
+		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to none, or the permission to full",
 			r.adapter.Program, r.permission, r.key("sandbox.mode"))
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
