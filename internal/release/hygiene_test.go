@@ -22,7 +22,7 @@ import (
 // package of the command line has at most. Tests do not count in packages.
 const (
 	maxLines   = 500
-	maxPackage = 5010
+	maxPackage = 5000
 	maxFiles   = 40
 )
 
