@@ -50,9 +50,16 @@ func Over(command []string, cwd, tmp, state, kept string, env func(string) strin
 	}
 	for _, p := range all {
 		path := p.Path(env)
-		switch {
-		case path == "":
+		if path == "" {
 			continue
+		}
+		for _, name := range p.Made {
+			if err == nil && p.Apart != nil { // its adapter writes there, and a link leads to it
+				err = Make(filepath.Join(path, name), "")
+			}
+		}
+		switch {
+		case err != nil:
 		case p.Content != "":
 			err = l.file(p, path, filepath.Join(tmp, "files"))
 		default:
