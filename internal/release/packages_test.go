@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -35,4 +36,20 @@ func TestFormula(t *testing.T) {
 		require.Contains(t, strings.SplitN(rest, "\n", 3)[1], fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)})))
 	}
 	require.Equal(t, read(t, tree.root, "packaging/install.sh"), read(t, d.out, "install.sh"))
+}
+
+// The Debian package and the GitHub action name files of packaging, which are there.
+func TestPackagingIsThere(t *testing.T) {
+	t.Parallel()
+	tree, err := loadTree(".")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`packaging/[\w./-]+`)
+	for name, least := range map[string]int{"packaging/nfpm.yaml": 3, "action.yml": 3} {
+		found := named.FindAllString(read(t, tree.root, name), -1)
+		require.GreaterOrEqual(t, len(found), least, name)
+		for _, path := range found {
+			_, err := os.Stat(filepath.Join(tree.root, path))
+			require.NoError(t, err)
+		}
+	}
 }
