@@ -162,7 +162,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	if r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return below(r.Workspace, home) }) {
 		return nil, nil, ErrNotHere
 	}
-	run, found, err := r.begin()
+	run, found, err := r.begin(nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,11 +249,6 @@ func (b *builder) places(r Request) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
-	for _, path := range r.Off.Hidden() {
-		if !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
-			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
-		}
-	}
 	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
 		if b.homeOf(path) != "" && b.covered(path) {
 			continue
@@ -262,6 +257,11 @@ func (b *builder) places(r Request) {
 	}
 	for _, path := range slices.Concat(r.Writable, r.Off.Writable()) {
 		b.write(path)
+	}
+	for _, path := range r.Off.Hidden() {
+		if _, named := b.mounts[path]; !named && !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
+			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
+		}
 	}
 }
 

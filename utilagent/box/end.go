@@ -58,12 +58,18 @@ const (
 	indexesDir = "indexes"
 )
 
-// begin looks at the workspace, and makes the run's directory in r.State.
-func (r Request) begin() (*Run, endcheck.Found, error) {
+// begin looks at the workspace, and makes the run's directory in r.State. Whoever begins or ends meanwhile
+// waits, so that what another run has made is not taken for the user's. keep is called then; it may be nil.
+func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error) (*Run, endcheck.Found, error) {
 	var none endcheck.Found
 	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.State, indexesDir), 0o700); err != nil {
 		return nil, none, err
 	}
+	unlock, err := lockState(r.State)
+	if err != nil {
+		return nil, none, err
+	}
+	defer unlock()
 	dir, err := os.MkdirTemp(r.State, runPrefix)
 	if err != nil {
 		return nil, none, err
@@ -79,9 +85,19 @@ func (r Request) begin() (*Run, endcheck.Found, error) {
 		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace), Outside: slices.Concat(r.outside(), []string{"/tmp", "/var/tmp", "/dev/shm"}),
 	})
 	if err != nil {
-		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.remove())
+		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.drop())
 	}
-	return run, run.check.Found(), nil
+	found := run.check.Found()
+	others, err := r.running(run)
+	if err != nil {
+		return nil, none, errors.Join(fmt.Errorf("what was there before another command: %w", err), run.drop())
+	}
+	if keep != nil {
+		if err := keep(run, found, others); err != nil {
+			return nil, none, errors.Join(err, run.drop())
+		}
+	}
+	return run, found, nil
 }
 
 // outside are the directories outside of the workspace that nobody has allowed by name to be written.
@@ -156,7 +172,14 @@ func allowed(workspace string, writable []string) func(string) bool {
 // Cancel forgets a run whose program was not started.
 func (run *Run) Cancel() error { return run.remove() }
 
-func (run *Run) remove() error { return errors.Join(os.RemoveAll(run.dir), run.lock.Unlock()) }
+func (run *Run) remove() error {
+	if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // else who begins now takes it for running
+		defer unlock()
+	}
+	return run.drop()
+}
+
+func (run *Run) drop() error { return errors.Join(os.RemoveAll(run.dir), run.lock.Unlock()) }
 
 // End does what is left when the program has ended: what it has told git is taken over as far as it
 // may, and what it has made that others obey is moved away. said is for a person, in lines that
@@ -194,6 +217,9 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 		return said, errors.Join(err, run.lock.Unlock()) // the next one tries again
 	}
 	if entries, err := os.ReadDir(aside); err == nil && len(entries) > 0 {
+		if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // as in remove
+			defer unlock()
+		}
 		for _, name := range []string{stateFile, checkFile} {
 			errs = append(errs, os.Remove(filepath.Join(run.dir, name)))
 		}

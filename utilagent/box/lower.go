@@ -3,7 +3,6 @@ package box
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
 	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
@@ -19,18 +19,15 @@ import (
 // Lower begins a run of a program without namespaces: what it must not change is kept, and put back at its
 // end. r.State must be [SharedState], so that all that run in a repository know of each other.
 func (r Request) Lower() (*Run, error) {
-	if err := durable.MkdirAll(durable.OS(), r.State, 0o700); err != nil {
-		return nil, err
-	}
-	unlock, err := lockState(r.State)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	run, found, err := r.begin()
-	if err != nil {
-		return nil, err
-	}
+	run, _, err := r.begin(func(run *Run, found endcheck.Found, others []*putback.Before) error {
+		run.state.Kept = putback.Begin(r.place(found), others)
+		return run.save()
+	})
+	return run, err
+}
+
+// place is what is put back in the workspace.
+func (r Request) place(found endcheck.Found) putback.Place {
 	place := putback.Place{Workspace: r.Workspace, GitDirs: r.gitDirs(), Repositories: found.GitDirs, Obeyed: slices.Clone(r.Obeyed)}
 	for _, name := range found.Repositories {
 		place.Repositories = append(place.Repositories, filepath.Join(r.Workspace, filepath.FromSlash(name)))
@@ -42,12 +39,7 @@ func (r Request) Lower() (*Run, error) {
 			place.Obeyed = append(place.Obeyed, at)
 		}
 	}
-	others, err := r.running(run)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("what was there before another command: %w", err), run.remove())
-	}
-	run.state.Kept = putback.Begin(place, others)
-	return run, run.save()
+	return place
 }
 
 // SharedState is the directory for what [Request.Lower] keeps: one for all homes of a user, or where a user

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
@@ -192,4 +193,30 @@ func TestLowerMerges(t *testing.T) {
 	require.Contains(t, s.end(second), "b.example")
 	require.Equal(t, "a\nb\n", s.git("remote"))
 	require.NotContains(t, s.git("config", "--get-regexp", "^(alias|core.bare)"), "alias")
+}
+
+// In namespaces, too, what one command has made while another one begins is new for both.
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		".mcp.json": "printf '{\"x\":1}' > .mcp.json", ".git/commondir": "printf /x > .git/commondir",
+		"new/.git/config": "rm -rf new; git init -q new; git -C new config core.fsmonitor id", ".git/config.worktree": "git config -f .git/config.worktree core.fsmonitor id",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			begin := func() *box.Run {
+				_, run, err := s.request.Prepare("/none", proc.Command{Path: "/bin/true", Env: s.env()})
+				require.NoError(t, err)
+				return run
+			}
+			first := begin()
+			s.typed(script)
+			second := begin()
+			require.NotEmpty(t, s.end(first))
+			s.typed(script)
+			require.NotEmpty(t, s.end(second))
+			require.NoFileExists(t, filepath.Join(s.work, name))
+		})
+	}
 }

@@ -83,6 +83,9 @@ func New(o Options) List {
 		l.user = home
 	}
 	l.hideHome(home, o.inHome(home))
+	if state := o.resolve(filepath.Join(home, ".cache", "uwf", "guard")); state != "" { // also where caches can be written
+		l.hidden = append(l.hidden, state)
+	}
 	if l.user == "" {
 		return l
 	}

@@ -151,7 +151,6 @@ func (b *Before) could(at string) bool {
 	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return beneath(dir, at) })
 }
 
-
 func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
 	b.allowed, b.now = allowed, fileClock
 	if b.allowed == nil {
