@@ -131,7 +131,7 @@ func (b *builder) pin(dir string) {
 
 // hold keeps what is at a path as it is. A link cannot be held, but what it leads to can.
 func (b *builder) hold(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 && b.mounts[path].Kind != plan.Hide {
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 	}
 }
@@ -250,16 +250,16 @@ func (b *builder) places(r Request) {
 		}
 	}
 	for _, path := range slices.Concat(r.Off.Readable(), r.Readable) {
-		if b.homeOf(path) != "" && b.covered(path) {
+		if b.homeOf(path) != "" && b.covered(path) && !anyBelow(r.Off.Hidden(), path) {
 			continue
 		}
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 	}
-	for _, path := range slices.Concat(r.Writable, r.Off.Writable()) {
+	for _, path := range slices.Concat(r.Writable, r.Off.Writable(), []string{r.Workspace}) {
 		b.write(path)
 	}
 	for _, path := range r.Off.Hidden() {
-		if _, named := b.mounts[path]; !named && !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
+		if b.mounts[path].Kind != plan.Write && !anyBelow(r.Off.Readable(), path) && (b.homeOf(path) == "" || b.covered(path)) {
 			b.add(plan.Mount{Path: path, Kind: plan.Hide, Missing: true})
 		}
 	}
@@ -276,7 +276,6 @@ func (r Request) gitDirs() []string {
 
 // git holds what git obeys.
 func (b *builder) git(r Request, nested []string) error {
-	b.write(r.Workspace)
 	b.hold(filepath.Join(r.Workspace, ".git"))
 	for _, dir := range r.gitDirs() {
 		if err := b.ownGit(dir); err != nil {

@@ -264,3 +264,16 @@ func TestProgramFindsItsOwn(t *testing.T) {
 	require.Empty(t, box.ProgramFiles(filepath.Join(s.work, "script"), s.work, nil), "whoever wrote it would see what it names")
 	require.Equal(t, []string{filepath.Join(s.home, ".b/bin")}, box.ProgramFiles(filepath.Join(s.home, ".b/bin/link"), s.work, nil))
 }
+
+// The home of uwf is hidden where it lies in the workspace.
+func TestHomeInside(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.typed("mkdir -p .uwf/runs; printf secret > .uwf/config.yaml; printf heads > .uwf/threads.yaml")
+	s.request.Off = offlimits.New(offlimits.Options{UserHome: s.home, Dir: s.work, Home: filepath.Join(s.work, ".uwf")})
+	out, _, _ := s.run("cat .uwf/config.yaml .uwf/threads.yaml; echo x > .uwf/runs/x; rm -rf .uwf; true")
+	require.NotContains(t, out, "secret")
+	require.Contains(t, out, "heads")
+	require.FileExists(t, filepath.Join(s.work, ".uwf/config.yaml"))
+	require.NoFileExists(t, filepath.Join(s.work, ".uwf/runs/x"))
+}
