@@ -12,7 +12,7 @@ import (
 )
 
 // programs of uwf that the demo uses.
-var programs = []string{"uwf", "uwf-builtin", "uwf-react", "uwf-llm"}
+var programs = []string{"uwf", "uwf-box", "uwf-builtin", "uwf-react", "uwf-llm"}
 
 // build finds the repository, and builds what was not given.
 func (d *demo) build(ctx context.Context) error {

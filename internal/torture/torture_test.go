@@ -35,7 +35,7 @@ func workshop() string { return filepath.Join(os.TempDir(), fmt.Sprint("torture-
 
 // build builds them, once for all tests.
 var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-o", workshop()+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-builtin")
+	cmd := exec.Command("go", "build", "-o", workshop()+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-box", "../../cmd/uwf-builtin")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -136,7 +136,7 @@ func prepare(p plan.Plan) error {
 	if err := dropCapabilities(p.Keep); err != nil {
 		return at("capabilities", err)
 	}
-	calls := filter.New(filter.Rules{Shares: true, Namespaces: p.Nest, Mounts: p.Nest, NoUnixSockets: p.NoUnixSockets})
+	calls := filter.New(filter.Rules{Shares: true, Namespaces: p.Nest, Mounts: p.Nest, NoUnixSockets: p.NoUnixSockets, NoAttributes: p.Keep&(1<<unix.CAP_SETFCAP) != 0})
 	if err := calls.Install(); err != nil {
 		return at("seccomp", err)
 	}

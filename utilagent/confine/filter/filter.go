@@ -13,4 +13,7 @@ type Rules struct {
 	Mounts bool
 	// NoUnixSockets refuses to make any.
 	NoUnixSockets bool
+	// NoAttributes refuses to set extended attributes of files: file capabilities are such, and those
+	// that a root with CAP_SETFCAP sets count outside of its namespaces, too.
+	NoAttributes bool
 }

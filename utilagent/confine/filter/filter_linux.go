@@ -22,10 +22,12 @@ func offsetArg(n int) uint32 { return uint32(16 + 8*n) }
 
 // The answers to a call.
 const (
-	allow   = unix.SECCOMP_RET_ALLOW
-	kill    = unix.SECCOMP_RET_KILL_PROCESS
-	refuse  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // the caller takes an older way
+	allow  = unix.SECCOMP_RET_ALLOW
+	kill   = unix.SECCOMP_RET_KILL_PROCESS
+	refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	// unsupported is what a file system says that has no such thing.
+	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTSUP)
+	unknown     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // the caller takes an older way
 )
 
 const (
@@ -91,6 +93,11 @@ func New(r Rules) Filter {
 	}
 	for _, call := range refused {
 		f.when(unix.BPF_JEQ, call, refuse)
+	}
+	if r.NoAttributes {
+		for _, call := range []uint32{unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT} {
+			f.when(unix.BPF_JEQ, call, unsupported)
+		}
 	}
 	f.when(unix.BPF_JEQ, unix.SYS_OPENAT2, unknown) // its mode is in memory
 
