@@ -11,7 +11,6 @@ package box
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,7 +64,7 @@ func Probe(box string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp})
+	text, err := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp})
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	if err != nil {
 		return c, nil, err
 	}
-	text, err := json.Marshal(b.plan)
+	text, err := plan.Encode(b.plan)
 	if err != nil {
 		return c, nil, fmt.Errorf("hold back %s: %w", c.Path, err)
 	}

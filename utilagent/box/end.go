@@ -82,7 +82,7 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	run.state.Places = append([]string{r.Workspace, r.Temporary}, r.Writable...)
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
-		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace), Outside: slices.Concat(r.outside(), []string{"/tmp", "/var/tmp", "/dev/shm"}),
+		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace), Outside: append(r.outside(), r.Temporary),
 	})
 	if err != nil {
 		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.drop())

@@ -1,6 +1,15 @@
 // Package plan is what uwf tells uwf-box: which program to run, and what it sees of the machine.
 package plan
 
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
 // Version is that of the plan. uwf and uwf-box must have the same.
 const Version = "1"
 
@@ -92,3 +101,52 @@ type Report struct {
 
 // StageStart is the stage in which only the program is at fault: everything else was done.
 const StageStart = "start"
+
+// Encode is the plan as it is sent. Words and paths need not be UTF-8, as JSON's texts are: those that
+// are not are marked with a byte that none of them can have.
+func Encode(p Plan) ([]byte, error) {
+	p.Args, p.Env, p.Mounts = slices.Clone(p.Args), slices.Clone(p.Env), slices.Clone(p.Mounts)
+	for _, text := range p.texts() {
+		if !utf8.ValidString(*text) {
+			*text = marker + base64.StdEncoding.EncodeToString([]byte(*text))
+		}
+	}
+	return json.Marshal(p)
+}
+
+// Decode reads a plan.
+func Decode(data []byte) (p Plan, err error) {
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, err
+	}
+	for _, text := range p.texts() {
+		coded, marked := strings.CutPrefix(*text, marker)
+		if !marked {
+			continue
+		}
+		raw, err := base64.StdEncoding.DecodeString(coded)
+		if err != nil {
+			return p, fmt.Errorf("a word of the plan: %w", err)
+		}
+		*text = string(raw)
+	}
+	return p, nil
+}
+
+const marker = "\x00"
+
+// texts are all words and paths of a plan.
+func (p *Plan) texts() []*string {
+	all := []*string{&p.Path, &p.Dir, &p.Temporary}
+	for i := range p.Args {
+		all = append(all, &p.Args[i])
+	}
+	for i := range p.Env {
+		all = append(all, &p.Env[i])
+	}
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		all = append(all, &m.Path, &m.From, &m.Upper, &m.Work)
+	}
+	return all
+}

@@ -90,7 +90,7 @@ func read(from *os.File) (p plan.Plan, err error) {
 	if err != nil {
 		return p, at("plan", err)
 	}
-	if err := json.Unmarshal(text, &p); err != nil {
+	if p, err = plan.Decode(text); err != nil {
 		return p, at("plan", err)
 	}
 	if p.Version != plan.Version {
