@@ -128,10 +128,17 @@ func (b *builder) pin(dir string) {
 	}
 }
 
-// hold keeps what is at a path as it is. A link cannot be held, but what it leads to can.
+// hold keeps what is at a path as it is. What a link leads to is held by whoever obeys it.
 func (b *builder) hold(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 && b.mounts[path].Kind != plan.Hide {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil || b.mounts[path].Kind == plan.Hide:
+	case info.Mode()&os.ModeSymlink == 0:
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
+	default:
+		if to, err := os.Readlink(path); err == nil {
+			b.add(plan.Mount{Path: path, Kind: plan.Link, From: to})
+		}
 	}
 }
 
@@ -255,6 +262,9 @@ func (b *builder) places(r Request) {
 		b.add(plan.Mount{Path: path, Kind: plan.Show, Missing: true})
 	}
 	for _, path := range slices.Concat(r.Writable, r.Off.Writable(), []string{r.Workspace}) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
 		b.write(path)
 	}
 	for _, path := range r.Off.Hidden() {
@@ -281,5 +291,6 @@ func (b *builder) git(r Request, nested []string) error {
 			return err
 		}
 	}
-	return b.nested(r.Workspace, nested)
+	b.nested(r.Workspace, nested)
+	return nil
 }

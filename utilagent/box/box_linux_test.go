@@ -139,7 +139,17 @@ func TestRun(t *testing.T) {
 		"keys by leave":   {before: func(s *space) { s.write("src/work/.env", "key\n"); s.allow("AllowRead", ".env") }, script: `cat .env`, out: "key\n"},
 		"what is obeyed":  {before: func(s *space) { s.write("src/work/.mcp.json", "mine") }, script: `echo x >.mcp.json; rm .mcp.json; cat .mcp.json`, out: "mine"},
 		"obeyed by leave": {before: func(s *space) { s.write("src/work/.mcp.json", "mine"); s.allow("AllowWrite", ".mcp.json") }, script: `echo x >.mcp.json`, after: "cat .mcp.json", outside: "x\n"},
-		"new and obeyed":  {script: `mkdir .claude; echo ../x >.git/commondir`, said: 1, after: `ls -A`, outside: ".git\n"},
+		"hooks behind a link": {
+			before: func(s *space) { s.shell("mkdir -p s/hooks; rm -rf .git/hooks; ln -s ../s/hooks .git/hooks") },
+			script: `mv s s2; mkdir -p s/hooks; echo x >s/hooks/pre-commit; rm .git/hooks; true`, said: 1, after: "ls s; readlink .git/hooks", outside: "../s/hooks\n",
+		},
+		"a false repository": {
+			before: func(s *space) {
+				s.shell("mkdir d; echo ref: refs/heads/x >d/HEAD; mkfifo d/objects d/refs; mkdir e; cp .git/HEAD e; ln -s ../.git/objects ../.git/refs e; ln -s /etc e/hooks; mkdir -p f/config f/objects f/refs; touch f/HEAD")
+			},
+			script: `echo on`, out: "on\n",
+		},
+		"new and obeyed": {script: `mkdir .claude; echo ../x >.git/commondir`, said: 1, after: `ls -A`, outside: ".git\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +171,19 @@ func TestRun(t *testing.T) {
 			require.Empty(t, left)
 		})
 	}
+}
+
+// A home and a state directory behind a link are no obstacle.
+func TestBehindALink(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	link := filepath.Join(s.tmp, "link")
+	require.NoError(t, os.Symlink(filepath.Dir(s.home), link))
+	s.request.Home, s.request.State, s.request.Writable = filepath.Join(link, "home"), filepath.Join(link, "state"), []string{filepath.Join(link, "tmp")}
+	out, status, _ := s.run("cat ~/docs/a; git config a.b c && git config a.b; cat ~/.ssh/id")
+	require.Equal(t, 1, status.Code)
+	require.Contains(t, out, "textc\n")
+	require.NotContains(t, out, "key")
 }
 
 // allow allows something in the workspace by name.

@@ -65,6 +65,10 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.State, indexesDir), 0o700); err != nil {
 		return nil, none, err
 	}
+	var err error
+	if r.State, err = filepath.EvalSymlinks(r.State); err != nil {
+		return nil, none, err
+	}
 	unlock, err := lockState(r.State)
 	if err != nil {
 		return nil, none, err
@@ -82,7 +86,7 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	run.state.Places = append([]string{r.Workspace, r.Temporary}, r.Writable...)
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
-		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.Off.Pointed(r.Workspace), Outside: append(r.outside(), r.Temporary),
+		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.pointed(), Outside: append(r.outside(), r.Temporary),
 	})
 	if err != nil {
 		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.drop())
@@ -128,7 +132,7 @@ func (run *Run) save() error {
 // inside holds what programs obey in the workspace, and hides its keys.
 func (b *builder) inside(r Request, found endcheck.Found) {
 	may := allowed(r.Workspace, r.Off.Writable())
-	for _, name := range append(found.Obeyed, r.Off.Pointed(r.Workspace)...) {
+	for _, name := range append(found.Obeyed, r.pointed()...) {
 		if at := filepath.Join(r.Workspace, filepath.FromSlash(name)); !may(at) {
 			b.hold(at)
 		}

@@ -22,8 +22,8 @@ const (
 // configs is where the program finds the copies of configs that it may write.
 const configs = "/run/uwf"
 
-// ownGit holds a git directory: commits can be made, but what git runs or obeys is as it was. config is a link to a copy of the program's own, since git follows
-// links when it writes.
+// ownGit holds a git directory: commits can be made, but what git runs or obeys is as it was. config is a
+// link to a copy of the program's own, since git follows links when it writes.
 func (b *builder) ownGit(dir string) error {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil { // no repository, and it must not become one
@@ -47,7 +47,8 @@ func (b *builder) ownGit(dir string) error {
 			b.hold(filepath.Join(tree, name))
 		}
 	}
-	return errors.Join(b.modules(filepath.Join(dir, "modules"), 0), b.ownConfig(filepath.Join(dir, "config")))
+	b.modules(filepath.Join(dir, "modules"), 0)
+	return b.ownConfig(filepath.Join(dir, "config"))
 }
 
 // above shows the work tree of which the workspace is a part, but for its keys, and its repository.
@@ -85,32 +86,75 @@ func ready(dir string) error {
 const maxModules = 6
 
 // modules holds the git directories of submodules. The name of one may have slashes.
-func (b *builder) modules(dir string, depth int) (err error) {
+func (b *builder) modules(dir string, depth int) {
 	for _, at := range b.children(dir) {
 		if _, missing := os.Lstat(filepath.Join(at, "HEAD")); missing == nil {
-			err = errors.Join(err, b.ownGit(at))
+			b.anyGit(at)
 		} else if depth < maxModules {
 			b.pin(at)
-			err = errors.Join(err, b.modules(at, depth+1))
+			b.modules(at, depth+1)
 		}
 	}
-	return err
+}
+
+// anyGit holds a git directory that is not the workspace's own. A command may have made it, and what
+// cannot be held as a repository can be read and not be written: the next command still starts.
+func (b *builder) anyGit(dir string) {
+	if b.ownGit(dir) == nil {
+		return
+	}
+	for path := range b.mounts {
+		if path != dir && below(dir, path) {
+			delete(b.mounts, path)
+		}
+	}
+	b.hold(dir)
 }
 
 // nested holds the repositories in a workspace, which are given by their paths from it.
-func (b *builder) nested(workspace string, names []string) (err error) {
+func (b *builder) nested(workspace string, names []string) {
 	for i, name := range names {
 		at := filepath.Join(workspace, filepath.FromSlash(name))
 		info, missing := os.Lstat(at)
 		switch {
 		case missing != nil:
 		case info.IsDir() && i < maxHeld:
-			err = errors.Join(err, b.ownGit(at))
+			b.anyGit(at)
 		default:
 			b.hold(at)
 		}
 	}
-	return err
+}
+
+// pointed are the paths of the workspace that git obeys because settings, links or the environment lead
+// there.
+func (r Request) pointed() []string {
+	names := r.Off.Pointed(r.Workspace)
+	var paths []string
+	for _, dir := range r.gitDirs() {
+		for _, name := range []string{"config", "hooks", "info"} {
+			if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode()&os.ModeSymlink != 0 {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+		}
+	}
+	for _, kv := range r.Environ {
+		switch name, value, _ := strings.Cut(kv, "="); name {
+		case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM":
+			paths = append(paths, value)
+		case "XDG_CONFIG_HOME":
+			paths = append(paths, filepath.Join(value, "git", "config"), filepath.Join(value, "git", "attributes"))
+		}
+	}
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if rel, err := filepath.Rel(r.Workspace, path); err == nil && filepath.IsLocal(rel) && filepath.IsAbs(path) {
+			names = append(names, filepath.ToSlash(rel))
+		}
+	}
+	return names
 }
 
 // children are the directories in a directory. Those after the first maxHeld are held as they are.

@@ -159,9 +159,15 @@ func (e *end) crowds() {
 	}
 }
 
-// pointed moves what has appeared where git's settings point.
+// pointed moves what has appeared where git's settings point, or is there instead of what was.
 func (e *end) pointed() {
-	for _, name := range e.was.Pointed {
+	names := slices.Clone(e.was.Pointed)
+	for name, was := range e.was.Led {
+		if now, err := stampOf(e.spaces[0].top, name); err != nil || !now.same(was) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
 		at := name
 		for i, c := range name { // a link on the way is what a command made
 			if c == '/' {
@@ -184,6 +190,10 @@ func (e *end) obeyed() {
 		for _, name := range e.dirs[at].Obeyed {
 			full := join(at, name)
 			if slices.Contains(was.Obeyed, name) || e.held != nil && e.held(e.abs(full)) || e.isMoved(full) || e.allowed(e.abs(full)) {
+				continue
+			}
+			// What was held is as it was, wherever the directory above was moved.
+			if st, err := stampOf(e.spaces[0].top, full); e.held == nil && err == nil && e.was.Owned[st.Ino] {
 				continue
 			}
 			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
@@ -371,7 +381,7 @@ func (e *end) disarm(s *space, name string, was, now *repo) {
 	}
 	for _, entry := range armed() {
 		full := join(name, entry)
-		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || e.allowed(filepath.Join(at, entry)) {
+		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || e.unchanged(s, full, entry, now.Armed[entry]) || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
 		if text, err := careful.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
@@ -380,6 +390,20 @@ func (e *end) disarm(s *space, name string, was, now *repo) {
 		}
 		e.aside(s, full, &e.changes.Disarmed)
 	}
+}
+
+// unchanged reports whether a setting is one that was elsewhere, as by a renaming of a directory above.
+func (e *end) unchanged(s *space, full, entry, id string) bool {
+	if entry != "config" && entry != "hooks" {
+		return false
+	}
+	for _, was := range e.was.Repos {
+		if was.Armed[entry] == id {
+			text, err := careful.ReadFileIn(s.root, full, maxPlan)
+			return entry == "hooks" || err == nil && !bytes.Contains(bytes.ToLower(text), []byte("include")) // which begins where it is
+		}
+	}
+	return false
 }
 
 // plantsNow removes settings from the workspace's git directories that were not there.
@@ -399,6 +423,15 @@ func (e *end) plantsNow() {
 
 // plans takes out of plans what they did not start before.
 func (e *end) plans(s *space, name string, was *repo) {
+	for _, dir := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
+		full := join(name, dir)
+		if st, err := stampOf(s.top, full); err == nil && !st.Dir { // a link leads to where nobody looks
+			if err := s.root.Remove(full); err != nil {
+				e.errs = append(e.errs, err)
+			}
+			e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
+		}
+	}
 	for _, file := range plans() {
 		full := join(name, file)
 		st, err := stampOf(s.top, full)

@@ -63,6 +63,8 @@ type state struct {
 	Workspace string
 	GitDirs   []string
 	Pointed   []string
+	Led       map[string]stamp // what was there at the paths of Options.Pointed
+	Owned     map[uint64]bool  // inodes of what is obeyed
 	Outside   []string
 	Lost      map[string]bool // GitDirs that were no repositories
 	Most      int
@@ -101,9 +103,17 @@ func Begin(o Options) (*Before, error) {
 		return nil, err
 	}
 	defer l.close()
-	b.Pointed = slices.DeleteFunc(slices.Clone(o.Pointed), func(name string) bool { return there(l.spaces[0], name) })
+	b.Led = map[string]stamp{}
+	for _, name := range o.Pointed {
+		if st, err := stampOf(l.spaces[0].top, name); err == nil {
+			b.Led[name] = st
+		} else {
+			b.Pointed = append(b.Pointed, name)
+		}
+	}
 	l.walk(known.Dirs, max(b.Most, len(known.Dirs)), nil)
 	b.Dirs, b.Unseen = l.dirs, l.cut
+	b.Owned = l.owned()
 	b.Tops, b.Plants, b.Lost = l.tops(), map[string]bool{}, l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
@@ -114,6 +124,19 @@ func Begin(o Options) (*Before, error) {
 		b.keepIndex()
 	}
 	return b, nil
+}
+
+// owned are the inodes of what is obeyed.
+func (l *look) owned() map[uint64]bool {
+	all := map[uint64]bool{}
+	for at, d := range l.dirs {
+		for _, name := range d.Obeyed {
+			if st, err := stampOf(l.spaces[0].top, join(at, name)); err == nil {
+				all[st.Ino] = true
+			}
+		}
+	}
+	return all
 }
 
 // Since takes for new what another command could have made that began earlier and still runs: what was not

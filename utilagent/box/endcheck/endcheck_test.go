@@ -98,7 +98,10 @@ func TestWhatIsDisarmed(t *testing.T) {
 		{"an inner hook", `echo id > inner/.git/hooks/post-commit`, Changes{Disarmed: []string{"inner/.git/hooks"}}},
 		{"an inner common directory", `echo ../../evil > inner/.git/commondir`, Changes{Disarmed: []string{"inner/.git/commondir"}}},
 		{"another inner one", `git init -q n; rm -r inner; mv n inner`, Changes{Disarmed: []string{"inner/.git/config"}}},
-		{"moved inner one", `mv inner a/b`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
+		{"moved inner one", `mv inner a/b`, Changes{}},
+		{"moved and changed inner one", `mv inner a/b; git -C a/b/inner config core.fsmonitor x`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
+		{"moved settings of agents", `mv .cursor docs`, Changes{}},
+		{"a link to a plan", `mkdir plan; echo exec id > plan/git-rebase-todo; ln -s ../plan .git/rebase-merge`, Changes{Runs: []string{".git/rebase-merge"}}},
 		{"a bare one's hook", `echo id > docs/bare.git/hooks/pre-receive`, Changes{Disarmed: []string{"docs/bare.git/hooks"}}},
 		{"a new repository", `git init -q a/new`, Changes{Disarmed: []string{"a/new/.git/config"}}},
 		{"with a hook", `git init -q a/new; echo id > a/new/.git/hooks/post-commit`, Changes{Disarmed: []string{"a/new/.git/config", "a/new/.git/hooks"}}},
@@ -322,7 +325,7 @@ func TestTheRepositoryIsAnother(t *testing.T) {
 	require.Equal(t, []string{".git"}, check(t, o, "rm -rf .git; ln -s "+other+"/.git .git").Disarmed)
 	require.FileExists(t, filepath.Join(other, ".git/config"), "it is the user's")
 	o = newRepository(t)
-	require.Equal(t, []string{"moved/config", "moved/modules/dir/sub/config"}, check(t, o, "mv .git moved").Disarmed, "it is a bare one")
+	require.Empty(t, check(t, o, "mv .git moved").Disarmed, "its settings are the user's")
 }
 
 // What is known of directories is kept between runs, and holds only as long as nothing has changed.
@@ -475,4 +478,21 @@ func TestLost(t *testing.T) {
 	c, err := b.End("", nil)
 	require.NoError(t, err)
 	require.Equal(t, o.GitDirs, c.Lost)
+}
+
+// Another directory where git's settings point is moved away, also if there was one.
+func TestPointedIsAnother(t *testing.T) {
+	t.Parallel()
+	o := newRepository(t)
+	shell(t, o.Workspace, "mkdir -p tools/hooks; touch tools/hooks/x")
+	o.Pointed = []string{"tools/hooks"}
+	require.Empty(t, check(t, o, "mv tools t2; mv t2 tools").Moved)
+	require.Equal(t, []string{"tools/hooks"}, check(t, o, "mv tools t2; mkdir -p tools/hooks; echo id > tools/hooks/pre-commit").Moved)
+}
+
+// What lies deeper than anybody works is moved away unread.
+func TestDeep(t *testing.T) {
+	t.Parallel()
+	c := check(t, newRepository(t), "d=x; for i in $(seq 150); do d=$d/x; done; mkdir -p $d; git init -q $d")
+	require.Equal(t, []string{"x"}, c.Crowded)
 }

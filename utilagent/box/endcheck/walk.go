@@ -108,6 +108,9 @@ func (l *look) space(at string) (*space, string) {
 	return nil, ""
 }
 
+// maxDepth bounds how deep directories are looked for: each is opened from the top.
+const maxDepth = 100
+
 // walk notes the directories of the workspace, at most so many, node_modules last.
 func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 	top := l.spaces[0]
@@ -121,7 +124,7 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 		if skip[at] {
 			continue
 		}
-		if len(l.dirs) >= most {
+		if len(l.dirs) >= most || strings.Count(at, "/") > maxDepth {
 			l.cut[at] = true
 			continue
 		}
