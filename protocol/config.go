@@ -160,6 +160,7 @@ type SandboxConfig struct {
 	SharedMemory *bool    `json:"sharedMemory,omitempty"`         // share memory with your other programs, and take what these share
 	Caches       string   `json:"caches,omitempty" is:"own|user"` // of commands: "own" (the default), or "user" for yours
 	Network      Network  `json:"network,omitempty"`              // what can be reached; default all
+	Nest         *bool    `json:"nest,omitempty"`                 // make sandboxes of their own within; default true for agent programs, else false
 }
 
 // Over returns s with the values of base for the keys that s does not have. Both may be nil.
@@ -183,6 +184,9 @@ func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
 		if from.SharedMemory != nil {
 			out.SharedMemory = from.SharedMemory
 		}
+		if from.Nest != nil {
+			out.Nest = from.Nest
+		}
 	}
 	return out
 }
@@ -192,6 +196,14 @@ func (s SandboxConfig) Holds() bool { return s.Mode == SandboxLandlock || s.Mode
 
 // SharesMemory reports whether SharedMemory is true.
 func (s SandboxConfig) SharesMemory() bool { return s.SharedMemory != nil && *s.SharedMemory }
+
+// Nests reports whether programs may make sandboxes of their own within; unset is what counts without Nest.
+func (s SandboxConfig) Nests(unset bool) bool {
+	if s.Nest == nil {
+		return unset
+	}
+	return *s.Nest
+}
 
 // The modes of a [SandboxConfig].
 const (

@@ -19,14 +19,14 @@ import (
 const complete = `{
   "providers": {"p": {"baseUrl": "https://example.org/v1", "apiKey": "${KEY}"}, "q": {"baseUrl": "http://localhost:1", "apiKeyEnv": "KEY"}},
   "models": {"m": {"provider": "p", "name": "n", "stream": false, "contextWindow": 1000, "price": {"input": 1, "output": 2.5, "cacheRead": 0.1, "cacheWrite": 0.2}, "idleTimeout": "30m", "cacheControl": "on"}},
-  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "passEnv": ["GH_TOKEN"], "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m", "retry": {"attempts": 5, "backoff": "1s", "on": ["rate-limit", "crash"]}, "onRateLimit": "fallback", "fallback": ["a"], "fallbackOn": ["rate-limit", "crash"], "account": "team", "maxRateLimitWait": "8h", "sandbox": {"mode": "auto", "allowRead": ["~/.ssh"], "allowWrite": ["/srv"], "sharedMemory": true, "network": "none"}}},
+  "agents": {"a": {"command": "uwf-mock", "args": ["x"], "timeout": "30m", "env": {"A": "b"}, "passEnv": ["GH_TOKEN"], "protocol": "named", "model": "m", "permission": "edits", "resume": true, "maxTurns": 90, "maxCostUsd": 1.5, "startTimeout": "1m", "idleTimeout": "10m", "retry": {"attempts": 5, "backoff": "1s", "on": ["rate-limit", "crash"]}, "onRateLimit": "fallback", "fallback": ["a"], "fallbackOn": ["rate-limit", "crash"], "account": "team", "maxRateLimitWait": "8h", "sandbox": {"mode": "auto", "allowRead": ["~/.ssh"], "allowWrite": ["/srv"], "sharedMemory": true, "network": "none", "nest": false}}},
   "defaultAgent": "a", "agentOverrides": {"w": {"r": "a"}},
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "networkOverrides": {"w.r": ["api.example.com", "*.example.org:8080", "127.0.0.1:8080"], "w.s": "all"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3, "maxCostUsd": 2.5, "maxTokens": 100000, "maxTime": "2h"}, "timeout": "1h30m", "concurrency": {"team": 3, "p": 2, "codex": 1}, "allowLocations": ["/srv/work", "~/work"],
   "workspace": {"default": "in-place", "perWorkflow": {"chat": "none"}, "maxFileMB": 50},
   "notify": {"on": ["waiting", "error"], "command": ["notify-me", "--now"], "webhook": {"url": "https://example.org/hook", "secret": "${KEY}"}, "links": {"address": "https://uwf.example.org", "expiresIn": "12h"}},
-  "sandbox": {"mode": "none", "denyRead": ["~/x"], "allowRead": ["~/.ssh/config"], "allowWrite": ["/tmp"], "sharedMemory": false, "caches": "user", "network": "all"}, "commands": {"sandbox": {"mode": "required", "network": ["a.example:*"]}},
+  "sandbox": {"mode": "none", "denyRead": ["~/x"], "allowRead": ["~/.ssh/config"], "allowWrite": ["/tmp"], "sharedMemory": false, "caches": "user", "network": "all"}, "commands": {"sandbox": {"mode": "landlock", "network": ["a.example:*"], "nest": true}},
   "builtin": {"allowCommands": ["go"], "passEnv": ["GH_TOKEN"], "capabilities": ["chown"], "noUnixSockets": true, "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m", "instructions": "off"}
 }`
 

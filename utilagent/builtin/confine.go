@@ -43,6 +43,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 		return nil
 	}
 	commands.MustConfine, commands.MustBox = sandbox.Holds(), sandbox.Mode == protocol.SandboxRequired
+	commands.Nest = sandbox.Nests(false)
 	commands.Box, commands.State = box.Find(e.Exe), w.run.Dirs.Box()
 	commands.Home, commands.Environ = e.Get("HOME"), e.Environ
 	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, sandbox.SharesMemory()

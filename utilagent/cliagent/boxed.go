@@ -88,7 +88,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
 		Writable: slices.Concat(real(layers.Dirs), real(caches), real([]string{tmp})), Temporary: realDir(tmp), State: dirs.Box(),
-		Environ: env.Environ, Now: env.Now, Nest: true, Finds: layers.Finds, Mounts: layers.Mounts,
+		Environ: env.Environ, Now: env.Now, Nest: r.sandbox.Nests(true), Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
 	r.held = "confined by: namespaces, " + confine.Describe()

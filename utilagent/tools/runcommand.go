@@ -50,6 +50,7 @@ type Commands struct {
 	// Box is uwf-box: with it commands run in namespaces. "": they are held back by Landlock alone.
 	Box     string
 	MustBox bool // a command that cannot have namespaces does not run
+	Nest    bool // in namespaces, commands may make sandboxes of their own
 	// Network is what commands can reach; if not all, they must have namespaces.
 	Network  protocol.Network
 	Status   *os.File // see proc.Box; may be nil

@@ -301,7 +301,7 @@ func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentpr
 	off := a.offLimits(with.Dirs, sandbox, inv.Dir)
 	c := tools.Commands{
 		Shell: true, Guard: guard, Warn: with.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
-		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Network: networkOf(settings, inv),
+		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false), Network: networkOf(settings, inv),
 		Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
 		Box:           box.Find(a.Env.Exe), State: with.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
