@@ -96,8 +96,8 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	require.NoError(s, write.Close())
 	if why := (*proc.BoxError)(nil); err != nil {
 		require.ErrorAs(s, err, &why)
-		if why.Stage == "namespaces" {
-			s.Skipf("no namespaces here: %v", why)
+		if none := box.Probe(exe); none != nil {
+			s.Skipf("no namespaces here: %v", none)
 		}
 	}
 	require.NoError(s, err)
