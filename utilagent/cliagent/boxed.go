@@ -48,8 +48,15 @@ func (r *runner) findBox(setting string) (unboxed, err error) {
 	return unboxed, nil
 }
 
-// mustBox is the error for a program that must have namespaces and cannot; nil: it need not.
+// mustBox is the error for a program that must have namespaces and cannot; nil: it need not. Nothing else
+// limits a network.
 func (r *runner) mustBox(setting string, why error) error {
+	if limited := !r.sandbox.Network.All(); limited {
+		return &Error{
+			Program: r.adapter.Program, Kind: Denied, Text: fmt.Sprintf("%s cannot be run with the network %s: %v", r.adapter.Program, r.sandbox.Network, why),
+			Hint: "uwf config set " + r.key("sandbox.network") + " all",
+		}
+	}
 	if setting != protocol.SandboxRequired {
 		return nil
 	}
@@ -88,7 +95,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
 		Writable: slices.Concat(real(layers.Dirs), real(caches), real([]string{tmp})), Temporary: realDir(tmp), State: dirs.Box(),
-		Environ: env.Environ, Now: env.Now, Nest: r.sandbox.Nests(true), Finds: layers.Finds, Mounts: layers.Mounts,
+		Environ: env.Environ, Now: env.Now, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
 	r.held = "confined by: namespaces, " + confine.Describe()

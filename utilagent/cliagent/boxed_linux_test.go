@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	dirs "github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
@@ -266,4 +267,24 @@ func TestProgramEndsWithItsAdapter(t *testing.T) {
 	_, _ = adapter.Process.Wait()
 	_, err = io.ReadAll(f)
 	require.NoError(t, err, "nobody can write to it any more")
+}
+
+// A program whose network is limited has only a proxy, and does not run where that cannot be held.
+func TestProgramWithALimitedNetwork(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	r := d.runner("T1")
+	r.sandbox.Network = protocol.Network{"api.example"}
+	require.Equal(t, "1 http://127.0.0.1:3128\n", d.step(r, `echo $(grep -c : /proc/net/dev) $HTTPS_PROXY`))
+	r = d.runner("T1")
+	r.sandbox.Network = protocol.Network{protocol.NetworkNone}
+	require.Equal(t, "1\n", d.step(r, `echo $(grep -c : /proc/net/dev) $HTTPS_PROXY`))
+	for mode, exe := range map[string]string{protocol.SandboxNone: d.exe, protocol.SandboxAuto: "/nowhere/uwf"} {
+		r = d.runner("T1")
+		r.sandbox.Mode, r.sandbox.Network, r.env.Exe = mode, protocol.Network{protocol.NetworkNone}, exe
+		_, err := r.confined()
+		var denied *Error
+		require.ErrorAs(t, err, &denied, mode)
+		require.Equal(t, Denied, denied.Kind)
+	}
 }

@@ -46,6 +46,9 @@ func (r *runner) confined() (*confinement, error) {
 	if r.permission != Bypass && !config.HeedsPermission(adapter) {
 		r.req.Warn("permission %s does not reach %s: %s cannot tell a command what it may do", r.permission, r.adapter.Program, adapter)
 	}
+	if setting == protocol.SandboxNone && !r.sandbox.Network.All() {
+		return nil, r.mustBox(setting, errors.New("it is not confined: its sandbox.mode is none"))
+	}
 	if setting == protocol.SandboxNone {
 		r.held = "not confined"
 		if programs.Sandboxes(r.driven()) {

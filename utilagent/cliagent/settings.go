@@ -48,6 +48,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 	s.resume = agent.Resume == nil || *agent.Resume
 	s.maxCost, s.passEnv = agent.MaxCostUSD, agent.PassEnv
 	s.sandbox = config.Sandbox(c, req.Alias)
+	s.sandbox.Network = config.Network(c, req.Alias, req.Workflow.Name, req.Role)
 	if left := req.Budget.CostUSD; left != nil && *left > 0 && (s.maxCost == 0 || *left < s.maxCost) {
 		s.maxCost, s.ofRun = *left, true
 	}

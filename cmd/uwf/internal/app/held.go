@@ -122,9 +122,9 @@ func (a *App) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) e
 	problem := ""
 	switch {
 	case network.All():
-	case !inv.Plain && !config.OwnsModels(inv.Command):
+	case !inv.Plain && !config.OwnsModels(inv.Command) && !config.IsAdapter(inv.Command):
 		key = "agents." + inv.Alias + ".sandbox.network"
-		problem = "uwf limits the network of roles that are commands and of uwf-builtin's commands only"
+		problem = "uwf limits the network of roles that are commands, of uwf-builtin's commands, and of programs that its adapters run"
 	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
 		problem = "their sandbox.mode is none"
 	case box.Find(a.Env.Exe) == "":
