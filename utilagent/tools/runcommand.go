@@ -304,7 +304,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	cmd.Stdout, cmd.Stderr = write, write
 	began := c.now()
 	var before []int
-	if c.Adopts {
+	if c.Adopts && cmd.Box == nil {
 		before = proc.Children()
 	}
 	child, err := proc.Start(cmd)
@@ -319,7 +319,10 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	status, err := child.Wait(limited, grace)
-	left := c.endLeft(before, mark)
+	left := ""
+	if cmd.Box == nil || w.unboxed != nil { // else nothing outlives its namespaces
+		left = c.endLeft(before, mark)
+	}
 	text := out.text(pipeGrace) + left
 	switch {
 	case context.Cause(ctx) != nil:
@@ -335,7 +338,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 // endLeft kills what a command has left behind. What it returns is a line about
 // what could not be killed.
 func (c Commands) endLeft(before []int, mark string) string {
-	if !c.Adopts {
+	if !c.Adopts || before == nil { // who else is a child is not known
 		_, _ = proc.KillMarked(mark) // what cannot be ended goes on
 		return ""
 	}
