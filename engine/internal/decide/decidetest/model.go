@@ -1,0 +1,708 @@
+// Package decidetest has a model of what the actions of package decide do: of everything that is durable,
+// and of the agents that are alive. A search over histories of requests, kills and disk errors looks for
+// one that loses or repeats finished work, or lets a step run on wrong files.
+package decidetest
+
+import (
+	"slices"
+
+	//nolint:revive,staticcheck // the model is about its words alone
+	. "github.com/united-workforce/uwf/engine/internal/decide"
+)
+
+// Variant turns on one fault, to show that the search finds it: most are faults of the engine
+// as it is now, the others of an earlier design.
+type Variant struct {
+	ResultByIndex      bool // answer and resume take a poke's result for a step of the thread
+	FilesThenHead      bool // undo and redo move the files first; no record shows that the head follows
+	AbsentIsMissing    bool // a child that no list has counts as never started
+	PokeWithoutIntent  bool // a poke that fails leaves the files from before the step that stays
+	CancelThenRaise    bool // a retry cancels the child before it notes that another is wanted
+	RaiseThenStop      bool // a retry notes that another child is wanted before the old one's agent has ended
+	LimitedByThread    bool // "rate limited" belongs to the thread, not to the head that waits
+	WordsPastResult    bool // words are handed to a child before the parent's own result is seen
+	DiscardKeepsFiles  bool // discarding a result leaves its files to the next agent
+	DueWhilePoked      bool // children of a thread that is being poked are due
+	ChildByName        bool // a request that names a child does not look at the parent
+	EndedWhilePoked    bool // a completed child counts as ended while a poke of it is under way
+	EndedIsDeaf        bool // an ended thread cannot be stopped, even if its agent runs
+	FailureReopensRun  bool // the failure step's record hides that the tries are used up
+	PokeMakesFailure   bool // a poke that fails makes a failure step
+	AccountIgnored     bool // each thread asks the provider for itself
+	RestoreOrNothing   bool // there is no way to settle an intent without its files
+	IntentDroppedEarly bool // an error in a restore drops the intent
+}
+
+// world is all that is durable, and which agents are alive. Numbers name nodes.
+type world struct {
+	nodes   []node
+	threads []thread // the first is the one that is asked for; the others are its children
+	limited bool     // the agents' account
+	// What only the checks know.
+	fault  string // the first property that was broken
+	full   bool   // nothing can be written into the files: the next restore fails
+	failed bool   // one has failed
+}
+
+// node is a start or a step. It never changes, except for the attempts, which are facts.
+type node struct {
+	prev, at int // at: how many roles of the graph have had their turn
+	asks     bool
+	by       Player
+	tree     int  // the files after it
+	attempts int  // of the children of the next role
+	fails    bool // a failure step that leads to $FAIL
+}
+
+// The ways in which the lists of heads name a thread.
+type listing int
+
+const (
+	absent listing = iota
+	active
+	completed
+	failed // at $FAIL
+	cancelled
+)
+
+// torn are files that a restore has left half done.
+const torn = -2
+
+type thread struct {
+	// a, q: an agent, one that asks; c: a command; p: a person; k, K, P: a child, one that
+	// asks, one that is a person's form; e, f: an agent whose $error leads to the next role, or
+	// to $FAIL; x: a child under onFailure: continue; X: a child, of a role whose $error leads
+	// to the next role.
+	roles       string
+	of, attempt int // of a child: the parent's head and the attempt, from which its id follows
+	listed      listing
+	head, files int
+	dirty       bool // an agent that did not finish has changed the files
+	undone      []int
+	run         record
+	intent      intent
+	waitsAt     int // the head at which it waits for the provider; -1: it does not
+	keptAt      int // the head whose files were left as they were; -1: none
+	// What only the checks know.
+	hasEnded, replayed bool
+	exhausted          int // the head at which the tries were used up; -1: none
+}
+
+type record struct {
+	state  Run
+	head   int
+	asked  Asked
+	words  int
+	keep   bool // a poke among the files as they are
+	alive  bool
+	result int // 0: none
+}
+
+type intent struct {
+	on, prepared, keep bool
+	head, to, attempts int
+	undone             []int
+}
+
+// effect is one atomic durable change.
+type effect func(*world)
+
+// outcome is how an agent ends.
+type outcome int
+
+const (
+	finishes outcome = iota
+	fails            // and its tries are used up
+	limited          // its provider grants no more
+)
+
+func (w *world) clone() *world {
+	c := *w
+	c.nodes, c.threads = slices.Clone(w.nodes), slices.Clone(w.threads)
+	return &c // the slices in threads are never changed in place
+}
+
+func (w *world) broken(what string) {
+	if w.fault == "" {
+		w.fault = what
+	}
+}
+
+func (w *world) atEnd(t *thread) bool {
+	h := w.nodes[t.head]
+	return h.fails || h.at == len(t.roles) && !h.asks
+}
+
+// end ends a thread that is at its end.
+func (w *world) end(t *thread) {
+	if !w.atEnd(t) {
+		return
+	}
+	t.listed, t.hasEnded = completed, true
+	if w.nodes[t.head].fails {
+		t.listed = failed
+	}
+}
+
+// open reports whether something of a thread is under way, or was cut off.
+func (w *world) open(i int) bool {
+	t, due := &w.threads[i], false
+	if t.run.state == Exhausted && t.run.head == t.head && t.run.asked != ByPoke {
+		_, due = w.failure(i, t.run.asked)
+	}
+	return t.intent.on || t.run.state == InFlight && t.run.head == t.head || due
+}
+
+// ended reports whether nothing more can come of a thread by itself.
+func (w *world) ended(i int) bool {
+	t := &w.threads[i]
+	return t.listed == cancelled || (t.listed == completed || t.listed == failed) && !w.open(i)
+}
+
+// inChain reports whether a thread already has a node.
+func (w *world) inChain(t *thread, n int) bool {
+	for at := t.head; ; at = w.nodes[at].prev {
+		if at == n {
+			return true
+		}
+		if w.nodes[at].by == Nobody {
+			return false
+		}
+	}
+}
+
+// waits reports whether a finished result waits for the thread.
+func (w *world) waits(t *thread) bool {
+	return t.run.state == InFlight && t.run.head == t.head && t.run.result > 0 && !w.inChain(t, t.run.result)
+}
+
+// kid is the index of the child that the head of a thread asks for; 0: there is none.
+func (w *world) kid(t *thread) int {
+	for i := 1; i < len(w.threads); i++ {
+		if w.threads[i].of == t.head && w.threads[i].attempt == w.nodes[t.head].attempts {
+			return i
+		}
+	}
+	return 0
+}
+
+func playerOf(role byte) Player {
+	switch role {
+	case 'c':
+		return ByCommand
+	case 'p':
+		return ByPerson
+	case 'k', 'K', 'P', 'x', 'X':
+		return ByChildren
+	}
+	return ByAgent
+}
+
+// answer is the step that a run makes if it finishes.
+func (w *world) answer(t *thread, asked Asked) node {
+	h := w.nodes[t.head]
+	at := h.at
+	switch {
+	case asked == ByPoke:
+		return node{prev: h.prev, at: h.at, asks: t.roles[h.at-1] == 'q', by: h.by}
+	case asked == ByWords && t.listed != active:
+		at = 0
+	case asked == ByWords:
+		return node{prev: t.head, at: h.at, by: h.by}
+	}
+	return node{prev: t.head, at: at + 1, by: playerOf(t.roles[at]), asks: t.roles[at] == 'q'}
+}
+
+// failure is the step that a run makes if its tries are used up; ok: there is one.
+func (w *world) failure(i int, asked Asked) (n node, ok bool) {
+	t := &w.threads[i]
+	n = w.answer(t, asked)
+	role := t.roles[n.at-1]
+	ofParent := i > 0 && (w.threads[0].policy(w, t) == 'x' || w.threads[0].policy(w, t) == 'X')
+	n.asks, n.fails = false, role == 'f' || ofParent
+	return n, ofParent || role == 'e' || role == 'f' || role == 'X'
+}
+
+// policy is the role of a parent that a child belongs to.
+func (t *thread) policy(w *world, child *thread) byte { return t.roles[w.nodes[child.of].at] }
+
+// read reads the facts of a thread.
+func (w *world) read(i int, r Request, words int, v Variant) Facts {
+	t := &w.threads[i]
+	head := w.nodes[t.head]
+	f := Facts{Busy: t.run.alive, Asked: t.run.asked, Run: t.run.state, Last: head.by}
+	f.Edited = t.dirty && t.keptAt != t.head
+	switch t.listed {
+	case completed:
+		f.Life = Completed
+	case failed:
+		f.Life = Failed
+	case cancelled:
+		f.Life = Cancelled
+	case absent:
+		f.Barrier = Unreadable
+	}
+	switch in := t.intent; {
+	case in.on && !in.prepared:
+		f.Intent = Moving
+	case in.on && in.head == t.head:
+		f.Intent = Prepared
+	case in.on:
+		f.Intent = Settled
+	}
+	if f.Run != NoRun && t.run.head != t.head || f.Run == InFlight && t.run.result > 0 && w.inChain(t, t.run.result) {
+		f.Run = Ended
+	}
+	if f.Run == InFlight && t.run.result > 0 {
+		f.Result = Ready
+		if v.ResultByIndex && t.run.asked == ByPoke && (r.Verb == Resume || r.Verb == Answer) {
+			f.Result = NoResult
+		}
+	}
+	if f.Run == Exhausted {
+		_, f.OnError = w.failure(i, t.run.asked)
+	}
+	switch r.Verb {
+	case Step, RunDue:
+		f.Same = t.run.asked != ByWords && t.run.asked != ByPoke
+	case Resume:
+		f.Same = t.run.asked == ByWords && t.run.words == words
+	case Poke:
+		f.Same = t.run.asked == ByPoke && t.run.words == words
+	case Answer:
+		f.Same = t.run.asked == ByAnswer
+	}
+	f.RateLimited = t.waitsAt >= 0 && (v.LimitedByThread || t.waitsAt == t.head)
+	if w.limited && !v.AccountIgnored {
+		f.Account = Limited
+	}
+	switch {
+	case f.Life == Completed || f.Life == Failed:
+		f.Player = playerOf(t.roles[0])
+	case head.asks:
+		f.Next, f.Player = Asks, playerOf(t.roles[head.at-1])
+	case w.atEnd(t):
+		f.Next = AtEnd
+	default:
+		f.Player = playerOf(t.roles[head.at])
+	}
+	if f.Player == ByChildren && f.Life == Active {
+		f.Children = w.children(t, v)
+	}
+	for k := range w.threads[1:] {
+		f.ChildrenBusy = f.ChildrenBusy || i == 0 && w.threads[k+1].run.alive
+	}
+	f.CanRedo = len(t.undone) > 0 && w.nodes[t.undone[0]].prev == t.head
+	if i > 0 && (!v.ChildByName || r.Verb == RunDue) {
+		switch p := &w.threads[0]; {
+		case w.unwanted(t):
+			f.Owner = ParentMoved
+		case w.open(0) && !(v.DueWhilePoked && p.run.asked == ByPoke):
+			f.Owner = ParentOpen
+		}
+	}
+	return f
+}
+
+func (w *world) unwanted(t *thread) bool {
+	p := &w.threads[0]
+	return t.of != p.head || t.attempt != w.nodes[t.of].attempts || p.listed == cancelled
+}
+
+// poked reports whether a poke is under way that may make another head of the children's parent.
+func (w *world) poked() bool {
+	p := &w.threads[0]
+	return p.run.state == InFlight && p.run.head == p.head && p.run.asked == ByPoke && (p.run.alive || w.waits(p))
+}
+
+func (w *world) children(t *thread, v Variant) Children {
+	i := w.kid(t)
+	if i == 0 {
+		return Missing
+	}
+	k := &w.threads[i]
+	switch {
+	case k.listed == absent && v.AbsentIsMissing:
+		return Missing
+	case k.listed == absent:
+		return Doubtful
+	case w.ended(i), k.listed != active && v.EndedWhilePoked:
+		return AllEnded
+	case k.listed != active:
+		return Working
+	case k.run.alive || w.waits(k):
+		return Working
+	case w.nodes[k.head].asks, w.nodes[k.head].at < len(k.roles) && k.roles[w.nodes[k.head].at] == 'p':
+		return Asking
+	}
+	return Working
+}
+
+// plan is the effects of an action, in their order. A kill may come between any two.
+func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant) []effect {
+	t := &w.threads[i]
+	head, prev := t.head, w.nodes[t.head].prev
+	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
+	set := func(do func(*thread)) effect { return func(w *world) { do(&w.threads[i]) } }
+
+	keep := r.KeepFiles && r.Verb == Poke || t.run.keep && a.Kind == Replace && r.Verb != Poke
+
+	restore := func(n int) effect { return w.restore(i, n, v) }
+	prepare := set(func(t *thread) { t.intent = intent{on: true, prepared: true, head: head} })
+	heads := set(func(t *thread) { t.keptAt = -1 }) // the files are the head's again
+	drop := set(func(t *thread) { t.intent = intent{} })
+	stopChildren := func(w *world) {
+		for k := range w.threads[1:] {
+			if i == 0 {
+				w.stop(k + 1)
+			}
+		}
+	}
+	closed := func(s Run) effect {
+		return on(func(w *world, t *thread) {
+			if w.waits(t) && !r.Discard {
+				w.broken("a finished result is lost")
+			}
+			t.run.state = s
+			if s == Exhausted && t.run.asked != ByPoke {
+				if _, ok := w.failure(i, t.run.asked); ok {
+					t.exhausted = t.head
+				}
+			}
+		})
+	}
+	pass := set(func(t *thread) {
+		if t.run.state == InFlight {
+			t.run.state = Ended
+		}
+	})
+	openRun := func(asked Asked) effect {
+		return on(func(w *world, t *thread) {
+			if w.waits(t) && !r.Discard {
+				w.broken("a finished result is lost")
+			}
+			t.run = record{state: InFlight, head: t.head, asked: asked, words: words, keep: keep}
+		})
+	}
+	start := func(follows int, asked Asked) effect {
+		return on(func(w *world, t *thread) { w.startAgent(i, follows, asked, r) })
+	}
+	submit := func(n node, files bool) effect {
+		return on(func(w *world, t *thread) {
+			n := n
+			if id := len(w.nodes); files {
+				n.tree, t.files = id, id
+			} else {
+				n.tree = t.files
+			}
+			w.nodes = append(w.nodes, n)
+			t.run.result, t.run.alive, t.dirty = len(w.nodes)-1, false, false
+		})
+	}
+	arrive := w.arrive(i)
+	fail := func(asked Asked) []effect {
+		n, ok := w.failure(i, asked)
+		if !ok || asked == ByPoke && !v.PokeMakesFailure {
+			return nil
+		}
+		return w.fail(i, n, v)
+	}
+	wait := set(func(t *thread) { t.waitsAt = head })
+	after := func(before []effect, asked Asked, back ...effect) []effect {
+		dead := set(func(t *thread) { t.run.alive = false })
+		switch o {
+		case fails:
+			return slices.Concat(before, []effect{dead, closed(Exhausted)}, back, fail(asked))
+		case limited:
+			note := func(w *world) { w.limited = true }
+			return slices.Concat(before, []effect{dead, note, closed(Errored)}, back, []effect{wait})
+		}
+		return slices.Concat(before, []effect{submit(w.answer(t, asked), true)}, arrive)
+	}
+
+	switch a.Kind {
+	case RunAgent, RunCommand:
+		return after([]effect{openRun(ByGraph), start(head, ByGraph)}, ByGraph)
+	case RunAsked:
+		return after([]effect{openRun(ByWords), start(head, ByWords)}, ByWords)
+	case Replace:
+		before := []effect{prepare, stopChildren, restore(prev), openRun(ByPoke), start(prev, ByPoke)}
+		back := []effect{restore(head), heads, drop}
+		switch {
+		case keep:
+			before, back = []effect{openRun(ByPoke), stopChildren, start(head, ByPoke)}, nil
+		case v.PokeWithoutIntent:
+			before, back = before[1:], nil
+		}
+		return after(before, ByPoke, back...)
+	case Queue:
+		asked := ByWords
+		if r.Verb == Poke {
+			asked = ByPoke
+		}
+		return []effect{openRun(asked), closed(Errored), wait}
+	case Adopt:
+		return arrive
+	case Reject, Close:
+		return []effect{closed(Ended)}
+	case DiscardResult:
+		if v.DiscardKeepsFiles {
+			return []effect{closed(Ended)}
+		}
+		return []effect{prepare, closed(Ended), restore(head), heads, drop}
+	case RecordAnswer:
+		return slices.Concat([]effect{openRun(ByAnswer), submit(w.answer(t, ByAnswer), false)}, arrive)
+	case RecordFailure:
+		n, _ := w.failure(i, t.run.asked)
+		return w.fail(i, n, v)
+	case Join:
+		if k := &w.threads[w.kid(t)]; k.listed == failed && t.roles[w.nodes[head].at] == 'X' {
+			return slices.Concat([]effect{openRun(ByJoin), closed(Exhausted)}, fail(ByJoin))
+		}
+		lay := on(func(w *world, t *thread) {
+			k := &w.threads[w.kid(t)]
+			switch {
+			case t.files != w.nodes[t.head].tree && t.keptAt != t.head:
+				w.broken("children are merged into files that are not the head's")
+			case k.replayed:
+				w.broken("a child that was to be played again is joined")
+			case !w.ended(w.kid(t)):
+				w.broken("a child is joined while something of it is under way")
+			}
+			t.files = -1 // the merged tree
+			w.tear(i, v)
+		})
+		return slices.Concat([]effect{openRun(ByJoin), prepare, lay, submit(w.answer(t, ByJoin), true)}, arrive)
+	case CreateChildren:
+		return []effect{func(w *world) { w.addChild() }}
+	case RaiseAttempt:
+		kid := w.kid(t)
+		stop := func(w *world) { w.stop(kid) } // its agent works on the files of the next attempt
+		raise := func(w *world) { w.nodes[head].attempts++ }
+		kill := func(w *world) {
+			w.stop(kid)
+			if k := &w.threads[kid]; k.listed == active {
+				k.listed, k.replayed = cancelled, true
+			}
+		}
+		if v.CancelThenRaise {
+			return []effect{kill, raise}
+		}
+		if v.RaiseThenStop {
+			return []effect{raise, kill}
+		}
+		return []effect{stop, raise, kill}
+	case Archive:
+		return []effect{on(func(w *world, t *thread) { w.end(t) })}
+	case Cancel:
+		return []effect{
+			func(w *world) {
+				for k := range w.threads[1:] {
+					if i == 0 && w.threads[k+1].listed == active {
+						w.threads[k+1].listed = cancelled
+					}
+				}
+			},
+			set(func(t *thread) { t.listed, t.hasEnded = cancelled, true }),
+		}
+	case Move:
+		in := intent{on: true, keep: r.KeepFiles, head: head, to: prev, undone: []int{head}}
+		if r.Verb == Redo {
+			in.to, in.undone = t.undone[0], t.undone[1:]
+		} else if len(t.undone) > 0 && w.nodes[t.undone[0]].prev == head {
+			in.undone = append(in.undone, t.undone...)
+		}
+		in.attempts = w.nodes[in.to].attempts
+		if r.Verb != Redo && w.nodes[head].by == ByChildren {
+			in.attempts++ // all its children are played again
+		}
+		begin := set(func(t *thread) { t.intent = in })
+		if v.FilesThenHead {
+			begin = func(*world) {}
+		}
+		// No child starts once the intent is there, so none is started again after the stop.
+		return slices.Concat([]effect{pass, begin, stopChildren}, w.finish(i, in, v))
+	case Finish:
+		if t.intent.prepared {
+			return []effect{drop}
+		}
+		return slices.Concat([]effect{stopChildren}, w.finish(i, t.intent, v))
+	case TakeBack:
+		return []effect{restore(head), heads, drop}
+	case LeaveFiles:
+		if in := t.intent; !in.prepared {
+			in.keep = true
+			return slices.Concat([]effect{stopChildren}, w.finish(i, in, v))
+		}
+		return []effect{set(func(t *thread) { t.keptAt = head }), drop}
+	case Unpark:
+		return []effect{set(func(t *thread) { t.waitsAt = -1 })}
+	case StopAgent:
+		return []effect{func(w *world) { w.stop(i) }, stopChildren}
+	}
+	return nil
+}
+
+// restore lays the files of a node. What it finds is kept under a rescue ref.
+func (w *world) restore(i, n int, v Variant) effect {
+	return func(w *world) {
+		t := &w.threads[i]
+		t.files, t.dirty = w.nodes[n].tree, false
+		w.tear(i, v)
+	}
+}
+
+// tear leaves files half done if the disk is full.
+func (w *world) tear(i int, v Variant) {
+	if t := &w.threads[i]; w.full {
+		w.failed, t.files = true, torn
+		if v.IntentDroppedEarly {
+			t.intent = intent{}
+		}
+	}
+}
+
+// arrive follows a result, after a run and when it is adopted.
+func (w *world) arrive(i int) []effect {
+	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
+	return []effect{
+		on(func(_ *world, t *thread) { t.reopen() }),
+		on(func(w *world, t *thread) {
+			if p := w.nodes[t.run.result].prev; p != t.head && !(t.run.asked == ByPoke && p == w.nodes[t.head].prev) {
+				w.broken("a step does not follow the head")
+			}
+			t.head = t.run.result
+		}),
+		on(func(_ *world, t *thread) { t.run.state = Ended }),
+		on(func(_ *world, t *thread) { t.intent = intent{} }),
+		on(func(_ *world, t *thread) { t.waitsAt = -1 }),
+		on(func(w *world, t *thread) { w.end(t) }),
+	}
+}
+
+// fail adds a failure step. The record stays exhausted until the head has moved.
+func (w *world) fail(i int, n node, v Variant) []effect {
+	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
+	all := []effect{
+		on(func(_ *world, t *thread) { t.reopen() }),
+		on(func(w *world, t *thread) { // the node of the files as the agent left them, then the head
+			if t.run.asked == ByPoke {
+				w.broken("a poke that fails makes a step")
+			}
+			n := n
+			if n.tree = w.nodes[t.head].tree; t.dirty || t.files != n.tree {
+				n.tree = len(w.nodes)
+			}
+			w.nodes = append(w.nodes, n)
+			t.head, t.files, t.dirty = len(w.nodes)-1, n.tree, false
+		}),
+	}
+	if v.FailureReopensRun {
+		all = slices.Insert(all, 0, on(func(_ *world, t *thread) { t.run.state, t.run.result = InFlight, 0 }))
+	}
+	return append(all,
+		on(func(_ *world, t *thread) { t.run.state = Ended }),
+		on(func(_ *world, t *thread) { t.waitsAt = -1 }),
+		on(func(w *world, t *thread) { w.end(t) }))
+}
+
+func (t *thread) reopen() {
+	if t.listed == completed || t.listed == failed {
+		t.listed = active
+	}
+}
+
+// finish is the rest of a move. Each effect can be repeated.
+func (w *world) finish(i int, in intent, v Variant) []effect {
+	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
+	all := []effect{
+		w.restore(i, in.to, v),
+		on(func(w *world, t *thread) { // one change of the facts
+			t.undone, w.nodes[in.to].attempts, t.keptAt = in.undone, in.attempts, -1
+			if in.keep {
+				t.keptAt = in.to
+			}
+			if !v.LimitedByThread {
+				t.waitsAt = -1
+			}
+		}),
+		on(func(_ *world, t *thread) { t.reopen() }),
+		on(func(_ *world, t *thread) { t.head, t.hasEnded, t.exhausted = in.to, false, -1 }),
+		on(func(_ *world, t *thread) { t.intent = intent{} }),
+		on(func(w *world, t *thread) { w.end(t) }),
+	}
+	if in.keep {
+		return all[1:]
+	}
+	return all
+}
+
+func (w *world) stop(i int) {
+	if t := &w.threads[i]; t.run.alive {
+		t.run.alive, t.run.state = false, Ended
+	}
+}
+
+func (w *world) addChild() {
+	t := &w.threads[0]
+	if i := w.kid(t); i > 0 {
+		k := &w.threads[i]
+		if k.hasEnded {
+			w.broken("a child that has ended is started again")
+		}
+		k.listed, k.head, k.run = active, k.start(w), record{}
+		return
+	}
+	id := len(w.nodes)
+	w.nodes = append(w.nodes, node{by: Nobody, tree: id})
+	roles := "a"
+	switch t.roles[w.nodes[t.head].at] {
+	case 'K':
+		roles = "q"
+	case 'P':
+		roles = "p"
+	}
+	w.threads = append(w.threads, thread{
+		roles: roles, of: t.head, attempt: w.nodes[t.head].attempts, listed: active, head: id, files: id,
+		waitsAt: -1, keptAt: -1, exhausted: -1,
+	})
+}
+
+func (t *thread) start(w *world) int {
+	at := t.head
+	for w.nodes[at].by != Nobody {
+		at = w.nodes[at].prev
+	}
+	return at
+}
+
+// startAgent pays an agent, and checks what must hold then.
+func (w *world) startAgent(i, follows int, asked Asked, r Request) {
+	t := &w.threads[i]
+	again := t.exhausted == t.head && asked != ByPoke
+	switch {
+	case t.listed == cancelled, t.listed != active && asked != ByWords && asked != ByPoke:
+		w.broken("an ended thread runs")
+	case i > 0 && t.hasEnded && asked == ByGraph:
+		w.broken("a child that has ended is paid again")
+	case i > 0 && w.poked():
+		w.broken("a child is paid while a poke of its parent is under way")
+	case i > 0 && w.waits(&w.threads[0]):
+		w.broken("a child is paid while its parent's finished result waits")
+	case i > 0 && w.threads[0].intent.on:
+		w.broken("a child is paid while its parent is on its way to another step")
+	case i > 0 && (w.unwanted(t) || w.threads[0].listed == cancelled):
+		w.broken("a child that nobody wants is paid")
+	case i == 0 && slices.ContainsFunc(w.threads[1:], func(k thread) bool { return k.run.alive }):
+		w.broken("an agent starts while an agent of a child is alive")
+	case i > 0 && slices.ContainsFunc(w.threads[1:], func(k thread) bool { return k.run.alive && w.unwanted(&k) }):
+		w.broken("an agent starts while the agent of an earlier attempt is alive")
+	case w.limited && !r.Wake:
+		w.broken("a provider is asked that grants no more")
+	case again:
+		w.broken("a role is tried again whose failure has an edge")
+	case t.files != w.nodes[follows].tree && t.keptAt != t.head:
+		w.broken("an agent starts among files that are not those of the step it follows")
+	}
+	t.run.alive, t.dirty = true, true
+}
