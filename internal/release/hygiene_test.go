@@ -21,7 +21,7 @@ import (
 // Where a file or a package holds more than one idea, in lines; and how many files a
 // package of the command line has at most. Tests do not count in packages.
 const (
-	maxLines   = 500
+	maxLines   = 720
 	maxPackage = 5000
 	maxFiles   = 40
 )

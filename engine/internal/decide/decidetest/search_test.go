@@ -71,23 +71,34 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{"agents", "aa", 5, false, "step; undo; redo; poke x; poke earlier; resume x; answer; stop; run-due; fork"},
-	{"a person's form", "ap", 5, false, "step; answer; poke x; poke y; poke earlier; resume x; undo; redo; stop; run-due"},
-	{"a question", "qa", 5, false, "step; resume x; resume y; poke x; poke earlier; answer; undo; redo; stop; run-due"},
-	{"a completed thread", "a", 5, false, "step; step --discard-result; resume x; poke x; answer; undo; redo; stop; run-due; kill"},
+	{"a person's form", "ap", 5, false, "step; answer; poke x; poke y; poke earlier; resume x; undo; redo; " +
+		"stop; run-due"},
+	{"a question", "qa", 5, false, "step; resume x; resume y; poke x; poke earlier; answer; undo; redo; " +
+		"stop; run-due"},
+	{"a completed thread", "a", 5, false, "step; step --discard-result; resume x; poke x; answer; undo; " +
+		"redo; stop; run-due; kill"},
 	{"a command", "ca", 5, false, "step; resume x; poke x; poke earlier; undo; redo; stop; run-due"},
-	{"children", "ak", 5, false, "to the end; step; poke x; undo; redo; retry; stop; kill; run-due; a line is lost"},
+	{"children", "ak", 5, false, "to the end; step; poke x; undo; redo; retry; stop; kill; run-due; " +
+		"a line is lost"},
 	{"children that ask", "aK", 5, false, "to the end; resume x; poke x; undo; redo; stop; run-due"},
-	{"a child by name", "ak", 5, false, "to the end; poke x; undo; child step; child poke x; child undo; child redo; child stop; kill"},
-	{"a child by name, and a retry", "k", 5, false, "to the end; retry; undo; child step; child poke x; child undo"},
-	{"a child that asks, by name", "aK", 5, false, "to the end; poke x; undo; child step; child resume x; child answer; child kill"},
-	{"a form of a child, by name", "P", 5, false, "to the end; answer; undo; retry; run-due; child answer; child undo; child redo"},
-	{"a provider's limit", "aq", 5, true, "step; step --wake; resume x; poke x; poke earlier; undo; redo; run-due; time passes"},
-	{"a provider's limit, and children", "ak", 5, true, "to the end; poke x; undo; run-due; child poke x; time passes"},
+	{"a child by name", "ak", 5, false, "to the end; poke x; undo; child step; child poke x; child undo; " +
+		"child redo; child stop; kill"},
+	{"a child by name, and a retry", "k", 5, false, "to the end; retry; undo; child step; child poke x; " +
+		"child undo"},
+	{"a child that asks, by name", "aK", 5, false, "to the end; poke x; undo; child step; child resume x; " +
+		"child answer; child kill"},
+	{"a form of a child, by name", "P", 5, false, "to the end; answer; undo; retry; run-due; child answer; " +
+		"child undo; child redo"},
+	{"a provider's limit", "aq", 5, true, "step; step --wake; resume x; poke x; poke earlier; undo; redo; " +
+		"run-due; time passes"},
+	{"a provider's limit, and children", "ak", 5, true, "to the end; poke x; undo; run-due; child poke x; " +
+		"time passes"},
 	{"a failure with an edge", "ea", 5, false, "step; resume x; poke x; poke earlier; undo; redo; stop; run-due"},
 	{"an end at $FAIL", "af", 5, false, "step; resume x; poke x; answer; undo; redo; stop; run-due; kill"},
 	{"a child that can fail", "x", 5, false, "to the end; undo; run-due; child poke x; child undo; child kill"},
 	{"a role that fails with its child", "Xa", 5, false, "to the end; undo; run-due; child poke x; child kill"},
-	{"files that cannot be laid", "aa", 5, false, "step; undo; redo; poke x; poke --keep-files; undo --keep-files; redo --keep-files; step --keep-files"},
+	{"files that cannot be laid", "aa", 5, false, "step; undo; redo; poke x; poke --keep-files; " +
+		"undo --keep-files; redo --keep-files; step --keep-files"},
 }
 
 func (s scenario) start() *world {
@@ -406,7 +417,9 @@ func (w *world) key() string {
 		}
 	}
 	for _, t := range w.threads {
-		for _, n := range [...]int{t.head, t.files, t.run.head, t.run.result, t.of, t.intent.head, t.intent.to, t.waitsAt, t.keptAt, t.exhausted} {
+		for _, n := range [...]int{
+			t.head, t.files, t.run.head, t.run.result, t.of, t.intent.head, t.intent.to, t.waitsAt, t.keptAt, t.exhausted,
+		} {
 			visit(n)
 		}
 		for _, n := range t.undone {
