@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -420,4 +421,51 @@ func TestAnAgentKnowsItsRetries(t *testing.T) {
 		}
 		require.Equal(t, retries, told, kind)
 	}
+}
+
+// A role is limited only if all agents that can play it are; finding that out writes nothing.
+func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "ready")
+	later := fakeConfig("ready").Agents["fake"]
+	later.Account, later.Retry = "later", &protocol.Retry{Attempts: 1}
+	w.config.Agents["later"] = later
+	falls := func(onRateLimit string, fallback ...string) {
+		w.retries(func(a *protocol.Agent) { a.Account, a.OnRateLimit, a.Fallback = "now", onRateLimit, fallback })
+	}
+	refuse := func(account string, in time.Duration) {
+		w.Accounts().Refused(limits.NewAccount(account, nil),
+			limits.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, limits.Terms{MaxRateLimitWait: 9 * time.Hour})
+	}
+	id := w.start()
+	at := func() (decide.Account, time.Duration) {
+		pos, err := w.Position(ctx, id, w.head(id))
+		require.NoError(t, err)
+		account, l := w.accountOf(ctx, pos, "planner", StepOptions{})
+		return account, max(0, time.Until(l.Until()).Round(time.Hour))
+	}
+	free := func(why string) {
+		account, _ := at()
+		require.Equal(t, decide.Free, account, why)
+	}
+	limited := func(in time.Duration, why string) {
+		account, left := at()
+		require.Equal(t, decide.Limited, account, why)
+		require.Equal(t, in, left, why)
+	}
+	falls(protocol.LimitFallback, "later")
+	free("nothing is limited")
+	require.NoDirExists(t, w.Dirs.Limits())
+	refuse("now", 3*time.Hour)
+	free("the fallback is free")
+	falls("", "later")
+	limited(3*time.Hour, "the fallback does not take over after a rate limit")
+	falls(protocol.LimitFallback, "missing")
+	free("the attempt reports what is wrong with the config")
+	falls(protocol.LimitFallback, "later")
+	refuse("later", 2*time.Hour)
+	limited(2*time.Hour, "the first that is reset")
+	falls(protocol.LimitFallback)
+	limited(3*time.Hour, "nobody takes over")
 }

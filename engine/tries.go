@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -140,6 +141,37 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
 	a.reason, a.blocked = why.Message, blocked{held.UntilMs, why}
 	return nil
+}
+
+// accountOf returns whether the agent that plays a role must wait for its account, and those that
+// take over from it for theirs, and the limit that is reset first. It only reads: what is wrong
+// with a config, the attempt reports.
+func (e *Engine) accountOf(ctx context.Context, pos *status.Position, role string, o StepOptions) (decide.Account, limits.Limit) {
+	accounts := e.Accounts()
+	if pos.Workflow.Roles[role].Player() != protocol.PlayedByAgent && o.Scenario == "" || accounts.None() {
+		return decide.Free, limits.Limit{}
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
+		return decide.Free, limits.Limit{}
+	}
+	cmd, err := e.Casting().Agent(ctx, o.Wish(), pos.Workflow.Name, role)
+	var next []string
+	if p := retry.Of(c, cmd.Alias); p.FallsBack(protocol.FailedRateLimit) {
+		next = p.Fallback
+	}
+	var first limits.Limit
+	for ; err == nil; next = next[1:] {
+		l, held := accounts.Held(e.Casting().Account(ctx, cmd, pos.Workflow.Name, role), termsOf(retry.Of(c, cmd.Alias)))
+		if !held {
+			break
+		}
+		if first = first.Sooner(l); len(next) == 0 {
+			return decide.Limited, first
+		}
+		cmd, err = e.Casting().Fallback(c, next[0], o.Wish())
+	}
+	return decide.Free, limits.Limit{}
 }
 
 func termsOf(p retry.Policy) limits.Terms {

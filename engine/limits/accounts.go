@@ -76,6 +76,18 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	return Limit{}, fmt.Errorf("the rate limit in %s does not count: %w", path, err)
 }
 
+// None reports whether no account can have a limit.
+func (a Accounts) None() bool {
+	_, err := os.Lstat(a.Dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Held returns the limit of an account under which no agent must start. It only reads.
+func (a Accounts) Held(account Account, t Terms) (Limit, bool) {
+	l, _ := a.limit(account.ID) // [Accounts.Enter] warns of one that does not count
+	return l, l.Decide(a.Now(), t) == Held
+}
+
 // Active are the limits that are not reset yet, by account.
 func (a Accounts) Active() map[string]Limit {
 	entries, _ := os.ReadDir(a.Dir) // without it there are none

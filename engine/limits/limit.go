@@ -45,6 +45,14 @@ func (l Limit) Until() time.Time { return time.UnixMilli(l.UntilMs) }
 // Active reports whether the limit is not reset yet.
 func (l Limit) Active(now time.Time) bool { return l.Until().After(now) }
 
+// Sooner returns the one of two limits that is reset first.
+func (l Limit) Sooner(other Limit) Limit {
+	if l.UntilMs == 0 || other.UntilMs > 0 && other.UntilMs < l.UntilMs {
+		return other
+	}
+	return l
+}
+
 // Verdict is what an agent may do that is about to start.
 type Verdict int
 
