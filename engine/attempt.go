@@ -39,17 +39,16 @@ type attempt struct {
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 
-	retries  int             // how often the agent may be run again
-	pass     *limits.Pass    // of the last try; nil: the agent was not started
-	waiting  *durable.Held   // the run in which the visit waits to start an agent; nil: it does not
-	reason   string          // why it was not, or why the last try failed
-	blocked  blocked         // the agent
-	soonest  blocked         // of the agents before it, the one that can play first
-	limit    limits.Limit    // after the last try, if its provider refused it
-	refused  bool            // it did
-	repeated int             // how often the agent has repeated what failed
-	retryAt  time.Time       // when the provider grants more; zero: it names no time
-	gone     map[string]bool // agents that another one has replaced in this visit
+	runs     int           // of the agent in this visit
+	retries  int           // how often it may be run again
+	pass     *limits.Pass  // of the last try; nil: the agent was not started
+	waiting  *durable.Held // the run in which the visit waits to start an agent; nil: it does not
+	reason   string        // why it was not, or why the last try failed
+	blocked  blocked       // the agent
+	soonest  blocked       // of the agents before it, the one that can play first
+	refused  bool          // the last try, by the provider
+	repeated int           // how often the agent has repeated what failed
+	retryAt  time.Time     // when the provider grants more; zero: it names no time
 }
 
 // attempt lets an agent make the step, unless an interrupted run of the same task

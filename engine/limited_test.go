@@ -244,9 +244,9 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 				a.OnRateLimit, a.Fallback, a.Retry.Attempts = protocol.LimitFallback, []string{"later"}, 1
 			})
 			if c.held {
-				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{MaxRateLimitWait: 9 * time.Hour})
+				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: 9 * time.Hour}})
 				require.NoError(t, err)
-				pass.Refused(limits.Refusal{RetryAt: time.Now().Add(c.second)})
+				pass.Refused(decide.Refusal{RetryAt: time.Now().Add(c.second)})
 				pass.Leave()
 			}
 			id := w.start()
@@ -387,9 +387,9 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	w := newWorld(t, "ready")
 	cmd, err := w.Casting().Agent(ctx, casting.Wish{}, "test", "planner")
 	require.NoError(t, err)
-	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{MaxRateLimitWait: time.Hour})
+	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
 	require.NoError(t, err)
-	pass.Refused(limits.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
+	pass.Refused(decide.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
 	pass.Leave()
 	id := w.start()
 	began := time.Now()
@@ -436,7 +436,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	}
 	refuse := func(account string, in time.Duration) {
 		w.Accounts().Refused(limits.NewAccount(account, nil),
-			limits.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, limits.Terms{MaxRateLimitWait: 9 * time.Hour})
+			decide.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
 	}
 	id := w.start()
 	at := func() (decide.Account, time.Duration) {
@@ -460,12 +460,12 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	refuse("now", 3*time.Hour)
 	free("the fallback is free")
 	falls("", "later")
-	limited(3*time.Hour, "the fallback does not take over after a rate limit")
+	limited(3*time.Hour, "no fallback")
 	falls(protocol.LimitFallback, "missing")
-	free("the attempt reports what is wrong with the config")
+	free("unknown fallback")
 	falls(protocol.LimitFallback, "later")
 	refuse("later", 2*time.Hour)
-	limited(2*time.Hour, "the first that is reset")
+	limited(2*time.Hour, "the first")
 	falls(protocol.LimitFallback)
 	limited(3*time.Hour, "nobody takes over")
 }

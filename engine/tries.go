@@ -43,79 +43,92 @@ func (a *attempt) visitKey() string {
 // play makes the visit: by the agent, again, or by another one.
 func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
 	if a.cmd.Plain != nil {
-		return a.run(ctx)
+		if out, err = a.run(ctx); err != nil {
+			a.conclude(decide.AfterFailure(a.failure(err), decide.Policy{}, a.Env.Now()))
+		}
+		return out, err
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
 		return out, err
 	}
 	first := retry.Of(c, a.cmd.Alias)
-	if err := a.goOnWith(ctx, c, first, o); err != nil {
+	if first.Fallback, err = a.goOnWith(ctx, c, first.Fallback, o); err != nil {
 		return out, err
 	}
 	defer func() { a.endWait(err) }()
 	var failed error // of the last try; nil: there was none
-	place := a.task.cwd
-	for attempts := 0; ; {
+	for place := a.task.cwd; ; {
 		p := retry.Of(c, a.cmd.Alias)
+		p.Fallback, p.FallbackOn = first.Fallback, first.FallbackOn
 		if err := a.enter(ctx, c, p, o.Wake); err != nil {
 			return out, fault.Ended(ctx, errors.Join(err, failed))
 		}
-		kind := protocol.FailedRateLimit
 		if a.pass != nil {
-			attempts++
-			a.failedTry, a.task.cwd, a.retries = nil, place, max(0, p.Rounds()-attempts)
+			a.runs++
+			a.failedTry, a.task.cwd, a.retries = nil, place, max(0, p.Rounds()-a.runs)
 			out, failed = a.run(ctx)
-			a.leave(failed)
-			attempts += a.repeated
-			if failed == nil || a.failedTry == nil || a.failedTry.Kind == "" {
-				return out, failed
+			if a.leave(failed); failed == nil {
+				return out, nil
 			}
-			if again, err := a.pauseBefore(ctx, p, attempts); again || err != nil {
-				if err != nil {
-					return out, fault.Ended(ctx, errors.Join(err, failed))
-				}
-				continue
-			}
-			kind = a.failedTry.Kind
 		}
-		if first.FallsBack(kind) && a.mayGoOn() {
-			ok, err := a.fallBack(ctx, c, first, o)
-			if err != nil {
+		then := decide.AfterFailure(a.failure(failed), p, a.Env.Now())
+		switch then.Kind {
+		case decide.ThenRunAgain:
+			if err := a.pause(ctx, p, then.Pause); err != nil {
+				return out, fault.Ended(ctx, errors.Join(err, failed))
+			}
+		case decide.ThenFallBack:
+			if err := a.fallBack(ctx, c, first.Fallback[0], o); err != nil {
 				return out, errors.Join(failed, err)
 			}
-			if ok {
-				attempts = 0
-				continue
-			}
+			first.Fallback = first.Fallback[1:]
+		case decide.ThenWait:
+			return a.park(ctx, then.Until)
+		default:
+			a.conclude(then)
+			return out, failed
 		}
-		if failed == nil || kind == protocol.FailedRateLimit && p.OnRateLimit == protocol.LimitWait {
-			return a.park(ctx)
-		}
-		return out, failed
+	}
+}
+
+// failure is what there is to know of a try that failed, or of an agent that was not started.
+func (a *attempt) failure(failed error) decide.Failure {
+	f := decide.Failure{
+		Held: a.pass == nil, Runs: a.runs, Limit: a.blocked.Limit, Before: a.soonest.Limit, Stopped: a.dir.StopRequested(a.record),
+	}
+	if _, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role); f.Held {
+		return f
+	}
+	if a.failedTry != nil {
+		f.Kind = a.failedTry.Kind
+	}
+	code := fault.Of(failed).Code
+	f.Own = a.record.Status == rundir.Failed && (code == protocol.CodeAgent || code == protocol.CodeTimeout) &&
+		(a.cmd.Plain != nil || !protocol.OfMachine(failed))
+	return f
+}
+
+// conclude records that nothing is left to try. A kill before leaves a run that failed, and is
+// tried again.
+func (a *attempt) conclude(then decide.Then) {
+	if a.record.Exhausted = then.Kind == decide.ThenExhausted; a.record.Exhausted {
+		_ = a.dir.Write(a.record) // likewise
 	}
 }
 
 // blocked is why an agent does not play: its account is limited.
 type blocked struct {
-	untilMs int64
-	why     error // nil: it is not
-}
-
-// sooner is the one whose account is reset first.
-func (b blocked) sooner(other blocked) blocked {
-	if b.why == nil || other.why != nil && other.untilMs < b.untilMs {
-		return other
-	}
-	return b
+	limits.Limit
+	why error // nil: it is not
 }
 
 // enter asks for a pass under which the agent runs. Without one its account is limited, and
 // a.blocked says until when.
-func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, wake bool) error {
+func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy, wake bool) error {
 	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
-	terms := termsOf(p)
-	if terms.Places = c.Concurrency[account.Name]; a.Env.Get(protocol.EnvRunDir) != "" {
+	terms := limits.Terms{Policy: p, Places: c.Concurrency[account.Name]}
+	if a.Env.Get(protocol.EnvRunDir) != "" {
 		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
 	}
 	if wake && a.driven != nil {
@@ -139,14 +152,16 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p retry.Policy, 
 	}
 	why := fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
 		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
-	a.reason, a.blocked = why.Message, blocked{held.UntilMs, why}
+	a.reason, a.blocked = why.Message, blocked{held, why}
 	return nil
 }
 
 // accountOf returns whether the agent that plays a role must wait for its account, and those that
 // take over from it for theirs, and the limit that is reset first. It only reads: what is wrong
 // with a config, the attempt reports.
-func (e *Engine) accountOf(ctx context.Context, pos *status.Position, role string, o StepOptions) (decide.Account, limits.Limit) {
+func (e *Engine) accountOf(
+	ctx context.Context, pos *status.Position, role string, o StepOptions,
+) (decide.Account, limits.Limit) {
 	accounts := e.Accounts()
 	if pos.Workflow.Roles[role].Player() != protocol.PlayedByAgent && o.Scenario == "" || accounts.None() {
 		return decide.Free, limits.Limit{}
@@ -162,7 +177,7 @@ func (e *Engine) accountOf(ctx context.Context, pos *status.Position, role strin
 	}
 	var first limits.Limit
 	for ; err == nil; next = next[1:] {
-		l, held := accounts.Held(e.Casting().Account(ctx, cmd, pos.Workflow.Name, role), termsOf(retry.Of(c, cmd.Alias)))
+		l, held := accounts.Held(e.Casting().Account(ctx, cmd, pos.Workflow.Name, role), retry.Of(c, cmd.Alias))
 		if !held {
 			break
 		}
@@ -172,10 +187,6 @@ func (e *Engine) accountOf(ctx context.Context, pos *status.Position, role strin
 		cmd, err = e.Casting().Fallback(c, next[0], o.Wish())
 	}
 	return decide.Free, limits.Limit{}
-}
-
-func termsOf(p retry.Policy) limits.Terms {
-	return limits.Terms{Rounds: p.Rounds(), Backoff: p.Backoff, MaxRateLimitWait: p.MaxRateLimitWait}
 }
 
 // quiet is how long an agent waits before a person is told.
@@ -222,99 +233,83 @@ func (a *attempt) leaveWait() {
 // leave notes what the provider has said to the agent.
 func (a *attempt) leave(failed error) {
 	defer a.pass.Leave()
+	a.runs += a.repeated
 	if a.reason = ""; a.failedTry != nil {
 		a.reason = a.failedTry.Error
 	}
 	switch {
 	case a.refused:
-		a.limit = a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
-		a.blocked = blocked{a.limit.UntilMs, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.reason)}
+		limit := a.pass.Refused(decide.Refusal{RetryAt: a.retryAt, Reason: a.reason})
+		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.reason)}
 	case failed == nil:
 		a.pass.Served()
 	}
 }
 
-// pauseBefore reports whether the agent should try again, after a pause.
-func (a *attempt) pauseBefore(ctx context.Context, p retry.Policy, attempts int) (bool, error) {
-	if attempts >= p.Attempts || !slices.Contains(p.On, a.failedTry.Kind) || !a.mayGoOn() {
-		return false, nil
-	}
-	wait := retry.Backoff(p.Backoff, attempts)
-	if a.refused {
-		if a.limit.Decide(a.Env.Now(), termsOf(p)) == limits.Held {
-			return false, nil
-		}
-		wait = max(0, a.limit.Until().Sub(a.Env.Now()))
-	}
-	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), attempts+1, p.Attempts, wait.Round(time.Millisecond)))
+// pause waits before the agent runs again.
+func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration) error {
+	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1, p.Attempts, wait.Round(time.Millisecond)))
 	for ; wait > 0; wait -= retry.MaxWait {
 		err := a.waits(ctx)
 		if err == nil {
 			err = retry.Pause(ctx, min(wait, retry.MaxWait))
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
-// mayGoOn reports whether the budget has room for another try after what the failed ones cost,
-// and nobody has asked to stop.
-func (a *attempt) mayGoOn() bool {
-	_, over := moderator.OverBudget(a.pos.State, a.task.role)
-	return !over && !a.dir.StopRequested(a.record)
-}
-
-// goOnWith picks the agent that an interrupted visit had reached. Once all were given up, the
-// first one starts again.
-func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) error {
-	a.gone = map[string]bool{}
+// goOnWith picks the agent that an interrupted visit had reached, and returns those that are left
+// to take over. Once all were given up, the first one starts again.
+func (a *attempt) goOnWith(
+	ctx context.Context, c protocol.Config, fallback []string, o StepOptions,
+) ([]string, error) {
+	gone := map[string]bool{}
 	for _, t := range a.dir.Tries(a.pos.Thread) {
 		if t.Visit == a.visitKey() && t.GaveUp {
-			a.gone[t.Alias] = true
+			gone[t.Alias] = true
 		}
 	}
-	if !a.gone[a.cmd.Name] {
-		return nil
+	left := slices.DeleteFunc(slices.Clone(fallback), func(alias string) bool { return gone[alias] })
+	if !gone[a.cmd.Name] || len(left) == 0 {
+		return left, nil
 	}
-	_, err := a.replace(ctx, c, p, o)
-	return err
+	return left[1:], a.replace(ctx, c, left[0], o)
 }
 
-// fallBack gives the agent up, and puts the next one in its place; false: there is none. What a
-// limited account says is read again in a later step.
-func (a *attempt) fallBack(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
+// fallBack gives the agent up, and puts the next one in its place. What a limited account says
+// is read again in a later step.
+func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	was := a.cmd.Name
-	a.gone[was] = true
-	a.soonest = a.soonest.sooner(a.blocked)
+	if a.soonest.Sooner(a.blocked.Limit) != a.soonest.Limit {
+		a.soonest = a.blocked
+	}
 	if tries := a.dir.Tries(a.pos.Thread); a.blocked.why == nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
-			return false, err
+			return err
 		}
 	}
-	ok, err := a.replace(ctx, c, p, o)
-	if ok {
-		a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
+	if err := a.replace(ctx, c, next, o); err != nil {
+		return err
 	}
-	return ok, err
+	a.runs = 0
+	a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
+	return nil
 }
 
-// replace puts the next fallback in the agent's place; false: there is none.
-func (a *attempt) replace(ctx context.Context, c protocol.Config, p retry.Policy, o StepOptions) (bool, error) {
-	next := slices.IndexFunc(p.Fallback, func(alias string) bool { return !a.gone[alias] })
-	if next < 0 {
-		return false, nil
-	}
-	cmd, err := a.Casting().Fallback(c, p.Fallback[next], o.Wish())
+// replace puts a fallback in the agent's place.
+func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
+	cmd, err := a.Casting().Fallback(c, next, o.Wish())
 	if err == nil {
 		_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
 	}
 	if err == nil {
 		a.cmd = cmd
 	}
-	return err == nil, err
+	return err
 }
 
 // tried keeps a failed try and its cost, as far as that is known.
@@ -345,20 +340,23 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	}
 }
 
-// park sets the visit aside until the first of its agents can play it. No process waits meanwhile.
-func (a *attempt) park(ctx context.Context) (out protocol.StepOutput, err error) {
-	first := a.soonest.sooner(a.blocked)
+// park sets the visit aside until a limit is reset. No process waits meanwhile.
+func (a *attempt) park(ctx context.Context, until limits.Limit) (out protocol.StepOutput, err error) {
+	first := a.blocked
+	if until == a.soonest.Limit {
+		first = a.soonest
+	}
 	if a.record.StartedAt == 0 { // the record says why, and what a person has said
 		if err := a.waits(ctx); err != nil {
 			return out, err
 		}
 	}
 	_ = a.failed(rundir.Failed, first.why)
-	if err := a.setParked(ctx, a.locked, first.untilMs); err != nil {
+	if err := a.setParked(ctx, a.locked, first.UntilMs); err != nil {
 		return out, err
 	}
 	if a.failedTry != nil {
-		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role, time.UnixMilli(first.untilMs).In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
+		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role, first.Until().In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
 	}
 	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -133,7 +133,7 @@ func TestNonsenseTimesAreBounded(t *testing.T) {
 		in   string // ms
 		want time.Duration
 	}{
-		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", retry.FirstPark}, "unsaid": {"0", retry.FirstPark},
+		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", decide.FirstPark}, "unsaid": {"0", decide.FirstPark},
 	} {
 		w := newWorld(t, "!limited:rate-limit/"+c.in+"/100/ready")
 		w.clock(&ahead)
@@ -257,5 +257,54 @@ func TestTriesHoldUnderKills(t *testing.T) {
 		if !killed {
 			return
 		}
+	}
+}
+
+// A run is exhausted if the agent has failed, and nothing is left that the policy would try.
+func TestWhatExhaustsARun(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	none := func(*protocol.Agent) {}
+	for name, c := range map[string]struct {
+		script    string
+		agent     func(*protocol.Agent)
+		exhausted bool
+	}{
+		"a server that fails":        {"!limited:server/0/100/ready", none, true},
+		"a crash":                    {"!exit:3", none, true},
+		"an error":                   {"!error", none, true},
+		"no result":                  {"!print:done", none, true},
+		"a timeout":                  {"!hang", none, true},
+		"a rate limit":               {"!limited:rate-limit/3600000/100/ready", none, false},
+		"a rate limit that is over":  {"!limited:rate-limit/1/100/ready", none, false},
+		"a missing login":            {"!limited:machine/0/100/ready", none, false},
+		"a missing program":          {"ready", func(a *protocol.Agent) { a.Command = "/missing" }, false},
+		"a step that is not its own": {"!lie:role", none, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.script)
+			w.retries(c.agent)
+			id := w.start()
+			o := StepOptions{}
+			if name == "a timeout" {
+				o.Timeout = 200 * time.Millisecond
+			}
+			_, err := w.Step(ctx, id, o)
+			require.Error(t, err)
+			last := w.RunDir(id).Read()
+			require.Equal(t, c.exhausted, last.Exhausted)
+			require.NotNil(t, last.Error)
+			w.plays("ready")
+			w.retries(none)
+			require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
+			require.False(t, w.RunDir(id).Read().Exhausted)
+		})
+	}
+	for script, exhausted := range map[string]bool{"kill -9 $$": true, "exit 127": true, "exit 3": false} {
+		w, id := commands(t, script)
+		_, err := w.Step(ctx, id, StepOptions{})
+		require.Equal(t, exhausted, err != nil)
+		require.Equal(t, exhausted, w.RunDir(id).Read().Exhausted, script)
 	}
 }

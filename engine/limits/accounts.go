@@ -1,3 +1,11 @@
+// Package limits keeps the rate limits of accounts. A provider that refuses one agent refuses
+// every agent of the same account, so <home>/limits/<account>.json records until when. Every
+// process of the home reads it before it starts an agent. What a refusal makes of a limit, and
+// what an agent may do under it, is in package decide.
+//
+// When a limit is reset, one agent, the scout, asks first; the others wait for its answer. All
+// locks are files that end with their holder, and a limit ends with its time, so a killed
+// process leaves nothing that blocks another.
 package limits
 
 import (
@@ -12,11 +20,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
+
+// Limit is that of an account, or of all agents of a home.
+type Limit = decide.Limit
+
+// Terms are the settings under which an agent asks for an account.
+type Terms struct {
+	decide.Policy
+	Places int // how many agents of the account's name may run at once; 0: any number
+	// Since is when a person asked to continue now: limits noted until then do not count. The zero
+	// time: nobody did.
+	Since time.Time
+	// Waits is called again and again while the agent has to wait, with how long it has. It
+	// returns why the wait ends, or nil. It can be nil.
+	Waits func(waited time.Duration) error
+}
 
 // Account is what a provider grants to, as far as the config tells.
 type Account struct {
@@ -68,7 +92,7 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Limit{}, nil
 	case err != nil:
-	case !runfiles.ReadChecked(data, &l) || !l.plausible(a.Now()):
+	case !runfiles.ReadChecked(data, &l) || !l.Plausible(a.Now()):
 		err = errors.New("it is damaged, or the clock was set back")
 	default:
 		return l, nil
@@ -83,9 +107,9 @@ func (a Accounts) None() bool {
 }
 
 // Held returns the limit of an account under which no agent must start. It only reads.
-func (a Accounts) Held(account Account, t Terms) (Limit, bool) {
+func (a Accounts) Held(account Account, p decide.Policy) (Limit, bool) {
 	l, _ := a.limit(account.ID) // [Accounts.Enter] warns of one that does not count
-	return l, l.Decide(a.Now(), t) == Held
+	return l, l.Start(a.Now(), p, time.Time{}) == decide.MustNotStart
 }
 
 // Active are the limits that are not reset yet, by account.
@@ -165,15 +189,15 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 			p.of.Warn(err.Error())
 			p.of.change(p.account.ID, func(l Limit) Limit { return l }) // removed; warned of once
 		}
-		verdict := l.Decide(p.of.Now(), p.terms)
-		if verdict == Held {
+		start := l.Start(p.of.Now(), p.terms.Policy, p.terms.Since)
+		if start == decide.MustNotStart {
 			return l, nil
 		}
-		ready, err := p.take(verdict, behind < patience)
+		ready, err := p.take(start, behind < patience)
 		if ready || err != nil {
 			return Limit{}, err
 		}
-		if verdict == Scout {
+		if start == decide.MayScout {
 			behind += wait
 		}
 		if p.terms.Waits != nil {
@@ -191,13 +215,13 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 
 // take takes what an agent needs: a place, and after a limit the scout's lock, unless another one
 // has had that for too long.
-func (p *Pass) take(v Verdict, patient bool) (ready bool, err error) {
-	if v == Wait {
+func (p *Pass) take(start decide.Start, patient bool) (ready bool, err error) {
+	if start == decide.MustWait {
 		p.Leave() // another account of the name may have no limit
 		return false, nil
 	}
 	placed, err := p.takePlace()
-	if !placed || v == Free || p.scout != nil || !patient {
+	if !placed || start == decide.MayStart || p.scout != nil || !patient {
 		return placed, err
 	}
 	p.scout, err = try(p.of.file(p.account.ID + ".scout"))
@@ -246,14 +270,14 @@ func (p *Pass) Served() {
 }
 
 // Refused notes a refusal, and returns the limit that follows.
-func (p *Pass) Refused(r Refusal) Limit {
+func (p *Pass) Refused(r decide.Refusal) Limit {
 	r.Begun, r.At = p.begun, p.of.Now()
-	return p.of.Refused(p.account, r, p.terms)
+	return p.of.Refused(p.account, r, p.terms.Policy)
 }
 
 // Refused notes the refusal of an agent whose pass is gone, and returns the limit that follows.
-func (a Accounts) Refused(account Account, r Refusal, t Terms) Limit {
-	return a.change(account.ID, func(l Limit) Limit { return l.After(r, t) })
+func (a Accounts) Refused(account Account, r decide.Refusal, by decide.Policy) Limit {
+	return a.change(account.ID, func(l Limit) Limit { return l.After(r, by) })
 }
 
 // Leave ends the pass. A process that the agent has left behind does not keep the place.

@@ -15,77 +15,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-
-func limit(until, noted time.Duration, refusals int) Limit {
-	return Limit{UntilMs: noon.Add(until).UnixMilli(), NotedMs: noon.Add(noted).UnixMilli(), Refusals: refusals}
-}
-
-func TestWhatAnAgentMayDo(t *testing.T) {
-	t.Parallel()
-	three := Terms{Rounds: 3}
-	for name, c := range map[string]struct {
-		limit Limit
-		terms Terms
-		want  Verdict
-	}{
-		"no limit":                        {Limit{}, three, Free},
-		"reset in an hour":                {limit(time.Hour, -time.Second, 1), three, Held},
-		"reset in two seconds":            {limit(2*time.Second, -time.Second, 1), three, Wait},
-		"the third refusal":               {limit(2*time.Second, -time.Second, 3), three, Held},
-		"no process waits":                {limit(2*time.Second, -time.Second, 1), Terms{Rounds: 1}, Held},
-		"reset":                           {limit(-time.Second, -time.Hour, 7), three, Scout},
-		"a person asks":                   {limit(time.Hour, -time.Minute, 1), Terms{Rounds: 3, Since: noon}, Scout},
-		"refused since the person asked":  {limit(time.Hour, time.Second, 2), Terms{Rounds: 3, Since: noon}, Held},
-		"a person asks while it is reset": {limit(2*time.Second, -time.Second, 1), Terms{Rounds: 3, Since: noon}, Scout},
-	} {
-		require.Equal(t, c.want, c.limit.Decide(noon, c.terms), name)
-	}
-}
-
-func TestWhatARefusalMakesOfALimit(t *testing.T) {
-	t.Parallel()
-	terms := Terms{Rounds: 3, Backoff: 5 * time.Second, MaxRateLimitWait: 8 * time.Hour}
-	since := func(begun, retryAt time.Duration) Refusal {
-		r := Refusal{Begun: noon.Add(begun), At: noon}
-		if retryAt != 0 {
-			r.RetryAt = noon.Add(retryAt)
-		}
-		return r
-	}
-	for name, c := range map[string]struct {
-		was      Limit
-		refusal  Refusal
-		until    time.Duration
-		refusals int
-	}{
-		"the first":                            {Limit{}, since(-time.Second, time.Hour), time.Hour, 1},
-		"the second in flight, without a time": {limit(time.Hour, -time.Second, 1), since(-2*time.Second, 0), time.Hour, 1},
-		"the second in flight, later":          {limit(time.Hour, -time.Second, 1), since(-2*time.Second, 2*time.Hour), 2 * time.Hour, 1},
-		"of a scout":                           {limit(-time.Second, -time.Hour, 1), since(-time.Second, 2*time.Second), 10 * time.Second, 2},
-		"no time":                              {Limit{}, since(-time.Second, 0), 5 * time.Second, 1},
-		"no time, the third":                   {limit(-time.Second, -time.Minute, 2), since(-time.Second, 0), retry.FirstPark, 3},
-		"no time, the fourth":                  {limit(-time.Second, -time.Minute, 3), since(-time.Second, 0), 2 * retry.FirstPark, 4},
-		"a time long ago, the third":           {limit(-time.Second, -time.Minute, 2), since(-time.Second, -time.Hour), retry.FirstPark, 3},
-		"a time that has just passed":          {limit(-time.Second, -time.Minute, 2), since(-time.Second, -time.Second), 20 * time.Second, 3},
-		"in a century":                         {Limit{}, since(-time.Second, 100*365*24*time.Hour), 8 * time.Hour, 1},
-		"the thousandth":                       {limit(-time.Second, -time.Minute, 999), since(-time.Second, 0), 8 * time.Hour, 1000},
-	} {
-		got := c.was.After(c.refusal, terms)
-		require.Equal(t, noon.Add(c.until), got.Until().UTC(), name)
-		require.Equal(t, c.refusals, got.Refusals, name)
-	}
-	// Whatever wait is configured, the limit is believed later: else an agent would start again and again.
-	terms.MaxRateLimitWait = 400 * 24 * time.Hour
-	got := Limit{}.After(since(-time.Second, 60*24*time.Hour), terms)
-	require.Equal(t, noon.Add(longest), got.Until().UTC())
-	require.True(t, got.plausible(noon))
+// rounds is a policy under which a process waits after that many refusals less one.
+func rounds(n int) decide.Policy {
+	return decide.Policy{Attempts: n, On: []protocol.FailureKind{protocol.FailedRateLimit}, MaxRateLimitWait: time.Hour}
 }
 
 func TestAccountsAreToldApart(t *testing.T) {
@@ -114,10 +53,10 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	a, said := accounts(t)
-	terms := Terms{Rounds: 1, MaxRateLimitWait: time.Hour}
+	terms := Terms{Policy: rounds(1)}
 	p, _, err := a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
-	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
 	p.Leave()
 	path := filepath.Join(a.Dir, "claude.json")
 	whole, err := os.ReadFile(path)
@@ -141,7 +80,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
 	p, _, err = a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
-	require.Equal(t, 1, p.Refused(Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
+	require.Equal(t, 1, p.Refused(decide.Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
 	p.Leave()
 }
 
@@ -166,11 +105,11 @@ func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 		path := filepath.Join(a.Dir, "claude.json")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		for range 2 {
-			p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxRateLimitWait: time.Hour})
+			p, held, err := a.Enter(t.Context(), claude, Terms{Policy: rounds(1)})
 			require.NoError(t, err)
 			require.Zero(t, held, name)
 			prosetest.Text(t, (*said)[0], name)
-			got := p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
+			got := p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Minute)})
 			require.Equal(t, 1, got.Refusals, name)
 			require.InDelta(t, now+60_000, got.UntilMs, 30_000, name)
 			p.Served()
@@ -188,10 +127,10 @@ func TestALinkIsReplaced(t *testing.T) {
 	other, path := filepath.Join(t.TempDir(), "other"), filepath.Join(a.Dir, "claude.json")
 	require.NoError(t, os.WriteFile(other, []byte("mine"), 0o600))
 	require.NoError(t, os.Symlink(other, path))
-	terms := Terms{Rounds: 1, MaxRateLimitWait: time.Hour}
+	terms := Terms{Policy: rounds(1)}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
-	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
 	p.Leave()
 	_, held, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
@@ -205,10 +144,10 @@ func TestALinkIsReplaced(t *testing.T) {
 func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
-	terms := Terms{Rounds: 3, MaxRateLimitWait: time.Hour, Places: 1}
+	terms := Terms{Policy: rounds(3), Places: 1}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
-	p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
+	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Minute)})
 	p.Leave()
 	waits, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -238,10 +177,10 @@ func TestOneScoutAsksFirst(t *testing.T) {
 		a, _ := accounts(t)
 		p, _, err := a.Enter(ctx, claude, Terms{})
 		require.NoError(t, err)
-		p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+		p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 		p.Leave()
-		terms := Terms{Rounds: 3, MaxRateLimitWait: time.Hour}
-		scout, held, err := a.Enter(ctx, claude, Terms{Rounds: 3, MaxRateLimitWait: time.Hour, Since: time.Now().Add(time.Second)})
+		terms := Terms{Policy: rounds(3)}
+		scout, held, err := a.Enter(ctx, claude, Terms{Policy: rounds(3), Since: time.Now().Add(time.Second)})
 		require.NoError(t, err)
 		require.Zero(t, held)
 		require.NotNil(t, scout.scout)
@@ -266,7 +205,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 			require.Empty(t, a.Active())
 		} else {
 			require.Zero(t, through.Load())
-			scout.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+			scout.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
 			scout.Leave()
 			others.Wait()
 			require.EqualValues(t, 8, stopped.Load())
@@ -281,10 +220,10 @@ func TestWithoutAScoutsLock(t *testing.T) {
 	a, _ := accounts(t)
 	p, _, err := a.Enter(t.Context(), claude, Terms{})
 	require.NoError(t, err)
-	p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 	p.Leave()
 	require.NoError(t, os.Mkdir(filepath.Join(a.Dir, "claude.scout"), 0o700))
-	p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 3, MaxRateLimitWait: time.Hour})
+	p, held, err := a.Enter(t.Context(), claude, Terms{Policy: rounds(3)})
 	require.NoError(t, err)
 	require.Zero(t, held)
 	p.Leave()
@@ -295,14 +234,14 @@ func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
 	begin := func() *Pass {
-		p, held, err := a.Enter(t.Context(), claude, Terms{Rounds: 1, MaxRateLimitWait: time.Hour})
+		p, held, err := a.Enter(t.Context(), claude, Terms{Policy: rounds(1)})
 		require.NoError(t, err)
 		require.Zero(t, held)
 		return p
 	}
 	early, refused := begin(), begin()
 	refused.begun = early.begun
-	refused.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
+	refused.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
 	early.begun = early.begun.Add(-time.Second)
 	early.Served()
 	require.Len(t, a.Active(), 1)

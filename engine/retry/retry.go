@@ -10,52 +10,31 @@ import (
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
-
-// Policy is what the config says about an agent that fails.
-type Policy struct {
-	Attempts    int
-	Backoff     time.Duration
-	On          []protocol.FailureKind
-	OnRateLimit string
-	Fallback    []string
-	// FallbackOn are the kinds of failures after which a fallback takes over.
-	FallbackOn       []protocol.FailureKind
-	MaxRateLimitWait time.Duration
-}
-
-// FallsBack reports whether another agent takes over after a failure.
-func (p Policy) FallsBack(kind protocol.FailureKind) bool {
-	return len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, kind) &&
-		(kind != protocol.FailedRateLimit || p.OnRateLimit == protocol.LimitFallback)
-}
-
-// Rounds is how often a provider may refuse an account before no process waits for it.
-func (p Policy) Rounds() int {
-	if !slices.Contains(p.On, protocol.FailedRateLimit) {
-		return 1
-	}
-	return p.Attempts
-}
 
 // Defaults of a policy.
 const (
 	defaultAttempts = 3
 	defaultBackoff  = 5 * time.Second
 	defaultMaxPark  = 24 * time.Hour
-	FirstPark       = 15 * time.Minute // where the provider names no time; doubled each time
-	LongestBackoff  = time.Minute      // that a process waits for
 )
 
 // Of is the policy of an agent in the config, which was checked when it was read.
-func Of(c protocol.Config, alias string) Policy {
+func Of(c protocol.Config, alias string) decide.Policy {
 	a := c.Agents[alias]
-	p := Policy{
-		Attempts: defaultAttempts, Backoff: defaultBackoff, OnRateLimit: a.OnRateLimit, Fallback: a.Fallback, MaxRateLimitWait: span(a.MaxRateLimitWait, defaultMaxPark),
+	p := decide.Policy{
+		Attempts: defaultAttempts, Backoff: defaultBackoff, Fallback: a.Fallback,
+		AwaitReset: a.OnRateLimit == protocol.LimitWait, MaxRateLimitWait: span(a.MaxRateLimitWait, defaultMaxPark),
 		On:         []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer},
 		FallbackOn: kinds(a.FallbackOn, protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash),
+	}
+	if a.OnRateLimit != protocol.LimitFallback {
+		p.FallbackOn = slices.DeleteFunc(p.FallbackOn, func(k protocol.FailureKind) bool {
+			return k == protocol.FailedRateLimit
+		})
 	}
 	if r := a.Retry; r != nil {
 		if r.Attempts > 0 {
@@ -83,11 +62,6 @@ func span(text string, otherwise time.Duration) time.Duration {
 		return d
 	}
 	return otherwise
-}
-
-// Backoff is the pause before a round: doubled each time, and never so long that no process waits.
-func Backoff(first time.Duration, round int) time.Duration {
-	return min(first<<min(round-1, 10), LongestBackoff)
 }
 
 // Brief is why a try failed, on one line.

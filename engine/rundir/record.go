@@ -34,8 +34,9 @@ type Record struct {
 	StartedAt  int64         `json:"startedAt"`          // ms
 	Status     Status        `json:"status"`
 	Error      *Error        `json:"error,omitempty"`
-	StepHash   protocol.Hash `json:"stepHash,omitempty"` // added, or rejected
-	Reason     string        `json:"reason,omitempty"`   // of a rejection
+	Exhausted  bool          `json:"exhausted,omitempty"` // it failed, and nothing is left that its policy would try
+	StepHash   protocol.Hash `json:"stepHash,omitempty"`  // added, or rejected
+	Reason     string        `json:"reason,omitempty"`    // of a rejection
 
 	// Damaged: there is a record, but it cannot be read. missing: there is none.
 	// Then nothing else of it is known.

@@ -1,0 +1,164 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// failures are all combinations of what can be known of a failure.
+func failures() (all []Failure) {
+	bools := []bool{false, true}
+	refused := []Limit{limit(time.Hour, 0, 1), limit(2*time.Second, 0, 1), limit(2*time.Second, 0, 3), limit(-time.Second, -time.Minute, 1)}
+	for _, kind := range []protocol.FailureKind{"", protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash, protocol.FailedTimeout, protocol.FailedMachine} {
+		limits := []Limit{{}}
+		if kind == protocol.FailedRateLimit {
+			limits = refused
+		}
+		for _, l := range limits {
+			for runs := 1; runs <= 4; runs++ {
+				for _, own := range bools {
+					all = append(all, Failure{Kind: kind, Own: own, Runs: runs, Limit: l})
+				}
+			}
+		}
+	}
+	all = append(all, Failure{Held: true, Limit: refused[0]}, Failure{Held: true, Limit: refused[2], Runs: 2})
+	for _, set := range []func(*Failure){
+		func(f *Failure) { f.Stopped = true }, func(f *Failure) { f.NoBudget = true }, func(f *Failure) { f.Day = limit(9*time.Hour, -time.Hour, 1) },
+		func(f *Failure) { f.Before = limit(30*time.Minute, -time.Hour, 1) },
+	} {
+		for _, f := range slices.Clone(all) {
+			set(&f)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// policies are those that configs can make.
+func policies() (all []Policy) {
+	sets := [][]protocol.FailureKind{
+		{}, {protocol.FailedRateLimit, protocol.FailedServer}, {protocol.FailedServer, protocol.FailedCrash},
+		{protocol.FailedRateLimit, protocol.FailedCrash, protocol.FailedTimeout},
+	}
+	for _, attempts := range []int{1, 3} {
+		for _, on := range sets {
+			for _, fallbackOn := range sets {
+				for _, fallback := range [][]string{nil, {"other"}} {
+					p := Policy{Attempts: attempts, Backoff: time.Second, On: on, Fallback: fallback, FallbackOn: fallbackOn, MaxRateLimitWait: 8 * time.Hour}
+					all = append(all, p)
+					p.AwaitReset = true
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// failureLaws are statements about what follows a failure that do not follow the order of the
+// rows. Each returns true if it is broken.
+var failureLaws = map[string]func(Failure, Policy, Then) bool{
+	"no agent runs more often than its policy says": func(f Failure, p Policy, then Then) bool {
+		return then.Kind == ThenRunAgain && f.Runs >= p.Attempts
+	},
+	"it runs again only after failures that its policy names": func(f Failure, p Policy, then Then) bool {
+		return then.Kind == ThenRunAgain && !slices.Contains(p.On, f.Kind)
+	},
+	"nothing starts after a stop, or beyond a limit of the run or the day": func(f Failure, _ Policy, then Then) bool {
+		return (f.Stopped || f.NoBudget || f.Day.Active(noon)) && (then.Kind == ThenRunAgain || then.Kind == ThenFallBack)
+	},
+	"an agent that may not start does not run again": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind == ThenRunAgain },
+	"after the pause its account lets it start": func(f Failure, p Policy, then Then) bool {
+		return then.Kind == ThenRunAgain && f.Limit.Start(noon.Add(then.Pause), p, time.Time{}) > MayScout
+	},
+	"no process waits for longer than a minute": func(_ Failure, _ Policy, then Then) bool {
+		return then.Kind == ThenRunAgain && (then.Pause < 0 || then.Pause > longestPause)
+	},
+	"another agent takes over only if there is one, and the policy names the failure": func(f Failure, p Policy, then Then) bool {
+		return then.Kind == ThenFallBack && (len(p.Fallback) == 0 || !f.Held && !slices.Contains(p.FallbackOn, f.Kind))
+	},
+	"an agent that was not started never fails": func(f Failure, _ Policy, then Then) bool {
+		return f.Held && then.Kind < ThenRunAgain
+	},
+	"a thread waits only for a time to come": func(_ Failure, _ Policy, then Then) bool {
+		return (then.Kind == ThenWait) != (then.Until != Limit{})
+	},
+	"a thread waits for its provider, or for the next day": func(f Failure, _ Policy, then Then) bool {
+		return then.Kind == ThenWait && then.Until != f.Day && !f.Held && f.Kind != protocol.FailedRateLimit
+	},
+	"a run is exhausted only by the agent's own failure, when nothing is left to try": func(f Failure, p Policy, then Then) bool {
+		left := f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) || len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, f.Kind)
+		return then.Kind == ThenExhausted && (left || !f.Own || f.Stopped || f.Held || f.Kind == protocol.FailedRateLimit)
+	},
+	"what nothing is left to try of is exhausted": func(f Failure, _ Policy, then Then) bool {
+		return then.Kind == ThenErrored && f.Own && !f.Stopped && !f.NoBudget && f.Kind != protocol.FailedRateLimit
+	},
+}
+
+func TestEachFailureKeepsTheLaws(t *testing.T) {
+	t.Parallel()
+	broken, seen := map[string]string{}, map[ThenKind]int{}
+	for _, f := range failures() {
+		for _, p := range policies() {
+			then := AfterFailure(f, p, noon)
+			seen[then.Kind]++
+			for law, breaks := range failureLaws {
+				if breaks(f, p, then) {
+					broken[law] = fmt.Sprintf("%+v\n%+v\n%+v", f, p, then)
+				}
+			}
+		}
+	}
+	require.Empty(t, broken)
+	require.Len(t, seen, int(ThenWait)+1, "%v", seen)
+}
+
+func TestWhatFollowsAFailure(t *testing.T) {
+	t.Parallel()
+	p := Policy{
+		Attempts: 3, Backoff: 5 * time.Second, On: []protocol.FailureKind{protocol.FailedRateLimit, protocol.FailedServer}, MaxRateLimitWait: 24 * time.Hour,
+		FallbackOn: []protocol.FailureKind{protocol.FailedServer, protocol.FailedCrash},
+	}
+	with := func(change func(*Policy)) Policy {
+		other := p
+		change(&other)
+		return other
+	}
+	falls := with(func(p *Policy) { p.Fallback = []string{"other"} })
+	waits := with(func(p *Policy) { p.AwaitReset = true })
+	server := Failure{Kind: protocol.FailedServer, Own: true, Runs: 1}
+	last := Failure{Kind: protocol.FailedServer, Own: true, Runs: 3}
+	hour, soon, day := limit(time.Hour, 0, 1), limit(10*time.Second, 0, 1), limit(9*time.Hour, -time.Hour, 1)
+	refused := Failure{Kind: protocol.FailedRateLimit, Own: true, Runs: 1, Limit: hour}
+	for name, c := range map[string]struct {
+		f    Failure
+		p    Policy
+		want Then
+	}{
+		"server":                     {server, p, Then{Kind: ThenRunAgain, Pause: 5 * time.Second}},
+		"server, the second":         {Failure{Kind: protocol.FailedServer, Runs: 2}, p, Then{Kind: ThenRunAgain, Pause: 10 * time.Second}},
+		"server, the last":           {last, p, Then{Kind: ThenExhausted}},
+		"server, the last, fallback": {last, falls, Then{Kind: ThenFallBack}},
+		"crash":                      {Failure{Kind: protocol.FailedCrash, Own: true, Runs: 1}, falls, Then{Kind: ThenFallBack}},
+		"an error of the agent":      {Failure{Own: true, Runs: 1}, falls, Then{Kind: ThenExhausted}},
+		"a missing login":            {Failure{Kind: protocol.FailedMachine, Runs: 1}, falls, Then{Kind: ThenErrored}},
+		"stopped":                    {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, Stopped: true}, falls, Then{Kind: ThenErrored}},
+		"no budget":                  {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, NoBudget: true}, p, Then{Kind: ThenErrored}},
+		"no budget, the last":        {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, NoBudget: true}, p, Then{Kind: ThenExhausted}},
+		"refused":                    {refused, falls, Then{Kind: ThenErrored}},
+		"refused, wait":              {refused, waits, Then{Kind: ThenWait, Until: hour}},
+		"refused for seconds":        {Failure{Kind: protocol.FailedRateLimit, Runs: 1, Limit: soon}, waits, Then{Kind: ThenRunAgain, Pause: 10 * time.Second}},
+		"not started":                {Failure{Held: true, Limit: hour, Before: day}, p, Then{Kind: ThenWait, Until: hour}},
+		"the day":                    {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, Day: day}, p, Then{Kind: ThenWait, Until: day}},
+		"the day, the last":          {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, Day: day}, p, Then{Kind: ThenExhausted}},
+	} {
+		require.Equal(t, c.want, AfterFailure(c.f, c.p, noon), name)
+	}
+}
