@@ -49,6 +49,9 @@ func Locked(path string) (bool, error) {
 	if errors.Is(err, ErrLocked) {
 		return true, f.Close()
 	}
+	if err == nil { // see release
+		err = flock(f, unix.LOCK_UN)
+	}
 	return false, errors.Join(err, f.Close())
 }
 
