@@ -35,9 +35,9 @@ import (
 
 // visitKey is the same for all tries of a visit, and for no other one.
 func (a *attempt) visitKey() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{a.locked.id, string(a.pos.Thread.Head), a.task.role, string(a.task.promptHash)}, "\n")))
-	const letters = 26
-	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:letters]
+	of := []string{a.locked.id, string(a.pos.Thread.Head), a.task.role, string(a.task.promptHash)}
+	sum := sha256.Sum256([]byte(strings.Join(of, "\n")))
+	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:26]
 }
 
 // play makes the visit: by the agent, again, or by another one.
@@ -109,11 +109,10 @@ func (a *attempt) failure(failed error) decide.Failure {
 	return f
 }
 
-// conclude records that nothing is left to try. A kill before leaves a run that failed, and is
-// tried again.
+// conclude records that nothing is left to try.
 func (a *attempt) conclude(then decide.Then) {
 	if a.record.Exhausted = then.Kind == decide.ThenExhausted; a.record.Exhausted {
-		_ = a.dir.Write(a.record) // likewise
+		_ = a.dir.Write(a.record) // else it has failed, and is tried again, too
 	}
 }
 
@@ -156,35 +155,15 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	return nil
 }
 
-// accountOf returns whether the agent that plays a role must wait for its account, and those that
-// take over from it for theirs, and the limit that is reset first. It only reads: what is wrong
-// with a config, the attempt reports.
+// accountOf returns whether all agents that can play a role wait for their accounts, and the limit
+// that is reset first. It only reads.
 func (e *Engine) accountOf(
 	ctx context.Context, pos *status.Position, role string, o StepOptions,
 ) (decide.Account, limits.Limit) {
-	accounts := e.Accounts()
-	if pos.Workflow.Roles[role].Player() != protocol.PlayedByAgent && o.Scenario == "" || accounts.None() {
-		return decide.Free, limits.Limit{}
-	}
-	c, err := e.Config(ctx)
-	if err != nil {
-		return decide.Free, limits.Limit{}
-	}
-	cmd, err := e.Casting().Agent(ctx, o.Wish(), pos.Workflow.Name, role)
-	var next []string
-	if p := retry.Of(c, cmd.Alias); p.FallsBack(protocol.FailedRateLimit) {
-		next = p.Fallback
-	}
-	var first limits.Limit
-	for ; err == nil; next = next[1:] {
-		l, held := accounts.Held(e.Casting().Account(ctx, cmd, pos.Workflow.Name, role), retry.Of(c, cmd.Alias))
-		if !held {
-			break
+	if pos.Workflow.Roles[role].Player() == protocol.PlayedByAgent || o.Scenario != "" {
+		if l, held := e.Casting().Held(ctx, e.Accounts(), o.Wish(), pos.Workflow.Name, role); held {
+			return decide.Limited, l
 		}
-		if first = first.Sooner(l); len(next) == 0 {
-			return decide.Limited, first
-		}
-		cmd, err = e.Casting().Fallback(c, next[0], o.Wish())
 	}
 	return decide.Free, limits.Limit{}
 }
@@ -210,14 +189,11 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 // endWait ends a run in which the visit waited and no agent followed; err is why, nil if the
 // record says so already.
 func (a *attempt) endWait(err error) {
-	if a.waiting == nil {
-		return
-	}
-	status := rundir.Failed
-	if fault.IsSignal(err) || errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
-		status = rundir.Stopped
-	}
-	if err != nil {
+	if a.waiting != nil && err != nil {
+		status := rundir.Failed
+		if fault.IsSignal(err) || errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
+			status = rundir.Stopped
+		}
 		_ = a.failed(status, err)
 	}
 	a.leaveWait()
@@ -263,24 +239,21 @@ func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration
 
 // goOnWith picks the agent that an interrupted visit had reached, and returns those that are left
 // to take over. Once all were given up, the first one starts again.
-func (a *attempt) goOnWith(
-	ctx context.Context, c protocol.Config, fallback []string, o StepOptions,
-) ([]string, error) {
+func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string, o StepOptions) ([]string, error) {
 	gone := map[string]bool{}
 	for _, t := range a.dir.Tries(a.pos.Thread) {
 		if t.Visit == a.visitKey() && t.GaveUp {
 			gone[t.Alias] = true
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(fallback), func(alias string) bool { return gone[alias] })
+	left := slices.DeleteFunc(slices.Clone(all), func(alias string) bool { return gone[alias] })
 	if !gone[a.cmd.Name] || len(left) == 0 {
 		return left, nil
 	}
 	return left[1:], a.replace(ctx, c, left[0], o)
 }
 
-// fallBack gives the agent up, and puts the next one in its place. What a limited account says
-// is read again in a later step.
+// fallBack puts the next agent in the agent's place. What limits say is read again in a later step.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	was := a.cmd.Name
 	if a.soonest.Sooner(a.blocked.Limit) != a.soonest.Limit {
@@ -303,12 +276,11 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 // replace puts a fallback in the agent's place.
 func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	cmd, err := a.Casting().Fallback(c, next, o.Wish())
-	if err == nil {
-		_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		a.cmd = cmd
-	}
+	a.cmd = cmd
+	_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
 	return err
 }
 
@@ -326,18 +298,25 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	case usage == nil || usage.Plausible() != nil:
 		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
 	}
-	a.failedTry = &runfiles.Try{
-		Try:   protocol.Try{Agent: a.cmd.Name, Error: fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), "")), Usage: usage, AtMs: a.nowMs()},
-		Visit: a.visitKey(), Alias: a.cmd.Name, Kind: retry.KindOf(ran, err),
-	}
-	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(*a.failedTry)); err != nil {
-		a.warn("what a failed try has cost is not kept: " + err.Error())
-	}
+	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), ""))
+	a.failedTry = a.keepTry(a.cmd.Name, why, usage, retry.KindOf(ran, err))
 	if budget.Bounded(a.pos.State.Limits) {
 		var sum budget.Sums
 		sum.Untold(runfiles.Tries{*a.failedTry})
 		a.pos.State.Spent = budget.Plus(a.pos.State.Spent, budget.SpentOf(sum))
 	}
+}
+
+// keepTry adds a failed try to those that the next step will hold.
+func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protocol.FailureKind) *runfiles.Try {
+	try := runfiles.Try{
+		Try:   protocol.Try{Agent: agent, Error: why, Usage: usage, AtMs: a.nowMs()},
+		Visit: a.visitKey(), Alias: agent, Kind: kind,
+	}
+	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(try)); err != nil {
+		a.warn("what a failed try has cost is not kept: " + err.Error())
+	}
+	return &try
 }
 
 // park sets the visit aside until a limit is reset. No process waits meanwhile.
@@ -408,10 +387,10 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	defer release()
 	got.Step.Tries = tries
 	b := a.batch()
-	if got.Hash, err = b.Add(ctx, got.Step); err != nil {
-		return got, err
+	if got.Hash, err = b.Add(ctx, got.Step); err == nil {
+		err = b.Put(ctx)
 	}
-	if err := b.Put(ctx); err != nil {
+	if err != nil {
 		return got, err
 	}
 	node, err := a.Store.Get(ctx, got.Hash)
@@ -428,15 +407,9 @@ func (a *attempt) cutShort(last rundir.Record) {
 	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
 		return
 	}
-	try := runfiles.Try{
-		Try:   protocol.Try{Agent: last.Agent, Error: "it was interrupted", Usage: &protocol.Usage{Turns: 1}, AtMs: a.nowMs()},
-		Visit: a.visitKey(), Alias: last.Agent, Kind: protocol.FailedCrash,
-	}
 	tries := a.dir.Tries(a.pos.Thread)
 	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
 		return // it is kept already
 	}
-	if err := a.dir.KeepTries(tries.Add(try)); err != nil {
-		a.warn("what an interrupted run has cost is not kept: " + err.Error())
-	}
+	a.keepTry(last.Agent, "it was interrupted", &protocol.Usage{Turns: 1}, protocol.FailedCrash)
 }
