@@ -103,7 +103,7 @@ func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) *begun {
 	case byPathsAt:
 		b.from, b.path = at(tid, int32(regs.Rdi), regs.Rsi), at(tid, int32(regs.Rdx), regs.R10)
 	}
-	if _, inside := t.below(b.path); !inside && !b.tells() {
+	if _, inside := t.below(b.path); !inside && (t.plan.FilesOnly || !b.tells()) {
 		return nil
 	}
 	return b

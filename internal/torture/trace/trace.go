@@ -54,8 +54,9 @@ func (f Fault) Says() string {
 // Plan says which call goes wrong, and how.
 type Plan struct {
 	// Under is the directory in which changes count; writes to pipes count too,
-	// since an acknowledgement is one.
-	Under string
+	// since an acknowledgement is one, unless FilesOnly.
+	Under     string
+	FilesOnly bool
 	// At is the number of the call from 1; 0: none.
 	At    int
 	Fault Fault

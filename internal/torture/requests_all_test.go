@@ -1,0 +1,5 @@
+//go:build instruments
+
+package main
+
+const allRequests = true
