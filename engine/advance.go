@@ -29,6 +29,9 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	if err := a.flush(ctx, got); err != nil {
 		return none, fmt.Errorf("make step %s durable: %w", got.Hash, err)
 	}
+	if err := a.spend(ctx, got.Hash, got.Step.Usage); err != nil {
+		return none, a.unmoved(err)
+	}
 	if a.task.replaces {
 		if err := a.keepReplaced(ctx); err != nil {
 			return none, a.unmoved(err)
@@ -44,6 +47,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		return none, a.unmoved(err)
 	}
 	a.locked.head = got.Hash
+	_ = a.day.Settle(a.locked.id) // else the step stays in the list of those that are counted
 	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
 	// If this fails, the record is about an older head, and nobody reads it again.
 	_ = a.dir.Write(a.record)

@@ -48,6 +48,7 @@ type attempt struct {
 	soonest  blocked       // of the agents before it, the one that can play first
 	refused  bool          // the last try, by the provider
 	repeated int           // how often the agent has repeated what failed
+	day      limits.Day    // the limit that the step's cost counts for
 	retryAt  time.Time     // when the provider grants more; zero: it names no time
 }
 

@@ -42,8 +42,21 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		return nil, fault.Of(err)
 	}
 	var lines []string
+	if m.Again { // for all threads, and for this one only if a limit of its own is reached, too
+		day, err := e.today(ctx)
+		said := ""
+		if err == nil {
+			said, err = day.Raise()
+		}
+		if err != nil {
+			return nil, fault.Of(err)
+		}
+		if _, over := moderator.OverBudget(pos.State, ""); said != "" {
+			lines, m.Again = []string{said}, over || pos.UsedUp != "" || pos.Next.Cause == moderator.ByLimit
+		}
+	}
 	if m.Again && pos.Next.Cause == moderator.ByLimit { // of steps: resuming grants as many
-		m.Again, lines = false, []string{"granted as many steps again"}
+		m.Again, lines = false, append(lines, "granted as many steps again")
 	}
 	if m.Asked() {
 		var granted []string

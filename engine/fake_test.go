@@ -464,8 +464,17 @@ func deadlyEngine(home, script string) *Engine {
 	if n, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
 		left.Store(int64(n))
 	}
-	return openEngine(panicking{}, home, deadlyFS{durable.OS(), left}, func() protocol.Config { return fakeConfig(script) })
+	return openEngine(panicking{}, home, deadlyFS{durable.OS(), left}, func() protocol.Config {
+		c := fakeConfig(script)
+		if usd, err := strconv.ParseFloat(os.Getenv(perDay), 64); err == nil {
+			c.Limits = &protocol.LimitsConfig{PerDay: &protocol.DayLimits{CostUSD: usd}}
+		}
+		return c
+	})
 }
+
+// perDay is the environment variable with the day's limit of a fake engine.
+const perDay = "UWF_TEST_PER_DAY"
 
 // workerArgs are those of a worker, and make the engine able to start one.
 func workerArgs(e *Engine, thread, script string) []string {

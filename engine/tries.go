@@ -44,7 +44,7 @@ func (a *attempt) visitKey() string {
 func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
 	if a.cmd.Plain != nil {
 		if out, err = a.run(ctx); err != nil {
-			a.conclude(decide.AfterFailure(a.failure(err), decide.Policy{}, a.Env.Now()))
+			a.conclude(decide.AfterFailure(a.failure(ctx, err), decide.Policy{}, a.Env.Now()))
 		}
 		return out, err
 	}
@@ -72,7 +72,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				return out, nil
 			}
 		}
-		then := decide.AfterFailure(a.failure(failed), p, a.Env.Now())
+		then := decide.AfterFailure(a.failure(ctx, failed), p, a.Env.Now())
 		switch then.Kind {
 		case decide.ThenRunAgain:
 			if err := a.pause(ctx, p, then.Pause); err != nil {
@@ -93,11 +93,13 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 }
 
 // failure is what there is to know of a try that failed, or of an agent that was not started.
-func (a *attempt) failure(failed error) decide.Failure {
+func (a *attempt) failure(ctx context.Context, failed error) decide.Failure {
 	f := decide.Failure{
 		Held: a.pass == nil, Runs: a.runs, Limit: a.blocked.Limit, Before: a.soonest.Limit, Stopped: a.dir.StopRequested(a.record),
 	}
-	if _, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role); f.Held {
+	_, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role)
+	day, _ := a.today(ctx)
+	if f.Day = day.UsedUp(); f.Held {
 		return f
 	}
 	if a.failedTry != nil {
@@ -126,7 +128,7 @@ type blocked struct {
 // a.blocked says until when.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy, wake bool) error {
 	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
-	terms := limits.Terms{Policy: p, Places: c.Concurrency[account.Name]}
+	terms := limits.Terms{Policy: p, Day: a.Accounts().Today(c.Limits), Places: c.Concurrency[account.Name]}
 	if a.Env.Get(protocol.EnvRunDir) != "" {
 		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
 	}
@@ -146,13 +148,38 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	}
 	a.blocked = blocked{}
 	pass, held, err := a.Accounts().Enter(ctx, account, terms)
-	if a.pass = pass; pass != nil || err != nil {
+	if a.pass = pass; pass == nil && err == nil {
+		a.blocked = a.notStarted(held, account)
+		a.reason = a.blocked.why.Error()
+	}
+	return err
+}
+
+// notStarted is why the agent does not play, because of its account, or of the day.
+func (a *attempt) notStarted(l limits.Limit, account limits.Account) blocked {
+	if l.Refusals == 0 {
+		return blocked{l, fault.New(protocol.CodeLimit, "%s", l.Reason)}
+	}
+	until := l.Until().In(a.Env.Now().Location()).Format(time.DateTime)
+	return blocked{l, fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s",
+		a.cmd.Name, account.Name, until, l.Reason)}
+}
+
+// today is the limit of the day, which the user's config sets.
+func (e *Engine) today(ctx context.Context) (limits.Day, error) {
+	c, err := e.Config(ctx)
+	return e.Accounts().Today(c.Limits), err
+}
+
+// spend counts what an agent has cost today; step is what it has made, "" if it has failed.
+func (a *attempt) spend(ctx context.Context, step protocol.Hash, u *protocol.Usage) (err error) {
+	if a.pos.Workflow.Roles[a.task.role].Player() != protocol.PlayedByAgent {
+		return nil
+	}
+	if a.day, err = a.today(ctx); err != nil {
 		return err
 	}
-	why := fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s", a.cmd.Name, account.Name,
-		held.Until().In(a.Env.Now().Location()).Format(time.DateTime), held.Reason)
-	a.reason, a.blocked = why.Message, blocked{held, why}
-	return nil
+	return a.day.Count(a.locked.id, step, u)
 }
 
 // accountOf returns whether all agents that can play a role wait for their accounts, and the limit
@@ -290,14 +317,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	if errors.As(err, &missing) {
 		return // nothing had begun
 	}
-	took := max(0, a.nowMs()-a.record.StartedAt)
-	usage := ran.Result.Usage
-	switch {
-	case a.cmd.Plain != nil:
-		usage = &protocol.Usage{DurationMs: took}
-	case usage == nil || usage.Plausible() != nil:
-		usage = &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
-	}
+	usage := retry.Usage(ran, a.cmd.Plain != nil, max(0, a.nowMs()-a.record.StartedAt))
 	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), ""))
 	a.failedTry = a.keepTry(a.cmd.Name, why, usage, retry.KindOf(ran, err))
 	if budget.Bounded(a.pos.State.Limits) {
@@ -316,14 +336,21 @@ func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protoco
 	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(try)); err != nil {
 		a.warn("what a failed try has cost is not kept: " + err.Error())
 	}
+	if err := a.spend(context.Background(), "", usage); err != nil { // whatever has ended the try
+		a.warn("what a failed try has cost does not count for limits.perDay: " + err.Error())
+	}
 	return &try
 }
 
 // park sets the visit aside until a limit is reset. No process waits meanwhile.
 func (a *attempt) park(ctx context.Context, until limits.Limit) (out protocol.StepOutput, err error) {
 	first := a.blocked
-	if until == a.soonest.Limit {
+	switch until {
+	case a.soonest.Limit:
 		first = a.soonest
+	case a.blocked.Limit:
+	default:
+		first = a.notStarted(until, limits.Account{})
 	}
 	if a.record.StartedAt == 0 { // the record says why, and what a person has said
 		if err := a.waits(ctx); err != nil {

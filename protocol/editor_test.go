@@ -28,6 +28,11 @@ func TestEditorsKnowAllLimits(t *testing.T) {
 			require.NoError(t, err)
 			properties = append(properties, `        "`+x.Key+`": `+string(data))
 		}
+		if file == EditConfig {
+			data, err := json.MarshalIndent(json.RawMessage(editorPerDay), "        ", "  ")
+			require.NoError(t, err)
+			properties = append(properties, `        "perDay": `+string(data))
+		}
 		want := block.ReplaceAllString(string(text), "${1}{\n"+strings.ReplaceAll(strings.Join(properties, ",\n"), "$", "$$")+"\n      }")
 		if *update {
 			require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
@@ -36,6 +41,17 @@ func TestEditorsKnowAllLimits(t *testing.T) {
 		require.Equal(t, want, string(text), "%s: go test ./protocol -run TestEditors -update writes it", path)
 	}
 }
+
+// editorPerDay is the schema of what only a config can say.
+const editorPerDay = `{
+	"description": "What the agents of all threads of the home may cost until midnight",
+	"type": ["object", "null"],
+	"additionalProperties": false,
+	"properties": {
+		"costUsd": { "type": ["number", "null"], "minimum": 0, "description": "US dollars" },
+		"tokens": { "type": ["integer", "null"], "minimum": 0, "description": "Tokens read and written" }
+	}
+}`
 
 // editorLimit is the schema of a limit. In config.yaml 0 is the default, and a variable may
 // stand for a time.

@@ -24,6 +24,14 @@ type LimitsConfig struct {
 	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"`        // of a whole run; 0: any
 	MaxTokens        int64   `json:"maxTokens,omitempty"`         // read and written by a whole run; 0: any number
 	MaxTime          string  `json:"maxTime,omitempty" is:"span"` // of all steps of a run, such as "2h"; "": any
+
+	PerDay *DayLimits `json:"perDay,omitempty"` // of a home, whatever workflows say; nil: none
+}
+
+// DayLimits bound what all agents of a home may cost until midnight; zero means any.
+type DayLimits struct {
+	CostUSD float64 `json:"costUsd,omitempty"`
+	Tokens  int64   `json:"tokens,omitempty"`
 }
 
 // DefaultMaxSteps bounds a run when neither workflow nor config does.

@@ -33,7 +33,7 @@ func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string)
 }
 
 // Held reports whether all agents that can play a role must not start, since their accounts are
-// limited, and returns the limit that is reset first. It only reads: what is wrong with the
+// limited or the day's limit is used up, and returns the limit that is reset first. It only reads: what is wrong with the
 // config, whoever plays the role reports.
 func (r Caster) Held(
 	ctx context.Context, accounts limits.Accounts, o Wish, workflow, role string,
@@ -41,6 +41,9 @@ func (r Caster) Held(
 	c, err := r.Config(ctx)
 	if err != nil || accounts.None() {
 		return limits.Limit{}, false
+	}
+	if l := accounts.Today(c.Limits).UsedUp(); l != (limits.Limit{}) {
+		return l, true
 	}
 	cmd, err := r.Agent(ctx, o, workflow, role)
 	p := retry.Of(c, cmd.Alias)

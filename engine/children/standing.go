@@ -38,7 +38,7 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 				out.RateLimitedUntil = until
 				if k.Out.Error != nil {
 					why := *k.Out.Error
-					why.Hint, out.Error = "uwf thread resume "+p.Thread, &why
+					why.Hint, out.Error = fault.Resume(p.Thread, why.Code), &why
 				}
 			}
 		}

@@ -40,6 +40,14 @@ func Of(err error) *protocol.Error {
 	return &protocol.Error{Code: codeOf(err), Message: err.Error(), Err: err}
 }
 
+// Resume is the command that resumes a thread at once, which waits because of an error of a code.
+func Resume(thread string, code protocol.Code) string {
+	if code == protocol.CodeLimit {
+		return "uwf thread resume " + thread + " --raise-limit"
+	}
+	return "uwf thread resume " + thread
+}
+
 // Step is an error as a part of a result.
 func Step(err error) *protocol.StepError {
 	e := Of(err)

@@ -33,6 +33,7 @@ type Limit = decide.Limit
 // Terms are the settings under which an agent asks for an account.
 type Terms struct {
 	decide.Policy
+	Day    Day // at its limit no agent starts
 	Places int // how many agents of the account's name may run at once; 0: any number
 	// Since is when a person asked to continue now: limits noted until then do not count. The zero
 	// time: nobody did.
@@ -173,6 +174,9 @@ type Pass struct {
 func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, Limit, error) {
 	p := &Pass{of: a, account: account, terms: t}
 	held, err := p.enter(ctx)
+	if day := t.Day.UsedUp(); day != (Limit{}) && err == nil {
+		held, err = day, t.Day.Note()
+	}
 	if err != nil || held != (Limit{}) {
 		p.Leave()
 		return nil, held, err

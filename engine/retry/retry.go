@@ -92,6 +92,19 @@ func KindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
 	return ""
 }
 
+// Usage is what a try has cost that took so many ms, as far as that is known; plain: it was a
+// command.
+func Usage(ran agentproc.Outcome, plain bool, took int64) *protocol.Usage {
+	switch usage := ran.Result.Usage; {
+	case plain:
+		return &protocol.Usage{DurationMs: took}
+	case usage == nil || usage.Plausible() != nil:
+		return &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
+	default:
+		return usage
+	}
+}
+
 // How often it is looked at what another process does: soon at first, then rarely.
 const (
 	MinWait = 10 * time.Millisecond

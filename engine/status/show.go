@@ -108,7 +108,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	case last.Error != nil && last.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code, Hint: "uwf thread step " + out.Thread}
 		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
-			out.Error.Hint = "uwf thread resume " + out.Thread
+			out.Error.Hint = fault.Resume(out.Thread, last.Error.Code)
 		}
 		if last.StepHash != "" {
 			out.Error.StepHash = &last.StepHash

@@ -35,6 +35,7 @@ type Waiting struct {
 func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
 	f := Filter{Statuses: []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaitingForChildren,
+		protocol.StatusRateLimited,
 	}}
 	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
 		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren {
@@ -71,6 +72,10 @@ func Command(s protocol.StepOutput) string {
 			return answerLine(s)
 		}
 		return "uwf thread resume " + s.Thread + " -p '<answer>'"
+	case protocol.StatusRateLimited:
+		if s.Error != nil && s.Error.Code == protocol.CodeLimit { // a provider's limit needs no person
+			return s.Error.Hint
+		}
 	case protocol.StatusIdle, protocol.StatusWaitingForChildren:
 		return "uwf thread resume " + s.Thread
 	case protocol.StatusRunning:

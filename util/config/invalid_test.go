@@ -37,6 +37,8 @@ func TestInvalid(t *testing.T) {
 		"a model's silence":  p + "models: { m: { provider: x, name: n, idleTimeout: 30 } }",
 		"a budget's time":    "builtin: { maxTime: 20 }",
 		"a budget's cost":    "builtin: { maxCostUsd: -0.5 }",
+		"a day's cost":       "limits: { perDay: { costUsd: -1 } }",
+		"a day's steps":      "limits: { perDay: { steps: 3 } }",
 		"protocol":           "agents: { a: { command: c, protocol: nmed } }",
 		"permission":         "agents: { a: { command: c, permission: root } }",
 		"environment name":   "agents: { a: { command: c, env: { 'A B': x } } }",

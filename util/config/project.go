@@ -99,6 +99,11 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 			}
 		}
 	}
+	for key, n := range entries(doc.Root.Get("limits")) {
+		if key == "perDay" { // of all threads of the home, whosever project they are in
+			r.add(n.Pos, "", "limits.perDay may not be set by a project; put it in your own config.yaml")
+		}
+	}
 	literal(r, doc.Root)
 	var p project
 	d := decoder{report: r, env: env.Env{}}
@@ -239,9 +244,11 @@ func (p project) under(user protocol.Config) protocol.Config {
 		}
 	}
 	if p.Limits != nil {
-		own, _ := cmp.Or(user.Limits, &protocol.LimitsConfig{}).Limits() // both have been checked
+		users := cmp.Or(user.Limits, &protocol.LimitsConfig{})
+		own, _ := users.Limits() // both have been checked
 		theirs, _ := p.Limits.Limits()
 		l := own.Narrower(theirs).Config()
+		l.PerDay = users.PerDay
 		c.Limits = &l
 	}
 	c.Timeout = shorter(user.Timeout, p.Timeout)

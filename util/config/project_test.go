@@ -21,7 +21,7 @@ agents:
   claude: { command: uwf-claude-code, permission: edits, sandbox: { mode: none } }
 defaultAgent: builtin
 agentOverrides: { review: { reviewer: builtin } }
-limits: { maxSteps: 50 }
+limits: { maxSteps: 50, perDay: { costUsd: 9, tokens: 99 } }
 builtin: { allowCommands: [go] }
 `
 
@@ -56,7 +56,7 @@ timeout: 1h
 	require.Equal(t, "small", c.Models["default"].Name)
 	require.Equal(t, "big", c.Models["large"].Name)
 	require.Equal(t, map[string]map[string]string{"review": {"reviewer": "builtin", "writer": "claude"}, "fix": {"fixer": "claude"}}, c.AgentOverrides)
-	require.Equal(t, protocol.LimitsConfig{MaxSteps: 50, MaxVisitsPerRole: 3, MaxCostUSD: 5, MaxTokens: 1000, MaxTime: "2h"}, *c.Limits)
+	require.Equal(t, protocol.LimitsConfig{MaxSteps: 50, MaxVisitsPerRole: 3, MaxCostUSD: 5, MaxTokens: 1000, MaxTime: "2h", PerDay: &protocol.DayLimits{CostUSD: 9, Tokens: 99}}, *c.Limits)
 	require.Equal(t, "1h", c.Timeout)
 	require.Equal(t, []string{"go"}, c.Builtin.AllowCommands)
 	require.Equal(t, 50, user.Limits.MaxSteps)
@@ -87,6 +87,7 @@ func TestProjectIsRefused(t *testing.T) {
 		`agentOverrides: { w: { r: nobody } }`,
 		`modelOverrides: { agent: none }`,
 		`timeout: soon`,
+		`limits: { perDay: { costUsd: 1000 } }`,
 		`agentOverides: {}`,
 		`: [`,
 	} {

@@ -291,7 +291,11 @@ func (a *App) SayNext(r protocol.StepOutput) {
 		return
 	}
 	if r.Status == protocol.StatusRateLimited {
-		a.Hint("uwf run-due goes on with it then, for all threads; uwf thread resume %s does so now", r.Thread)
+		now := "uwf thread resume " + r.Thread
+		if r.Error != nil {
+			now = r.Error.Hint
+		}
+		a.Hint("uwf run-due goes on with it then, for all threads; %s does so now", now)
 		return
 	}
 	if next := view.Command(r); next != "" {

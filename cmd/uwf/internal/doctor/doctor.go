@@ -50,7 +50,7 @@ type examination struct {
 // Examine looks at everything. It ends early only with ctx.
 func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
 	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
-	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.overrides, x.agents, x.models, x.confinement, x.git} {
+	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.day, x.overrides, x.agents, x.models, x.confinement, x.git} {
 		if ctx.Err() == nil {
 			look(ctx)
 		}

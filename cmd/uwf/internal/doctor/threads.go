@@ -53,10 +53,7 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 			due++
 		}
 	}
-	accounts := limits.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
-		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
-	}}
-	active := accounts.Active()
+	active := x.accounts().Active()
 	for _, account := range slices.Sorted(maps.Keys(active)) {
 		l := active[account]
 		x.note("threads", "uwf thread list --status rate-limited", "account %s is limited until %s: %s",
@@ -68,6 +65,23 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 	if due > 0 {
 		x.note("threads", "uwf run-due", "%s can go on: the provider grants more again", render.Count(due, "thread"))
 	}
+}
+
+// day notes that the limit of the day is used up.
+func (x *examination) day(context.Context) {
+	if x.config == nil {
+		return
+	}
+	if l := x.accounts().Today(x.config.Limits).UsedUp(); l != (limits.Limit{}) {
+		x.note("threads", "uwf thread resume @ --raise-limit", "no agent starts until %s: %s",
+			l.Until().In(x.Env.Now().Location()).Format(time.DateTime), l.Reason)
+	}
+}
+
+func (x *examination) accounts() limits.Accounts {
+	return limits.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
+		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
+	}}
 }
 
 // count reads both lists of threads to their ends.

@@ -1,0 +1,215 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// perDay sets the limit of the day.
+func (w *world) perDay(l protocol.DayLimits) {
+	w.config.Limits = &protocol.LimitsConfig{PerDay: &l}
+}
+
+// spentToday is what the file says.
+func (w *world) spentToday() (usd float64, tokens int64) {
+	data, err := os.ReadFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"))
+	require.NoError(w.t, err)
+	var s struct {
+		CostUSD float64 `json:"costUsd"`
+		Tokens  int64   `json:"tokens"`
+		Counted map[string]string
+	}
+	require.True(w.t, runfiles.ReadChecked(data, &s))
+	require.Empty(w.t, s.Counted)
+	return s.CostUSD, s.Tokens
+}
+
+// At the limit of the day nothing new starts, for any thread of the home: those at work end, and
+// the others wait until midnight, or until a person grants more.
+func TestADaysLimitHoldsForAllChildren(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var ahead time.Duration
+	w := newManyWorld(t, 40)
+	w.clock(&ahead)
+	w.plays("!cost:done/0.1/10")
+	w.perDay(protocol.DayLimits{CostUSD: 1})
+	id := w.start()
+	drive := func(o StepOptions) protocol.StepOutput {
+		o.Parallel = 4
+		outs, err := w.Do(ctx, id, Work{StepOptions: o})
+		require.NoError(t, err)
+		return outs[len(outs)-1]
+	}
+	out := drive(StepOptions{})
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
+	paid := w.agentRuns()
+	require.GreaterOrEqual(t, paid, 10)
+	require.LessOrEqual(t, paid, 14)
+	usd, tokens := w.spentToday()
+	require.InDelta(t, 0.1*float64(paid), usd, 1e-9)
+	require.EqualValues(t, 10*paid, tokens)
+	now := time.Now()
+	midnight := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, now.Location())
+	require.Equal(t, midnight.UnixMilli(), *out.RateLimitedUntil)
+	shown := w.show(id)
+	require.Equal(t, protocol.CodeLimit, shown.Error.Code)
+	require.Equal(t, "uwf thread resume "+id+" --raise-limit", shown.Error.Hint)
+	prosetest.Text(t, shown.Error.Message)
+
+	// Whoever asks, it holds: also for another thread, its retries and fallbacks.
+	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{Wake: true}).Status)
+	w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
+	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"other"} })
+	other := w.start()
+	pos, err := w.Position(ctx, other, w.head(other))
+	require.NoError(t, err)
+	account, l := w.accountOf(ctx, pos, "worker", StepOptions{})
+	require.Equal(t, decide.Limited, account)
+	require.Equal(t, midnight.UnixMilli(), l.UntilMs)
+	require.Equal(t, paid, w.agentRuns())
+
+	// A person grants as much again, for all.
+	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
+	require.NoError(t, err)
+	require.Len(t, lines, 1)
+	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{Wake: true}).Status)
+	again := w.agentRuns()
+	require.GreaterOrEqual(t, again, paid+10)
+	require.LessOrEqual(t, again, paid+14)
+
+	// So does midnight.
+	ahead = midnight.Sub(now) + time.Minute
+	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{}).Status)
+	require.GreaterOrEqual(t, w.agentRuns(), again+10)
+	w.config.Limits = nil
+	require.Equal(t, protocol.StatusCompleted, drive(StepOptions{Wake: true}).Status)
+	require.Equal(t, 40, w.agentRuns(), "none is paid twice")
+}
+
+// A try that fails counts, too, and neither it is tried again at the limit, nor does another agent
+// take over. What was failing waits.
+func TestFailedTriesCountForTheDay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!limited:server/0/100/ready")
+	w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
+	w.retries(func(a *protocol.Agent) { a.Retry.Attempts, a.Fallback = 50, []string{"other"} })
+	w.perDay(protocol.DayLimits{CostUSD: 0.2})
+	id := w.start()
+	out := w.mustStep(id, StepOptions{})
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
+	require.Equal(t, 2, w.agentRuns())
+	require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{Wake: true}).Status)
+	require.Equal(t, 2, w.agentRuns())
+	w.plays("ready")
+	w.perDay(protocol.DayLimits{CostUSD: 0.2})
+	_, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
+	require.NoError(t, err)
+	out = w.mustStep(id, StepOptions{Wake: true})
+	require.Len(t, w.readStep(*out.StepHash).Tries, 2)
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
+	requireCode(t, err, protocol.CodeFailed) // nothing is used up
+}
+
+// What is not known of a step is not nothing: tokens count if the cost is unknown, and what no
+// limit counts is a warning.
+func TestUnknownCostsOfADay(t *testing.T) {
+	t.Parallel()
+	for script, c := range map[string]struct {
+		limits protocol.DayLimits
+		warned bool
+		held   bool
+	}{
+		"!cost:again/?/60":   {protocol.DayLimits{CostUSD: 1, Tokens: 100}, false, true},
+		"!cost:again/0.1/60": {protocol.DayLimits{CostUSD: 1, Tokens: 100}, false, true},
+		"!cost:again/?/61":   {protocol.DayLimits{CostUSD: 1}, true, false},
+		"!cost:again/?/0":    {protocol.DayLimits{CostUSD: 1, Tokens: 100}, true, false},
+	} {
+		w := newWorld(t, script)
+		w.perDay(c.limits)
+		var mu sync.Mutex
+		warned := map[string]int{}
+		w.Warn = func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			warned[text]++
+		}
+		id := w.start()
+		for range 2 {
+			require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
+		}
+		require.Equal(t, c.held, w.mustStep(id, StepOptions{}).StepHash == nil, script)
+		require.Equal(t, c.warned, len(warned) == 1, "%s: %v", script, warned)
+	}
+}
+
+// Commands and persons cost nothing, and no limit of the day stops them.
+func TestADaysLimitStopsNoCommand(t *testing.T) {
+	t.Parallel()
+	w, id := commands(t, "true")
+	w.perDay(protocol.DayLimits{CostUSD: 1})
+	require.NoError(t, os.MkdirAll(w.Dirs.Limits(), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
+	require.True(t, w.mustStep(id, StepOptions{}).Done)
+}
+
+// Without such a limit nothing is read or written.
+func TestWithoutADaysLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "!cost:done/0.1/10")
+	w.plays("ready,done")
+	w.untilEnd(w.start())
+	require.NoDirExists(t, w.Dirs.Limits())
+}
+
+// Killed at any change to the disk, what a step has cost counts once; no more than the try in
+// flight is lost.
+func TestADaysSumHoldsUnderKills(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		w := newWorld(t, "")
+		id := w.start()
+		const script = "!cost:again/0.4/10"
+		cmd := w.engineProcess(id, script)
+		cmd.Env = append(cmd.Env, perDay+"=100")
+		killed := w.killedAtChange(n, cmd)
+		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.plays(script)
+		w.perDay(protocol.DayLimits{CostUSD: 100})
+		for range 2 {
+			w.mustStep(id, StepOptions{})
+		}
+		usd, _ := w.spentToday()
+		var sum float64
+		for h := w.head(id); ; {
+			step := w.readStep(h)
+			sum += *step.Usage.CostUSD
+			if step.Prev == nil {
+				break
+			}
+			h = *step.Prev
+		}
+		require.InDelta(t, sum, usd, 1e-9, "killed at change %d", n)
+		require.Equal(t, w.agentRuns(), strings.Count(strings.Join(w.runs(), "\n"), "budget"), fmt.Sprint(n))
+		if !killed {
+			return
+		}
+	}
+}

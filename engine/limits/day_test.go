@@ -1,0 +1,142 @@
+//go:build unix
+
+package limits
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+// today is the limit of a day in a home of its own, and its clock.
+func today(t *testing.T, l protocol.DayLimits) (Day, *time.Time) {
+	a, _ := accounts(t)
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	a.Now = func() time.Time { return now }
+	return a.Today(&protocol.LimitsConfig{PerDay: &l}), &now
+}
+
+func usage(usd float64, tokens int64) *protocol.Usage {
+	return &protocol.Usage{Turns: 1, CostUSD: &usd, OutputTokens: tokens}
+}
+
+func TestADayEndsAtMidnight(t *testing.T) {
+	t.Parallel()
+	d, now := today(t, protocol.DayLimits{CostUSD: 5, Tokens: 1000})
+	midnight := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, d.Count("a", "", usage(4.99, 10)))
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, d.Count("b", "", usage(0.01, 10)))
+	require.Equal(t, midnight, d.UsedUp().Until().UTC())
+	*now = midnight.Add(-time.Second)
+	require.NotZero(t, d.UsedUp())
+
+	// One day is one, whatever the zone of a process is.
+	*now = now.In(time.FixedZone("east", 9*3600))
+	require.Equal(t, midnight, d.UsedUp().Until().UTC())
+	*now = midnight
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, d.Count("a", "", usage(0, 999)))
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, d.Count("a", "", usage(0, 1)))
+	prosetest.Text(t, d.UsedUp().Reason)
+
+	// A clock that was set back makes no new day, and none that lasts.
+	*now = now.Add(-72 * time.Hour)
+	require.NotZero(t, d.UsedUp())
+	require.LessOrEqual(t, d.UsedUp().Until().Sub(*now), 24*time.Hour)
+}
+
+// A step counts once, however often it is adopted, also on the next day.
+func TestAStepCountsOnce(t *testing.T) {
+	t.Parallel()
+	d, now := today(t, protocol.DayLimits{CostUSD: 1})
+	for range 3 {
+		require.NoError(t, d.Count("a", "STEP1", usage(0.4, 1)))
+	}
+	require.Equal(t, 0.4, d.read().CostUSD)
+	*now = now.Add(24 * time.Hour)
+	require.NoError(t, d.Count("a", "STEP1", usage(0.4, 1)))
+	require.Zero(t, d.read().CostUSD)
+	require.NoError(t, d.Settle("a"))
+	require.Empty(t, d.read().Counted)
+	require.NoError(t, d.Count("a", "STEP2", usage(0.4, 1)))
+	require.Equal(t, 0.4, d.read().CostUSD)
+}
+
+// Each person who raises the limit grants as much again beyond what was spent.
+func TestADayIsRaised(t *testing.T) {
+	t.Parallel()
+	d, now := today(t, protocol.DayLimits{CostUSD: 1, Tokens: 1e6})
+	said, err := d.Raise()
+	require.NoError(t, err)
+	require.Empty(t, said)
+	require.NoError(t, d.Count("a", "", usage(1.5, 10)))
+	said, err = d.Raise()
+	require.NoError(t, err)
+	prosetest.Text(t, said)
+	require.NoError(t, d.Count("a", "", usage(0.9, 10)))
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, d.Count("a", "", usage(0.1, 10)))
+	require.NotZero(t, d.UsedUp())
+	*now = now.Add(24 * time.Hour)
+	require.NoError(t, d.Count("a", "", usage(1, 10)))
+	require.NotZero(t, d.UsedUp(), "what was granted was granted for a day")
+}
+
+// A sum that is damaged is not nothing: the limit holds until midnight, or until a person raises it.
+func TestADamagedSum(t *testing.T) {
+	t.Parallel()
+	d, now := today(t, protocol.DayLimits{CostUSD: 1})
+	require.NoError(t, d.Count("a", "", usage(0.25, 10)))
+	path := filepath.Join(d.of.Dir, dayFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Zero(t, d.UsedUp())
+	for i := range whole {
+		damaged := append([]byte(nil), whole...)
+		damaged[i] ^= 1
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		require.NotZero(t, d.UsedUp(), "byte %d", i)
+	}
+	require.NoError(t, d.Note())
+	prosetest.Text(t, filepath.Base(d.UsedUp().Reason))
+	said, err := d.Raise()
+	require.NoError(t, err)
+	require.NotEmpty(t, said)
+	require.Zero(t, d.UsedUp())
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, d.Note())
+	*now = now.Add(24 * time.Hour)
+	require.Zero(t, d.UsedUp(), "it counts until midnight only")
+
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
+	require.NotZero(t, d.UsedUp())
+	require.Error(t, d.Count("a", "STEP1", usage(0.25, 10)), "what cannot be written is not silently left out")
+}
+
+func TestManyCountAtOnce(t *testing.T) {
+	t.Parallel()
+	d, _ := today(t, protocol.DayLimits{CostUSD: 100})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 25 {
+				if err := d.Count("a", "", usage(0.1, 1)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 10.0, d.read().CostUSD)
+}
