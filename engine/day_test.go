@@ -100,7 +100,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.GreaterOrEqual(t, w.agentRuns(), again+10)
 	w.config.Limits = nil
 	require.Equal(t, protocol.StatusCompleted, drive(StepOptions{Wake: true}).Status)
-	require.Equal(t, 40, w.agentRuns(), "none is paid twice")
+	require.Equal(t, 40, w.agentRuns())
 }
 
 // A try that fails counts, too, and neither it is tried again at the limit, nor does another agent

@@ -89,7 +89,7 @@ func TestADayIsRaised(t *testing.T) {
 	require.NotZero(t, d.UsedUp())
 	*now = now.Add(24 * time.Hour)
 	require.NoError(t, d.Count("a", "", usage(1, 10)))
-	require.NotZero(t, d.UsedUp(), "what was granted was granted for a day")
+	require.NotZero(t, d.UsedUp())
 }
 
 // A sum that is damaged is not nothing: the limit holds until midnight, or until a person raises it.
@@ -116,12 +116,12 @@ func TestADamagedSum(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, d.Note())
 	*now = now.Add(24 * time.Hour)
-	require.Zero(t, d.UsedUp(), "it counts until midnight only")
+	require.Zero(t, d.UsedUp())
 
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
 	require.NotZero(t, d.UsedUp())
-	require.Error(t, d.Count("a", "STEP1", usage(0.25, 10)), "what cannot be written is not silently left out")
+	require.Error(t, d.Count("a", "STEP1", usage(0.25, 10)))
 }
 
 func TestManyCountAtOnce(t *testing.T) {

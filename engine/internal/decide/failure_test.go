@@ -65,39 +65,39 @@ func policies() (all []Policy) {
 // failureLaws are statements about what follows a failure that do not follow the order of the
 // rows. Each returns true if it is broken.
 var failureLaws = map[string]func(Failure, Policy, Then) bool{
-	"no agent runs more often than its policy says": func(f Failure, p Policy, then Then) bool {
+	"attempts bound runs": func(f Failure, p Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && f.Runs >= p.Attempts
 	},
-	"it runs again only after failures that its policy names": func(f Failure, p Policy, then Then) bool {
+	"it runs again only if On names it": func(f Failure, p Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && !slices.Contains(p.On, f.Kind)
 	},
-	"nothing starts after a stop, or beyond a limit of the run or the day": func(f Failure, _ Policy, then Then) bool {
+	"stop, budget and day bar starts": func(f Failure, _ Policy, then Then) bool {
 		return (f.Stopped || f.NoBudget || f.Day.Active(noon)) && (then.Kind == ThenRunAgain || then.Kind == ThenFallBack)
 	},
-	"an agent that may not start does not run again": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind == ThenRunAgain },
-	"after the pause its account lets it start": func(f Failure, p Policy, then Then) bool {
+	"held: no run": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind == ThenRunAgain },
+	"after the pause it may start": func(f Failure, p Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && f.Limit.Start(noon.Add(then.Pause), p, time.Time{}) > MayScout
 	},
-	"no process waits for longer than a minute": func(_ Failure, _ Policy, then Then) bool {
+	"a minute at most": func(_ Failure, _ Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && (then.Pause < 0 || then.Pause > longestPause)
 	},
-	"another agent takes over only if there is one, and the policy names the failure": func(f Failure, p Policy, then Then) bool {
+	"fallback only if FallbackOn names it": func(f Failure, p Policy, then Then) bool {
 		return then.Kind == ThenFallBack && (len(p.Fallback) == 0 || !f.Held && !slices.Contains(p.FallbackOn, f.Kind))
 	},
-	"an agent that was not started never fails": func(f Failure, _ Policy, then Then) bool {
+	"held: no failure": func(f Failure, _ Policy, then Then) bool {
 		return f.Held && then.Kind < ThenRunAgain
 	},
-	"a thread waits only for a time to come": func(_ Failure, _ Policy, then Then) bool {
+	"wait has a time": func(_ Failure, _ Policy, then Then) bool {
 		return (then.Kind == ThenWait) != (then.Until != Limit{})
 	},
-	"a thread waits for its provider, or for the next day": func(f Failure, _ Policy, then Then) bool {
+	"wait for provider or day": func(f Failure, _ Policy, then Then) bool {
 		return then.Kind == ThenWait && then.Until != f.Day && !f.Held && f.Kind != protocol.FailedRateLimit
 	},
-	"a run is exhausted only by the agent's own failure, when nothing is left to try": func(f Failure, p Policy, then Then) bool {
+	"exhausted: nothing left": func(f Failure, p Policy, then Then) bool {
 		left := f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) || len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, f.Kind)
 		return then.Kind == ThenExhausted && (left || !f.Own || f.Stopped || f.Held || f.Kind == protocol.FailedRateLimit)
 	},
-	"what nothing is left to try of is exhausted": func(f Failure, _ Policy, then Then) bool {
+	"nothing left: exhausted": func(f Failure, _ Policy, then Then) bool {
 		return then.Kind == ThenErrored && f.Own && !f.Stopped && !f.NoBudget && f.Kind != protocol.FailedRateLimit
 	},
 }
