@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -66,7 +66,7 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 		return // whoever plays next finds out
 	}
 	account := a.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
-	refusal := decide.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
+	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
 	a.Accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 

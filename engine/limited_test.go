@@ -246,7 +246,7 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 			if c.held {
 				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: 9 * time.Hour}})
 				require.NoError(t, err)
-				pass.Refused(decide.Refusal{RetryAt: time.Now().Add(c.second)})
+				pass.Refused(limits.Refusal{RetryAt: time.Now().Add(c.second)})
 				pass.Leave()
 			}
 			id := w.start()
@@ -389,7 +389,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	require.NoError(t, err)
 	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
 	require.NoError(t, err)
-	pass.Refused(decide.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
+	pass.Refused(limits.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
 	pass.Leave()
 	id := w.start()
 	began := time.Now()
@@ -436,7 +436,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	}
 	refuse := func(account string, in time.Duration) {
 		w.Accounts().Refused(limits.NewAccount(account, nil),
-			decide.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
+			limits.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
 	}
 	id := w.start()
 	at := func() (decide.Account, time.Duration) {

@@ -44,7 +44,7 @@ func (a *attempt) visitKey() string {
 func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
 	if a.cmd.Plain != nil {
 		if out, err = a.run(ctx); err != nil {
-			a.conclude(decide.AfterFailure(a.failure(ctx, err), decide.Policy{}, a.Env.Now()))
+			a.conclude(decide.AfterFailure(a.failure(err, decide.Policy{}), decide.Policy{}))
 		}
 		return out, err
 	}
@@ -52,6 +52,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err != nil {
 		return out, err
 	}
+	a.day = a.Accounts().Today(c.Limits)
 	first := retry.Of(c, a.cmd.Alias)
 	if first.Fallback, err = a.goOnWith(ctx, c, first.Fallback, o); err != nil {
 		return out, err
@@ -72,8 +73,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				return out, nil
 			}
 		}
-		then := decide.AfterFailure(a.failure(ctx, failed), p, a.Env.Now())
-		switch then.Kind {
+		switch then := decide.AfterFailure(a.failure(failed, p), p); then.Kind {
 		case decide.ThenRunAgain:
 			if err := a.pause(ctx, p, then.Pause); err != nil {
 				return out, fault.Ended(ctx, errors.Join(err, failed))
@@ -83,8 +83,10 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 				return out, errors.Join(failed, err)
 			}
 			first.Fallback = first.Fallback[1:]
-		case decide.ThenWait:
-			return a.park(ctx, then.Until)
+		case decide.ThenAwaitReset:
+			return a.park(ctx, a.sooner())
+		case decide.ThenAwaitDay:
+			return a.park(ctx, a.notStarted(a.day.UsedUp(), ""))
 		default:
 			a.conclude(then)
 			return out, failed
@@ -93,13 +95,13 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 }
 
 // failure is what there is to know of a try that failed, or of an agent that was not started.
-func (a *attempt) failure(ctx context.Context, failed error) decide.Failure {
+func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
+	now := a.Env.Now()
 	f := decide.Failure{
-		Held: a.pass == nil, Runs: a.runs, Limit: a.blocked.Limit, Before: a.soonest.Limit, Stopped: a.dir.StopRequested(a.record),
+		Held: a.pass == nil, Runs: a.runs, Reset: max(0, a.blocked.Until().Sub(now)), Stopped: a.dir.StopRequested(a.record),
+		Soon: a.blocked.Start(now, p, time.Time{}) != limits.MustNotStart, NoDay: a.day.UsedUp() != limits.Limit{},
 	}
-	_, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role)
-	day, _ := a.today(ctx)
-	if f.Day = day.UsedUp(); f.Held {
+	if _, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role); f.Held {
 		return f
 	}
 	if a.failedTry != nil {
@@ -118,17 +120,25 @@ func (a *attempt) conclude(then decide.Then) {
 	}
 }
 
-// blocked is why an agent does not play: its account is limited.
+// blocked is why an agent does not play: a limit. The zero value: none.
 type blocked struct {
 	limits.Limit
-	why error // nil: it is not
+	why error
+}
+
+// sooner is what can play first: the agent, or one of those before it.
+func (a *attempt) sooner() blocked {
+	if a.soonest.Sooner(a.blocked.Limit) == a.soonest.Limit {
+		return a.soonest
+	}
+	return a.blocked
 }
 
 // enter asks for a pass under which the agent runs. Without one its account is limited, and
 // a.blocked says until when.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy, wake bool) error {
 	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
-	terms := limits.Terms{Policy: p, Day: a.Accounts().Today(c.Limits), Places: c.Concurrency[account.Name]}
+	terms := limits.Terms{Policy: p, Day: a.day, Places: c.Concurrency[account.Name]}
 	if a.Env.Get(protocol.EnvRunDir) != "" {
 		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
 	}
@@ -149,20 +159,20 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	a.blocked = blocked{}
 	pass, held, err := a.Accounts().Enter(ctx, account, terms)
 	if a.pass = pass; pass == nil && err == nil {
-		a.blocked = a.notStarted(held, account)
+		a.blocked = a.notStarted(held, account.Name)
 		a.reason = a.blocked.why.Error()
 	}
 	return err
 }
 
 // notStarted is why the agent does not play, because of its account, or of the day.
-func (a *attempt) notStarted(l limits.Limit, account limits.Account) blocked {
+func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 	if l.Refusals == 0 {
 		return blocked{l, fault.New(protocol.CodeLimit, "%s", l.Reason)}
 	}
 	until := l.Until().In(a.Env.Now().Location()).Format(time.DateTime)
 	return blocked{l, fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s",
-		a.cmd.Name, account.Name, until, l.Reason)}
+		a.cmd.Name, account, until, l.Reason)}
 }
 
 // today is the limit of the day, which the user's config sets.
@@ -242,7 +252,7 @@ func (a *attempt) leave(failed error) {
 	}
 	switch {
 	case a.refused:
-		limit := a.pass.Refused(decide.Refusal{RetryAt: a.retryAt, Reason: a.reason})
+		limit := a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
 		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.reason)}
 	case failed == nil:
 		a.pass.Served()
@@ -283,9 +293,7 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string,
 // fallBack puts the next agent in the agent's place. What limits say is read again in a later step.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	was := a.cmd.Name
-	if a.soonest.Sooner(a.blocked.Limit) != a.soonest.Limit {
-		a.soonest = a.blocked
-	}
+	a.soonest = a.sooner()
 	if tries := a.dir.Tries(a.pos.Thread); a.blocked.why == nil && len(tries) > 0 {
 		tries[len(tries)-1].GaveUp = true
 		if err := a.dir.KeepTries(tries); err != nil {
@@ -343,15 +351,7 @@ func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protoco
 }
 
 // park sets the visit aside until a limit is reset. No process waits meanwhile.
-func (a *attempt) park(ctx context.Context, until limits.Limit) (out protocol.StepOutput, err error) {
-	first := a.blocked
-	switch until {
-	case a.soonest.Limit:
-		first = a.soonest
-	case a.blocked.Limit:
-	default:
-		first = a.notStarted(until, limits.Account{})
-	}
+func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOutput, err error) {
 	if a.record.StartedAt == 0 { // the record says why, and what a person has said
 		if err := a.waits(ctx); err != nil {
 			return out, err

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -133,7 +133,7 @@ func TestNonsenseTimesAreBounded(t *testing.T) {
 		in   string // ms
 		want time.Duration
 	}{
-		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", decide.FirstPark}, "unsaid": {"0", decide.FirstPark},
+		"in a century": {"3153600000000", 8 * time.Hour}, "long ago": {"-1000000", limits.FirstPark}, "unsaid": {"0", limits.FirstPark},
 	} {
 		w := newWorld(t, "!limited:rate-limit/"+c.in+"/100/ready")
 		w.clock(&ahead)

@@ -1,7 +1,10 @@
 // Package limits keeps the rate limits of accounts. A provider that refuses one agent refuses
 // every agent of the same account, so <home>/limits/<account>.json records until when. Every
-// process of the home reads it before it starts an agent. What a refusal makes of a limit, and
-// what an agent may do under it, is in package decide.
+// process of the home reads it before it starts an agent:
+//
+//   - limit.go: what a refusal makes of a limit, and what an agent may do under it;
+//   - accounts.go: the files, and the pass under which an agent runs;
+//   - day.go: what all agents of a home may cost until midnight.
 //
 // When a limit is reset, one agent, the scout, asks first; the others wait for its answer. All
 // locks are files that end with their holder, and a limit ends with its time, so a killed
@@ -26,9 +29,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
-
-// Limit is that of an account, or of all agents of a home.
-type Limit = decide.Limit
 
 // Terms are the settings under which an agent asks for an account.
 type Terms struct {
@@ -93,7 +93,7 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Limit{}, nil
 	case err != nil:
-	case !runfiles.ReadChecked(data, &l) || !l.Plausible(a.Now()):
+	case !runfiles.ReadChecked(data, &l) || !l.plausible(a.Now()):
 		err = errors.New("it is damaged, or the clock was set back")
 	default:
 		return l, nil
@@ -110,7 +110,7 @@ func (a Accounts) None() bool {
 // Held returns the limit of an account under which no agent must start. It only reads.
 func (a Accounts) Held(account Account, p decide.Policy) (Limit, bool) {
 	l, _ := a.limit(account.ID) // [Accounts.Enter] warns of one that does not count
-	return l, l.Start(a.Now(), p, time.Time{}) == decide.MustNotStart
+	return l, l.Start(a.Now(), p, time.Time{}) == MustNotStart
 }
 
 // Active are the limits that are not reset yet, by account.
@@ -194,14 +194,14 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 			p.of.change(p.account.ID, func(l Limit) Limit { return l }) // removed; warned of once
 		}
 		start := l.Start(p.of.Now(), p.terms.Policy, p.terms.Since)
-		if start == decide.MustNotStart {
+		if start == MustNotStart {
 			return l, nil
 		}
 		ready, err := p.take(start, behind < patience)
 		if ready || err != nil {
 			return Limit{}, err
 		}
-		if start == decide.MayScout {
+		if start == MayScout {
 			behind += wait
 		}
 		if p.terms.Waits != nil {
@@ -219,13 +219,13 @@ func (p *Pass) enter(ctx context.Context) (Limit, error) {
 
 // take takes what an agent needs: a place, and after a limit the scout's lock, unless another one
 // has had that for too long.
-func (p *Pass) take(start decide.Start, patient bool) (ready bool, err error) {
-	if start == decide.MustWait {
+func (p *Pass) take(start Start, patient bool) (ready bool, err error) {
+	if start == MustWait {
 		p.Leave() // another account of the name may have no limit
 		return false, nil
 	}
 	placed, err := p.takePlace()
-	if !placed || start == decide.MayStart || p.scout != nil || !patient {
+	if !placed || start == MayStart || p.scout != nil || !patient {
 		return placed, err
 	}
 	p.scout, err = try(p.of.file(p.account.ID + ".scout"))
@@ -274,13 +274,13 @@ func (p *Pass) Served() {
 }
 
 // Refused notes a refusal, and returns the limit that follows.
-func (p *Pass) Refused(r decide.Refusal) Limit {
+func (p *Pass) Refused(r Refusal) Limit {
 	r.Begun, r.At = p.begun, p.of.Now()
 	return p.of.Refused(p.account, r, p.terms.Policy)
 }
 
 // Refused notes the refusal of an agent whose pass is gone, and returns the limit that follows.
-func (a Accounts) Refused(account Account, r decide.Refusal, by decide.Policy) Limit {
+func (a Accounts) Refused(account Account, r Refusal, by decide.Policy) Limit {
 	return a.change(account.ID, func(l Limit) Limit { return l.After(r, by) })
 }
 

@@ -56,7 +56,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	terms := Terms{Policy: rounds(1)}
 	p, _, err := a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
-	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
 	p.Leave()
 	path := filepath.Join(a.Dir, "claude.json")
 	whole, err := os.ReadFile(path)
@@ -80,7 +80,7 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
 	p, _, err = a.Enter(ctx, claude, terms)
 	require.NoError(t, err)
-	require.Equal(t, 1, p.Refused(decide.Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
+	require.Equal(t, 1, p.Refused(Refusal{}).Refusals, "it cannot be written, and the thread is parked all the same")
 	p.Leave()
 }
 
@@ -109,7 +109,7 @@ func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, held, name)
 			prosetest.Text(t, (*said)[0], name)
-			got := p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Minute)})
+			got := p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
 			require.Equal(t, 1, got.Refusals, name)
 			require.InDelta(t, now+60_000, got.UntilMs, 30_000, name)
 			p.Served()
@@ -130,7 +130,7 @@ func TestALinkIsReplaced(t *testing.T) {
 	terms := Terms{Policy: rounds(1)}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
-	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
 	p.Leave()
 	_, held, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
 	terms := Terms{Policy: rounds(3), Places: 1}
 	p, _, err := a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
-	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Minute)})
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Minute)})
 	p.Leave()
 	waits, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -177,7 +177,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 		a, _ := accounts(t)
 		p, _, err := a.Enter(ctx, claude, Terms{})
 		require.NoError(t, err)
-		p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+		p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 		p.Leave()
 		terms := Terms{Policy: rounds(3)}
 		scout, held, err := a.Enter(ctx, claude, Terms{Policy: rounds(3), Since: time.Now().Add(time.Second)})
@@ -205,7 +205,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 			require.Empty(t, a.Active())
 		} else {
 			require.Zero(t, through.Load())
-			scout.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
+			scout.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
 			scout.Leave()
 			others.Wait()
 			require.EqualValues(t, 8, stopped.Load())
@@ -220,7 +220,7 @@ func TestWithoutAScoutsLock(t *testing.T) {
 	a, _ := accounts(t)
 	p, _, err := a.Enter(t.Context(), claude, Terms{})
 	require.NoError(t, err)
-	p.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Millisecond)})
+	p.Refused(Refusal{RetryAt: time.Now().Add(time.Millisecond)})
 	p.Leave()
 	require.NoError(t, os.Mkdir(filepath.Join(a.Dir, "claude.scout"), 0o700))
 	p, held, err := a.Enter(t.Context(), claude, Terms{Policy: rounds(3)})
@@ -241,7 +241,7 @@ func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	}
 	early, refused := begin(), begin()
 	refused.begun = early.begun
-	refused.Refused(decide.Refusal{RetryAt: time.Now().Add(time.Hour)})
+	refused.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
 	early.begun = early.begun.Add(-time.Second)
 	early.Served()
 	require.Len(t, a.Active(), 1)

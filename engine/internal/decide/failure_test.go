@@ -14,24 +14,19 @@ import (
 // failures are all combinations of what can be known of a failure.
 func failures() (all []Failure) {
 	bools := []bool{false, true}
-	refused := []Limit{limit(time.Hour, 0, 1), limit(2*time.Second, 0, 1), limit(2*time.Second, 0, 3), limit(-time.Second, -time.Minute, 1)}
 	for _, kind := range []protocol.FailureKind{"", protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash, protocol.FailedTimeout, protocol.FailedMachine} {
-		limits := []Limit{{}}
-		if kind == protocol.FailedRateLimit {
-			limits = refused
-		}
-		for _, l := range limits {
-			for runs := 1; runs <= 4; runs++ {
-				for _, own := range bools {
-					all = append(all, Failure{Kind: kind, Own: own, Runs: runs, Limit: l})
+		for runs := 1; runs <= 4; runs++ {
+			for _, own := range bools {
+				all = append(all, Failure{Kind: kind, Own: own, Runs: runs})
+				if kind == protocol.FailedRateLimit {
+					all = append(all, Failure{Kind: kind, Own: own, Runs: runs, Reset: 50 * time.Second, Soon: true})
 				}
 			}
 		}
 	}
-	all = append(all, Failure{Held: true, Limit: refused[0]}, Failure{Held: true, Limit: refused[2], Runs: 2})
+	all = append(all, Failure{Held: true, Reset: time.Hour}, Failure{Held: true, Runs: 2, Reset: time.Hour})
 	for _, set := range []func(*Failure){
-		func(f *Failure) { f.Stopped = true }, func(f *Failure) { f.NoBudget = true }, func(f *Failure) { f.Day = limit(9*time.Hour, -time.Hour, 1) },
-		func(f *Failure) { f.Before = limit(30*time.Minute, -time.Hour, 1) },
+		func(f *Failure) { f.Stopped = true }, func(f *Failure) { f.NoBudget = true }, func(f *Failure) { f.NoDay = true },
 	} {
 		for _, f := range slices.Clone(all) {
 			set(&f)
@@ -72,26 +67,25 @@ var failureLaws = map[string]func(Failure, Policy, Then) bool{
 		return then.Kind == ThenRunAgain && !slices.Contains(p.On, f.Kind)
 	},
 	"stop, budget and day bar starts": func(f Failure, _ Policy, then Then) bool {
-		return (f.Stopped || f.NoBudget || f.Day.Active(noon)) && (then.Kind == ThenRunAgain || then.Kind == ThenFallBack)
+		return (f.Stopped || f.NoBudget || f.NoDay) && (then.Kind == ThenRunAgain || then.Kind == ThenFallBack)
 	},
 	"held: no run": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind == ThenRunAgain },
-	"after the pause it may start": func(f Failure, p Policy, then Then) bool {
-		return then.Kind == ThenRunAgain && f.Limit.Start(noon.Add(then.Pause), p, time.Time{}) > MayScout
+	"after the pause it may start": func(f Failure, _ Policy, then Then) bool {
+		return then.Kind == ThenRunAgain && f.Kind == protocol.FailedRateLimit && (!f.Soon || then.Pause < f.Reset)
 	},
 	"a minute at most": func(_ Failure, _ Policy, then Then) bool {
-		return then.Kind == ThenRunAgain && (then.Pause < 0 || then.Pause > longestPause)
+		return then.Pause < 0 || then.Pause > LongestPause || then.Kind != ThenRunAgain && then.Pause != 0
 	},
 	"fallback only if FallbackOn names it": func(f Failure, p Policy, then Then) bool {
-		return then.Kind == ThenFallBack && (len(p.Fallback) == 0 || !f.Held && !slices.Contains(p.FallbackOn, f.Kind))
+		kind := f.Kind
+		if f.Held {
+			kind = protocol.FailedRateLimit
+		}
+		return then.Kind == ThenFallBack && (len(p.Fallback) == 0 || !slices.Contains(p.FallbackOn, kind))
 	},
-	"held: no failure": func(f Failure, _ Policy, then Then) bool {
-		return f.Held && then.Kind < ThenRunAgain
-	},
-	"wait has a time": func(_ Failure, _ Policy, then Then) bool {
-		return (then.Kind == ThenWait) != (then.Until != Limit{})
-	},
+	"held: no failure": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind < ThenRunAgain },
 	"wait for provider or day": func(f Failure, _ Policy, then Then) bool {
-		return then.Kind == ThenWait && then.Until != f.Day && !f.Held && f.Kind != protocol.FailedRateLimit
+		return then.Kind == ThenAwaitDay && !f.NoDay || then.Kind == ThenAwaitReset && !f.Held && f.Kind != protocol.FailedRateLimit
 	},
 	"exhausted: nothing left": func(f Failure, p Policy, then Then) bool {
 		left := f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) || len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, f.Kind)
@@ -107,7 +101,7 @@ func TestEachFailureKeepsTheLaws(t *testing.T) {
 	broken, seen := map[string]string{}, map[ThenKind]int{}
 	for _, f := range failures() {
 		for _, p := range policies() {
-			then := AfterFailure(f, p, noon)
+			then := AfterFailure(f, p)
 			seen[then.Kind]++
 			for law, breaks := range failureLaws {
 				if breaks(f, p, then) {
@@ -117,7 +111,7 @@ func TestEachFailureKeepsTheLaws(t *testing.T) {
 		}
 	}
 	require.Empty(t, broken)
-	require.Len(t, seen, int(ThenWait)+1, "%v", seen)
+	require.Len(t, seen, int(ThenAwaitDay)+1, "%v", seen)
 }
 
 func TestWhatFollowsAFailure(t *testing.T) {
@@ -135,8 +129,7 @@ func TestWhatFollowsAFailure(t *testing.T) {
 	waits := with(func(p *Policy) { p.AwaitReset = true })
 	server := Failure{Kind: protocol.FailedServer, Own: true, Runs: 1}
 	last := Failure{Kind: protocol.FailedServer, Own: true, Runs: 3}
-	hour, soon, day := limit(time.Hour, 0, 1), limit(10*time.Second, 0, 1), limit(9*time.Hour, -time.Hour, 1)
-	refused := Failure{Kind: protocol.FailedRateLimit, Own: true, Runs: 1, Limit: hour}
+	refused := Failure{Kind: protocol.FailedRateLimit, Own: true, Runs: 1, Reset: time.Hour}
 	for name, c := range map[string]struct {
 		f    Failure
 		p    Policy
@@ -153,12 +146,12 @@ func TestWhatFollowsAFailure(t *testing.T) {
 		"no budget":                  {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, NoBudget: true}, p, Then{Kind: ThenErrored}},
 		"no budget, the last":        {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, NoBudget: true}, p, Then{Kind: ThenExhausted}},
 		"refused":                    {refused, falls, Then{Kind: ThenErrored}},
-		"refused, wait":              {refused, waits, Then{Kind: ThenWait, Until: hour}},
-		"refused for seconds":        {Failure{Kind: protocol.FailedRateLimit, Runs: 1, Limit: soon}, waits, Then{Kind: ThenRunAgain, Pause: 10 * time.Second}},
-		"not started":                {Failure{Held: true, Limit: hour, Before: day}, p, Then{Kind: ThenWait, Until: hour}},
-		"the day":                    {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, Day: day}, p, Then{Kind: ThenWait, Until: day}},
-		"the day, the last":          {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, Day: day}, p, Then{Kind: ThenExhausted}},
+		"refused, wait":              {refused, waits, Then{Kind: ThenAwaitReset}},
+		"refused for seconds":        {Failure{Kind: protocol.FailedRateLimit, Runs: 1, Reset: 10 * time.Second, Soon: true}, waits, Then{Kind: ThenRunAgain, Pause: 10 * time.Second}},
+		"not started":                {Failure{Held: true, Reset: time.Hour}, p, Then{Kind: ThenAwaitReset}},
+		"the day":                    {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, NoDay: true}, p, Then{Kind: ThenAwaitDay}},
+		"the day, the last":          {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, NoDay: true}, p, Then{Kind: ThenExhausted}},
 	} {
-		require.Equal(t, c.want, AfterFailure(c.f, c.p, noon), name)
+		require.Equal(t, c.want, AfterFailure(c.f, c.p), name)
 	}
 }

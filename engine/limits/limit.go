@@ -1,52 +1,21 @@
-package decide
+package limits
 
 import (
-	"slices"
 	"time"
 
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 )
 
-// Policy is what the config says about an agent that fails.
-type Policy struct {
-	Attempts int           // runs of the agent in a visit
-	Backoff  time.Duration // before the second run, doubled each time
-	// On are the kinds of failures after which the agent runs again.
-	On []protocol.FailureKind
-	// AwaitReset: the thread waits for a provider that has refused the agent.
-	AwaitReset       bool
-	MaxRateLimitWait time.Duration
-	Fallback         []string // agents that take over, in their order
-	FallbackOn       []protocol.FailureKind
-}
-
-// Rounds is how often a provider may refuse an account before no process waits for it.
-func (p Policy) Rounds() int {
-	if !slices.Contains(p.On, protocol.FailedRateLimit) {
-		return 1
-	}
-	return p.Attempts
-}
-
-// pause is how long an agent waits before a round: never so long that no process waits.
-func (p Policy) pause(round int) time.Duration { return min(p.Backoff<<min(round-1, 10), longestPause) }
-
-// FallsBack reports whether another agent takes over after a failure.
-func (p Policy) FallsBack(kind protocol.FailureKind) bool {
-	return len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, kind)
-}
-
 const (
-	longestPause = time.Minute
-	FirstPark    = 15 * time.Minute    // where the provider names no time; doubled each time
-	longest      = 32 * 24 * time.Hour // beyond every reset that providers name
+	FirstPark = 15 * time.Minute    // where the provider names no time; doubled each time
+	longest   = 32 * 24 * time.Hour // beyond every reset that providers name
 	// skew is how far the clocks of machines that share a home may differ. A limit from further
 	// ahead was noted before the clock was set back.
 	skew = time.Minute
 )
 
-// Limit is what is known of an account that its provider has refused. The zero value is an
-// account without a limit.
+// Limit is what is known of an account that its provider has refused, or why no agent of a home
+// starts. The zero value is no limit.
 type Limit struct {
 	UntilMs int64 `json:"untilMs"`
 	NotedMs int64 `json:"notedMs"`
@@ -55,8 +24,8 @@ type Limit struct {
 	Reason   string `json:"reason"` // in the provider's words
 }
 
-// Plausible reports whether a limit can have been noted by now.
-func (l Limit) Plausible(now time.Time) bool {
+// plausible reports whether a limit can have been noted by now.
+func (l Limit) plausible(now time.Time) bool {
 	return l.NotedMs > 0 && l.NotedMs <= now.Add(skew).UnixMilli() && l.Refusals > 0 && l.Refusals < 1<<30 &&
 		l.UntilMs > 0 && l.UntilMs-l.NotedMs <= longest.Milliseconds()
 }
@@ -88,13 +57,13 @@ const (
 
 // Start returns what an agent may do now. Limits noted until since do not count: then a person
 // asked to continue. The zero time: nobody did.
-func (l Limit) Start(now time.Time, p Policy, since time.Time) Start {
+func (l Limit) Start(now time.Time, p decide.Policy, since time.Time) Start {
 	switch {
 	case l.UntilMs == 0:
 		return MayStart
 	case !l.Active(now), !since.IsZero() && l.NotedMs <= since.UnixMilli():
 		return MayScout
-	case l.Refusals < p.Rounds() && l.Until().Sub(now) <= longestPause:
+	case l.Refusals < p.Rounds() && l.Until().Sub(now) <= decide.LongestPause:
 		return MustWait
 	}
 	return MustNotStart
@@ -109,13 +78,13 @@ type Refusal struct {
 
 // After returns the limit after a refusal. Of agents that were refused together, the latest
 // reset counts.
-func (l Limit) After(r Refusal, p Policy) Limit {
+func (l Limit) After(r Refusal, p decide.Policy) Limit {
 	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: r.Reason}
 	together := l.NotedMs >= r.Begun.UnixMilli()
 	if together {
 		next.Refusals = l.Refusals
 	}
-	wait := p.pause(next.Refusals)
+	wait := p.Pause(next.Refusals)
 	switch left := r.RetryAt.Sub(r.At); {
 	case left > 0:
 		wait = max(wait, left)

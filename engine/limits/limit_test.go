@@ -1,4 +1,4 @@
-package decide
+package limits
 
 import (
 	"testing"
@@ -6,13 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 )
-
-// rounds is a policy under which a process waits after that many refusals less one.
-func rounds(n int) Policy {
-	return Policy{Attempts: n, On: []protocol.FailureKind{protocol.FailedRateLimit}, MaxRateLimitWait: time.Hour}
-}
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
@@ -25,7 +20,7 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 	three, never := rounds(3), time.Time{}
 	for name, c := range map[string]struct {
 		limit Limit
-		p     Policy
+		p     decide.Policy
 		since time.Time
 		want  Start
 	}{
@@ -80,5 +75,5 @@ func TestWhatARefusalMakesOfALimit(t *testing.T) {
 	p.MaxRateLimitWait = 400 * 24 * time.Hour
 	got := Limit{}.After(since(-time.Second, 60*24*time.Hour), p)
 	require.Equal(t, noon.Add(longest), got.Until().UTC())
-	require.True(t, got.Plausible(noon))
+	require.True(t, got.plausible(noon))
 }
