@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -179,36 +180,61 @@ func TestWithoutADaysLimit(t *testing.T) {
 	require.NoDirExists(t, w.Dirs.Limits())
 }
 
+// stepCosts is what the steps of a thread have cost.
+func (w *world) stepCosts(id string) (sum float64) {
+	for h := w.head(id); ; {
+		step := w.readStep(h)
+		sum += *step.Usage.CostUSD
+		if step.Prev == nil {
+			return sum
+		}
+		h = *step.Prev
+	}
+}
+
 // Killed at any change to the disk, what a step has cost counts once; no more than the try in
 // flight is lost.
 func TestADaysSumHoldsUnderKills(t *testing.T) {
 	t.Parallel()
+	const script = "!cost:again/0.4/10"
 	for n := 1; ; n++ {
-		w := newWorld(t, "")
+		w := newWorld(t, script)
 		id := w.start()
-		const script = "!cost:again/0.4/10"
 		cmd := w.engineProcess(id, script)
 		cmd.Env = append(cmd.Env, perDay+"=100")
 		killed := w.killedAtChange(n, cmd)
 		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
-		w.plays(script)
 		w.perDay(protocol.DayLimits{CostUSD: 100})
 		for range 2 {
 			w.mustStep(id, StepOptions{})
 		}
 		usd, _ := w.spentToday()
-		var sum float64
-		for h := w.head(id); ; {
-			step := w.readStep(h)
-			sum += *step.Usage.CostUSD
-			if step.Prev == nil {
-				break
-			}
-			h = *step.Prev
-		}
-		require.InDelta(t, sum, usd, 1e-9, "killed at change %d", n)
-		require.Equal(t, w.agentRuns(), strings.Count(strings.Join(w.runs(), "\n"), "budget"), fmt.Sprint(n))
+		require.InDelta(t, w.stepCosts(id), usd, 1e-9, "killed at change %d", n)
 		if !killed {
+			return
+		}
+	}
+}
+
+// A step whose cost cannot be added is not a head yet: it waits until there is space, and counts.
+func TestADaysSumOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for n := int64(1); ; n++ {
+		w := newWorld(t, "!cost:again/0.4/10")
+		w.perDay(protocol.DayLimits{CostUSD: 100})
+		id := w.start()
+		left := &atomic.Int64{}
+		left.Store(n)
+		e := openEngine(t, w.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
+		_, err := e.Step(context.Background(), id, StepOptions{})
+		for range 2 {
+			w.mustStep(id, StepOptions{})
+		}
+		require.LessOrEqual(t, w.agentRuns(), 3)
+		data, readErr := os.ReadFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"))
+		require.NoError(t, readErr)
+		require.Contains(t, string(data), fmt.Sprintf(`"costUsd":%.1f,`, w.stepCosts(id)), "full after %d, %s", n, data)
+		if err == nil && left.Load() > 0 {
 			return
 		}
 	}

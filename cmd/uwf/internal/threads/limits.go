@@ -27,7 +27,7 @@ func limitFlags() []ucli.Flag {
 // moreFlags grant a run more than its limits.
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time or steps"},
+		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time, steps, or the day's for all threads"},
 		&ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"},
 		&ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"},
 		&ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"},
