@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
@@ -43,11 +44,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	}
 	var lines []string
 	if m.Again { // for all threads, and for this one only if a limit of its own is reached, too
-		day, err := e.today(ctx)
-		said := ""
-		if err == nil {
-			said, err = day.Raise()
-		}
+		said, err := e.raiseDay(ctx)
 		if err != nil {
 			return nil, fault.Of(err)
 		}
@@ -69,6 +66,25 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		return nil, fault.Of(err)
 	}
 	return lines, nil
+}
+
+// raiseDay raises the limit of the day if that is used up, and ends the wait of all threads for it.
+func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
+	day, err := e.today(ctx)
+	if err != nil || !day.Limited() {
+		return "", err
+	}
+	said, was, err := day.Raise()
+	if err != nil || said == "" {
+		return "", err
+	}
+	all, err := e.Heads.AllFacts(ctx)
+	for id, facts := range all {
+		if facts.ParkedUntil == was.UntilMs {
+			err = errors.Join(err, e.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: e.nowMs()}))
+		}
+	}
+	return said, err
 }
 
 // ownLimits are the limits that people have set for this thread.

@@ -86,10 +86,19 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.Equal(t, midnight.UnixMilli(), l.UntilMs)
 	require.Equal(t, paid, w.agentRuns())
 
-	// A person grants as much again, for all.
+	// A person grants as much again, for all: those that wait for midnight are due.
+	last := shown.Children[39].Thread
+	due := func() []string {
+		due, err := w.Due(ctx)
+		require.NoError(t, err)
+		return due
+	}
+	require.NotContains(t, due(), last)
 	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
 	require.Len(t, lines, 1)
+	require.Contains(t, due(), last)
+	require.Equal(t, protocol.StatusIdle, w.show(last).Status)
 	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{Wake: true}).Status)
 	again := w.agentRuns()
 	require.GreaterOrEqual(t, again, paid+10)

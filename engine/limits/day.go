@@ -110,11 +110,11 @@ func (d Day) Settle(thread string) error {
 	return d.change(func(s *spent) { delete(s.Counted, thread) })
 }
 
-// Raise grants as much again as the limit is beyond what was spent, if that is used up, and
-// returns what holds now.
-func (d Day) Raise() (said string, err error) {
+// Raise grants as much again as the limit is beyond what was spent, if that is used up. It returns
+// what holds now, and the limit that held until then; the zero Limit: none did.
+func (d Day) Raise() (said string, was Limit, err error) {
 	err = d.change(func(s *spent) {
-		if said = ""; d.limit(*s) == (Limit{}) {
+		if was = d.limit(*s); was == (Limit{}) {
 			return
 		}
 		if s.Unknown {
@@ -134,7 +134,7 @@ func (d Day) Raise() (said string, err error) {
 		until := time.UnixMilli(s.EndsMs).In(d.of.Now().Location()).Format(time.DateTime)
 		said = "granted as much again for today: all threads together may " + strings.Join(may, " and ") + " until " + until
 	})
-	return said, err
+	return said, was, err
 }
 
 // read returns what was spent. What is damaged or from a clock that was wrong never counts as

@@ -76,11 +76,11 @@ func TestAStepCountsOnce(t *testing.T) {
 func TestADayIsRaised(t *testing.T) {
 	t.Parallel()
 	d, now := today(t, protocol.DayLimits{CostUSD: 1, Tokens: 1e6})
-	said, err := d.Raise()
+	said, _, err := d.Raise()
 	require.NoError(t, err)
 	require.Empty(t, said)
 	require.NoError(t, d.Count("a", "", usage(1.5, 10)))
-	said, err = d.Raise()
+	said, _, err = d.Raise()
 	require.NoError(t, err)
 	prosetest.Text(t, said)
 	require.NoError(t, d.Count("a", "", usage(0.9, 10)))
@@ -109,7 +109,7 @@ func TestADamagedSum(t *testing.T) {
 	}
 	require.NoError(t, d.Note())
 	prosetest.Text(t, filepath.Base(d.UsedUp().Reason))
-	said, err := d.Raise()
+	said, _, err := d.Raise()
 	require.NoError(t, err)
 	require.NotEmpty(t, said)
 	require.Zero(t, d.UsedUp())
