@@ -64,6 +64,7 @@ func formOf(at protocol.StepOutput) *form {
 		f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"
 	default:
 		f.Verb, f.Button = "continue", "Continue"
+		f.More = at.Status == protocol.StatusRateLimited && at.Error != nil && at.Error.Code == protocol.CodeLimit
 	}
 	return f
 }

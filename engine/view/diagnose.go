@@ -71,11 +71,11 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeLimit:
 		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
 	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
-		why := ""
+		why, now := "", "uwf thread resume "+s.Thread
 		if s.Error != nil {
-			why = ": " + s.Error.Message
+			why, now = ": "+s.Error.Message, s.Error.Hint
 		}
-		d.add("note", "uwf thread resume "+s.Thread, "it is rate-limited until %s%s", time.UnixMilli(*s.RateLimitedUntil).Format(time.DateTime), why)
+		d.add("note", now, "it is rate-limited until %s%s", time.UnixMilli(*s.RateLimitedUntil).Format(time.DateTime), why)
 	case s.Error != nil:
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
