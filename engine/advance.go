@@ -55,6 +55,9 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
 	}
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
+	if err := a.dir.DropIntent(); err != nil { // found again, it is settled
+		a.warn(err.Error())
+	}
 	if a.locked.facts.ParkedUntil > status.NotParked {
 		if err := a.setParked(ctx, a.locked, status.NotParked); err != nil {
 			a.warn("the thread still counts as rate-limited: " + err.Error())

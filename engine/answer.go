@@ -8,10 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/rundir"
-	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -40,88 +37,20 @@ func (e *UnfitError) Error() string {
 // maxBy is the longest name of somebody who answers, in bytes.
 const maxBy = 200
 
-// answer makes the step of a role that a person plays. An answer that does not fit, or whose
-// question is no longer asked, leaves the thread as it is. Everything is checked under the
-// thread's lock, so the first of two answers counts.
-func (e *Engine) answer(ctx context.Context, h *lockedThread, given *Answer, o StepOptions) (protocol.StepOutput, error) {
-	var none protocol.StepOutput
-	if given == nil {
-		return none, fault.New(protocol.CodeUsage, "there is no answer")
+// answer makes the step of a role that a person plays. An answer that does not fit leaves the
+// thread as it is.
+func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err error) {
+	if s.Answer == nil {
+		return out, fault.New(protocol.CodeUsage, "there is no answer")
 	}
-	if h.ended != nil {
-		return none, hasEnded(h)
-	}
-	last, pos, err := e.idle(ctx, h)
-	if err != nil {
-		return none, err
-	}
-	switch {
-	case given.At != "" && given.At != h.head:
-		return none, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", h.id, h.head, given.At),
-			"uwf thread show "+h.id)
-	case pos.Problem != nil:
-		return none, pos.Explain()
-	case pos.Form == nil:
-		return none, asksNoForm(pos)
-	}
-	out, adopted, err := e.answeredBefore(ctx, h, pos, last, o)
-	if err == nil && adopted {
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", pos.Next.Role), "uwf thread show "+h.id)
-	}
-	if err != nil {
+	if err := runnable(s.pos.Workflow); err != nil {
 		return out, err
 	}
-	a, err := e.personAttempt(ctx, h, pos, o)
-	if err != nil {
-		return none, err
+	t := s.task
+	if s.pos.Next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
+		t.cwd = s.pos.State.Last.Location
 	}
-	return a.takeAnswer(ctx, *given)
-}
-
-// asksNoForm says what a thread waits for instead of a form.
-func asksNoForm(p *status.Position) error {
-	switch p.Next.Kind {
-	case moderator.Suspend:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks for words, not for data", p.ID), "uwf thread resume "+p.ID+" -p '<answer>'")
-	case moderator.End:
-		return fault.New(protocol.CodeFailed, "thread %s asks nothing: it is at its end", p.ID)
-	}
-	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s asks nothing: next is role %q", p.ID, p.Next.Role), "uwf thread step "+p.ID)
-}
-
-// personAttempt is the attempt at the step of the role that a person plays.
-func (e *Engine) personAttempt(ctx context.Context, h *lockedThread, pos *status.Position, o StepOptions) (*attempt, error) {
-	if err := runnable(pos.Workflow); err != nil {
-		return nil, err
-	}
-	t, err := e.task(ctx, pos, pos.Next)
-	if err != nil {
-		return nil, err
-	}
-	if pos.Next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
-		t.cwd = pos.State.Last.Location
-	}
-	a := e.newAttempt(h, pos, t)
-	a.more = o.more
-	a.cmd = casting.Command{Name: protocol.PersonAgent, Written: []string{}}
-	return a, nil
-}
-
-// answeredBefore adopts an answer whose step was made by an engine that was killed before it
-// moved the head. If there is none, it says where the thread stands.
-func (e *Engine) answeredBefore(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, bool, error) {
-	if _, finished := e.RunDir(h.id).Finished(); o.Fresh || !finished || !last.Unfinished(h.head) {
-		return pos.Output(), false, nil
-	}
-	a, err := e.personAttempt(ctx, h, pos, o)
-	if err != nil {
-		return protocol.StepOutput{}, false, err
-	}
-	out, adopted, err := a.takeOver(ctx, last)
-	if err == nil && !adopted {
-		out = pos.Output()
-	}
-	return out, adopted, err
+	return s.byItself(s.pos, t, protocol.PersonAgent).takeAnswer(ctx, *s.Answer)
 }
 
 // takeAnswer makes the step of an answer, if it fits.

@@ -52,41 +52,6 @@ type attempt struct {
 	retryAt  time.Time     // when the provider grants more; zero: it names no time
 }
 
-// attempt lets an agent make the step, unless an interrupted run of the same task
-// has made it already.
-func (e *Engine) attempt(ctx context.Context, h *lockedThread, pos *status.Position, t task, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
-	if err := runnable(pos.Workflow); err != nil {
-		return protocol.StepOutput{}, err
-	}
-	a := e.newAttempt(h, pos, t)
-	a.more, a.toEnd = o.more, o.toEnd
-	ran, over := a.ranOn(last, o)
-	if !o.Fresh && !over {
-		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
-			return out, err
-		}
-	}
-	var err error
-	if a.cmd, err = a.Casting().Player(ctx, o.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
-		if last.Unfinished(h.head) || last.Missing { // it may have left a result
-			return protocol.StepOutput{}, err
-		}
-		return protocol.StepOutput{}, a.unable(err)
-	}
-	if over && a.cmd.Plain != nil {
-		return a.adoptCommand(ctx, last, ran)
-	}
-	if a.cmd.Plain != nil {
-		if err := a.origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
-			return protocol.StepOutput{}, a.unable(err)
-		}
-	}
-	if _, err := e.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
-		return protocol.StepOutput{}, a.unable(err)
-	}
-	return a.play(ctx, o)
-}
-
 func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *attempt {
 	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id), pass: &limits.Pass{}}
 }
@@ -234,7 +199,7 @@ func (a *attempt) newRecord() rundir.Record {
 	return rundir.Record{
 		Thread: a.locked.id, Workflow: a.pos.Thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
-		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces,
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
 		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting, Snapshot: a.kept.Told(),
 	}
 }

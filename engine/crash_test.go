@@ -3,13 +3,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // engineProcess works on a thread in a process of its own; see fakeEngine.
@@ -127,32 +124,6 @@ func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 			require.Equal(t, runs, w.agentRuns())
 		})
 	}
-}
-
-// A damaged id in threads.yaml is another thread, with no run of its own: what waits
-// under the id that it had is named before anything is paid for again.
-func TestFinishedWorkIsNotLostWithAnID(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "")
-	id := w.start()
-	w.killedAt(id, "!gate:ready@go")
-	w.open("go")
-	_, err := w.Wait(context.Background(), id)
-	require.NoError(t, err)
-	damaged := []byte(id)
-	damaged[10] ^= 1
-	if !threadid.Valid(string(damaged)) {
-		damaged[10] = 'X'
-	}
-	path := filepath.Join(w.Dirs.Home, "threads.yaml")
-	good, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, bytes.Replace(good, []byte(id), damaged, 1), 0o600))
-	_, err = w.Step(context.Background(), string(damaged), StepOptions{})
-	requireCode(t, err, protocol.CodeCorrupt, id)
-	require.Equal(t, 1, w.agentRuns())
-	require.NoError(t, os.WriteFile(path, good, 0o600))
-	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 }
 
 func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {

@@ -43,60 +43,45 @@ func (e *Engine) driving(w Work) *Engine {
 	return with.speakingInTurn()
 }
 
-// drive works on a thread, and then on its children until the thread itself can go on. h is
-// the thread if it is already locked, else nil.
-func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
-	outs, forKid, err := e.forKid(ctx, thread, h, w)
-	if forKid {
-		if err != nil || w.Steps != UntilEnd {
-			return outs, err
-		}
-		w.Do, w.Cwd, w.Expect, h = DoStep, "", "", nil
-		if e.began != nil {
-			e.began() // whoever has started this worker holds the lock, too, until something has begun
-		}
-	}
-	for first := !forKid; ; first = false {
-		made, err := e.turn(ctx, thread, h, w, first)
+// drive works on a thread, and on its children until the thread itself can go on. h is the
+// thread if it is already locked, else nil.
+func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput, err error) {
+	for first := true; ; first = false {
+		d, err := e.turn(ctx, thread, h, w, first)
 		h = nil
-		if err == nil && w.Steps == UntilEnd && len(made) > 0 && due(made[len(made)-1], w.Wake) {
-			outs = appendOutput(outs, w, steps(made)...)
-			if err := e.driveKids(ctx, thread, w); err != nil {
-				return outs, fault.Ended(ctx, err)
-			}
-			w.Do, w.Cwd, w.Expect, w.Fresh, w.Wake = DoStep, "", "", false, false
-			continue
+		if err != nil || d.hand == nil && !d.drive {
+			return appendOutput(outs, w, d.outs...), err
 		}
-		return appendOutput(outs, w, made...), err
+		outs = appendOutput(outs, w, steps(d.outs)...)
+		if d.hand != nil {
+			below, err := e.handOn(ctx, *d.hand, w)
+			if err != nil || w.Steps != UntilEnd {
+				return appendOutput(outs, w, below...), err
+			}
+		} else if err := e.driveKids(ctx, thread, w); err != nil {
+			return outs, fault.Ended(ctx, err)
+		} else {
+			w.Wake = false
+		}
+		w.Do, w.Cwd, w.Expect, w.Answer, w.Fresh, w.KeepFiles = DoStep, "", "", nil, false, false
 	}
 }
 
-// forKid hands a person's words to the child that asks for them. It reports false if they are
-// meant for the thread itself.
-func (e *Engine) forKid(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput, handed bool, err error) {
-	if w.Do != DoResume && w.Do != DoAnswer {
-		return nil, false, nil
-	}
-	pos, err := e.standing(ctx, thread)
-	if err != nil || pos.Problem != nil || pos.Next.Kind != moderator.Fan || pos.Output().Status != protocol.StatusSuspended {
-		return nil, false, nil // whoever makes the step says what is wrong
-	}
-	if w.Answer != nil && w.Answer.At != "" && w.Answer.At != pos.Thread.Head {
-		return nil, false, nil
-	}
-	if h != nil {
-		defer func() { h.release() }()
-	}
-	k := pos.Kids[pos.Kids.Suspended()]
+// handOn hands a person's words to the child that asks for them.
+func (e *Engine) handOn(ctx context.Context, k children.Kid, w Work) ([]protocol.StepOutput, error) {
+	o := w.StepOptions
+	o.Cwd = ""
+	below := Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, StepOptions: o}
 	if w.Answer != nil {
 		answer := *w.Answer
 		answer.At = k.Head
-		w.Answer = &answer
+		below.Answer = &answer
 	}
-	o := w.StepOptions
-	o.Cwd = ""
-	outs, err = e.below(k).drive(ctx, k.ID, nil, Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, Answer: w.Answer, StepOptions: o})
-	return outs, true, err
+	outs, err := e.below(k).drive(ctx, k.ID, nil, below)
+	if err == nil && e.began != nil {
+		e.began() // whoever has started this worker holds the lock, too, until something has begun
+	}
+	return outs, err
 }
 
 // below returns an engine that works on a child.
@@ -104,13 +89,6 @@ func (e *Engine) below(k children.Kid) *Engine {
 	with := *e
 	with.path, with.label = children.Below(e.path, e.label, k.Key, children.LabelOf(k.Child))
 	return &with
-}
-
-// due reports whether a thread's children have work to do. Each run tries failed children once
-// more, and one that a person has asked for parked ones, too.
-func due(out protocol.StepOutput, wake bool) bool {
-	s := out.Status
-	return len(out.Children) > 0 && (s == protocol.StatusWaitingForChildren || s == protocol.StatusError || s == protocol.StatusRateLimited && wake)
 }
 
 // steps are the outputs of the steps that were made, without the output that says there is
@@ -127,48 +105,48 @@ func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 
 // turn works on a thread, in a place and under the thread's lock. If another process is
 // already working on it, that is an error only the first time.
-func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Work, first bool) ([]protocol.StepOutput, error) {
+func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Work, first bool) (d did, err error) {
 	for {
-		if h == nil {
-			if err := e.takePlace(ctx); err != nil {
-				return nil, fault.Of(err)
+		if err := e.takePlace(ctx); err != nil {
+			if h != nil {
+				h.release()
 			}
-			held, err := e.lock(ctx, thread)
-			if err != nil {
-				e.leavePlace()
-				if first && e.path == "" || !isBusy(err) {
-					return nil, fault.Of(err)
-				}
-				if _, err := e.WaitItself(ctx, thread); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			if h = held; !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted {
-				h.release() // another driver was faster
-				e.leavePlace()
-				out, err := e.Show(ctx, thread)
-				return []protocol.StepOutput{out}, err
-			}
-		} else if err := e.takePlace(ctx); err != nil {
-			h.release()
-			return nil, fault.Of(err)
+			return d, fault.Of(err)
 		}
-		outs, err := e.do(ctx, h, w)
-		h.release()
-		e.leavePlace()
-		h = nil
-		if e.path == "" || !isBusy(err) || len(outs) > 0 {
-			return outs, err
+		if h == nil {
+			h, err = e.lock(ctx, thread)
+		}
+		switch {
+		case err != nil && (first && e.path == "" || !isBusy(err)):
+			e.leavePlace()
+			return d, fault.Of(err)
+		case err == nil && !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted:
+			h.release() // another driver was faster
+			e.leavePlace()
+			out, err := e.Show(ctx, thread)
+			return did{outs: []protocol.StepOutput{out}}, err
+		case err == nil:
+			d, err = e.do(ctx, h, w)
+			h.release()
+			if e.path == "" || !isBusy(err) || len(d.outs) > 0 {
+				e.leavePlace()
+				return d, err
+			}
 		}
 		// The agent of a killed driver is still at work: wait for it and adopt its result.
-		if _, err := e.WaitItself(ctx, thread); err != nil {
-			return nil, err
+		e.leavePlace()
+		if h = nil; len(d.outs) == 0 {
+			if _, err := e.WaitItself(ctx, thread); err != nil {
+				return d, err
+			}
 		}
 	}
 }
 
-func isBusy(err error) bool { return errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) }
+// isBusy reports whether somebody is at work on the thread itself, so that waiting for it helps.
+func isBusy(err error) bool {
+	return errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) && !errors.Is(err, errParentOpen)
+}
 
 func (e *Engine) takePlace(ctx context.Context) error {
 	select {
@@ -199,7 +177,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	}
 	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
 	due := slices.DeleteFunc(slices.Clone(pos.Kids), func(k children.Kid) bool {
-		return k.Ended != nil || k.Status() == protocol.StatusSuspended || k.Head == ""
+		return k.Ended != nil && !e.isOpen(k.ID, k.Head) || k.Status() == protocol.StatusSuspended || k.Head == ""
 	})
 	var stopped atomic.Bool
 	queue.Work(ctx, most, due, func(k children.Kid) bool {

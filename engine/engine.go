@@ -11,17 +11,17 @@
 //   - foreign.go: a thread from elsewhere, and where it may work here;
 //   - files.go, package workspace: the files that are kept with a step;
 //   - check.go, package casting: which agent plays the role;
-//   - adopt.go: the finished work of an interrupted step;
 //   - invoke.go: the agent's run;
 //   - accept.go, package verify: whether what it returned is what was asked for;
 //   - advance.go: make it durable, move the head, look at what is next;
-//   - step.go, resume.go, poke.go: the above, in order;
+//   - session.go: the facts of a thread, read once, and refusal.go: why a request cannot be done;
+//   - do.go, move.go: what package internal/decide has decided, and how it is done;
 //   - work.go: several steps under one lock of the thread;
 //   - fan.go, drive.go, package children: threads that play a role together.
 //
-// Around it: start.go and fork.go make threads, stop.go ends steps in flight, undo.go takes
-// steps back, worker.go hands a thread to a process that nobody waits for, and package
-// threadfiles is what people do with a thread's files. [Open] puts an engine together for a
+// Around it: start.go and fork.go make threads, stop.go ends steps in flight, worker.go hands a
+// thread to a process that nobody waits for, and package threadfiles is what people do with a
+// thread's files. [Open] puts an engine together for a
 // program, package catalog finds workflows, and package view is what there is to show.
 //
 // The module is v0: names may change with a minor version. docs/embedding.md is how to
@@ -30,6 +30,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
@@ -54,6 +55,8 @@ type Engine struct {
 	Loaded   func(project string, err error)
 	Progress Progress    // nil: silent
 	Events   func(Event) // told what is done to threads; nil: no diary is kept
+	// Log is told how each action was decided; nil: nobody is.
+	Log *slog.Logger
 	// Rested is called when this engine's work has brought a thread to rest, with the event
 	// (protocol.NoticeWaiting and the like) and where the thread stands; nil: not called.
 	Rested func(event string, at protocol.StepOutput)
@@ -123,8 +126,8 @@ type StepOptions struct {
 	// commands and persons.
 	Scenario string `json:"scenario,omitempty"`
 
-	// KeepFiles makes a poke leave the files as they are, instead of restoring those from before
-	// the step that it makes again.
+	// KeepFiles leaves the files as they are: those from before a step that is made again, and
+	// those of a change that was cut off.
 	KeepFiles bool `json:"keepFiles,omitempty"`
 	// Parallel bounds how many threads of a run are at work at once; 0: twice as many
 	// as there are processors.
@@ -132,6 +135,7 @@ type StepOptions struct {
 
 	earlier map[string]string // agents chosen for steps before, by role or [heads.AllRoles]
 
+	due   bool // only if it is due
 	more  bool // another step is to follow
 	toEnd bool // and all that come after it
 }

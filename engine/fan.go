@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -21,30 +19,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
 )
-
-// fan is one step of a thread whose next role has children: it starts those that do not exist
-// yet, or joins their results once all have ended. Otherwise the thread itself has nothing to
-// do.
-func (e *Engine) fan(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (protocol.StepOutput, error) {
-	if pos.Kids.Unstarted() {
-		if err := e.startKids(ctx, h, pos); err != nil {
-			return protocol.StepOutput{}, err
-		}
-		var err error
-		if pos.Kids, err = e.Kids(ctx, pos); err != nil {
-			return protocol.StepOutput{}, err
-		}
-		out := pos.Output()
-		if out.Status == protocol.StatusIdle && len(pos.Kids) > 0 && !pos.Kids.AllEnded() {
-			out.Status = protocol.StatusWaitingForChildren
-		}
-		return out, nil
-	}
-	if !pos.Kids.AllEnded() {
-		return pos.Output(), nil
-	}
-	return e.join(ctx, h, pos, last, o)
-}
 
 // startKids starts the children that do not exist yet, in one change of the heads.
 func (e *Engine) startKids(ctx context.Context, h *lockedThread, pos *status.Position) error {
@@ -183,36 +157,15 @@ func (e *Engine) startOf(ctx context.Context, b *cas.Batch, pos *status.Position
 	return firstNode{h, start}, err
 }
 
-// join makes the step of a role whose children have ended. If the joined result does not
-// satisfy the role's schema, the children stay, and the join can be tried again.
-func (e *Engine) join(ctx context.Context, h *lockedThread, pos *status.Position, last rundir.Record, o StepOptions) (out protocol.StepOutput, err error) {
-	t, err := e.task(ctx, pos, pos.Next)
-	if err != nil {
-		return out, err
-	}
-	if pos.Lifted {
-		t.limitBase = pos.Thread.Len()
-	}
-	a := e.newAttempt(h, pos, t)
-	a.more, a.cmd = o.more, casting.Command{Name: protocol.JoinAgent, Written: []string{}}
-	if !o.Fresh {
-		if out, adopted, err := a.takeOver(ctx, last); adopted || err != nil {
-			return out, err
-		}
-	}
-	if a.task.cwd, err = a.workplace(ctx); err != nil {
-		return out, a.unable(err)
-	}
-	if err := a.keepFiles(ctx); err != nil {
-		return out, err
-	}
-	defer a.kept.Release()
-	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinKids(ctx) })
-}
-
 // joinKids makes the step of the results of all children.
 func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	var none protocol.Result
+	// From here on no child begins, since our run is open; one that has begun is seen here.
+	for _, k := range a.pos.Kids {
+		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.isOpen(k.ID, k.Ended.Head)) {
+			return none, fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key, a.task.role), "uwf thread wait "+a.locked.id)
+		}
+	}
 	b := a.batch()
 	role, err := a.judge(ctx, b)
 	if err != nil {
@@ -264,9 +217,13 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		return none, err
 	}
 	made.answer = string(text)
-	if merged != "" {
-		if err := a.Files().Lay(ctx, a.kept, a.locked.id, merged); err != nil {
+	if merged != "" && merged != a.kept.Spec.Tree {
+		i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
+		if err := a.dir.SetIntent(i); err != nil {
 			return none, err
+		}
+		if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
+			return none, fault.Hinted(fault.Of(err), "to retry: "+a.again())
 		}
 	}
 	return a.submit(ctx, b, made)
@@ -300,49 +257,4 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 func (a *attempt) unjoined(err error) error {
 	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
 		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
-}
-
-// Again has one or all of the children of the next role played again, and forgets their
-// answers. Errors are *protocol.Error.
-func (e *Engine) Again(ctx context.Context, parent, key string) error {
-	h, err := e.lock(ctx, parent)
-	if err != nil {
-		return fault.Of(err)
-	}
-	defer h.release()
-	if h.ended != nil {
-		return hasEnded(h)
-	}
-	if err := e.settle(ctx, h, Work{}); err != nil {
-		return fault.Of(err)
-	}
-	pos, err := e.reading(e.Knowing(h.id, &h.facts)).at(ctx, h)
-	if err != nil {
-		return fault.Of(err)
-	}
-	i := slices.IndexFunc(pos.Kids, func(k children.Kid) bool { return k.Key == key })
-	if i < 0 {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no child %q that is still to be joined", parent, key), "uwf thread show "+parent)
-	}
-	k := pos.Kids[i]
-	if k.Head != "" && k.Ended == nil {
-		if err := e.Kill(ctx, k.ID); err != nil {
-			return err
-		}
-	}
-	return fault.OrNil(e.ask(ctx, h, pos.Place().AttemptKey(key)))
-}
-
-// ask raises an attempt's number.
-func (e *Engine) ask(ctx context.Context, h *lockedThread, key string) error {
-	attempts := maps.Clone(h.facts.Attempts)
-	if attempts == nil {
-		attempts = map[string]int{}
-	}
-	attempts[key]++
-	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Attempts: attempts}); err != nil {
-		return err
-	}
-	h.facts.Attempts = attempts
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/threadfiles"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
@@ -28,6 +29,11 @@ func (e *Engine) ThreadFiles() threadfiles.Files {
 			h.release()
 			return threadfiles.Locked{}, err
 		}
+		if e.CutOff(id) {
+			h.release()
+			err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of them was cut off", id)
+			return threadfiles.Locked{}, fault.Hinted(err, "uwf thread step "+id+" finishes it first")
+		}
 		return threadfiles.Locked{Thread: h.files(), Release: h.release}, nil
 	}
 	return threadfiles.Files{Keeper: e.Files(), Lock: lock, Show: e.Show}
@@ -41,7 +47,7 @@ func (h *lockedThread) files() workspace.Thread {
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.Files().Before(ctx, workspace.Step{
-		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.files,
+		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})
@@ -79,10 +85,5 @@ func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error
 		return err
 	}
 	defer k.Release()
-	from, here := e.Files().FilesOf(ctx, before)
-	to, there := e.Files().FilesOf(ctx, now)
-	if here != nil || there != nil || k.Spec.Tree != from.After {
-		return nil //nolint:nilerr // the files are not available
-	}
-	return e.Files().Restore(ctx, k, id, from.After, to.After)
+	return e.Files().Follow(ctx, k, id, before, now)
 }

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/trust"
@@ -26,17 +29,19 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		return err
 	}
 	h.facts = facts
+	h.barrier, h.barred = decide.Open, nil
 	if w.Cwd == "" {
 		if facts.Foreign() {
-			return e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
+			h.barrier, h.barred = decide.NoCwd, e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
+			return nil
 		}
 		if err := e.Files().ComeBack(ctx, h.files()); err != nil {
 			return err
 		}
-		return e.trusted(ctx, h, facts, w)
+		return e.trusted(ctx, h, facts)
 	}
 	if e.Files().LastKept(ctx, h.head) != nil { // make no worktree for a thread that is refused
-		if err := e.trusted(ctx, h, facts, w); err != nil {
+		if err := e.trusted(ctx, h, facts); err != nil || h.barrier != decide.Open && w.Do != DoAnswer {
 			return err
 		}
 	}
@@ -62,16 +67,18 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 			return err
 		}
 	}
-	return e.trusted(ctx, h, facts, w)
+	return e.trusted(ctx, h, facts)
 }
 
-// trusted refuses the workflow of a thread from elsewhere if it has commands that nobody has
-// confirmed. A person's answer alone runs none of them.
-func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts, w Work) error {
-	if w.Do == DoAnswer && w.Steps == 1 {
+// trusted finds out whether the workflow of a thread from elsewhere has commands that nobody has
+// confirmed.
+func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts) error {
+	err := e.origins().Imported(ctx, h.id, h.head, facts)
+	if errors.As(err, new(*UntrustedError)) {
+		h.barrier, h.barred = decide.Untrusted, err
 		return nil
 	}
-	return e.origins().Imported(ctx, h.id, h.head, facts)
+	return err
 }
 
 // asItsParent lets an imported child work where a person has let its parent work.
@@ -133,7 +140,8 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return fault.OrNil(e.settle(ctx, &lockedThread{id: id, head: head}, Work{}))
+	h := &lockedThread{id: id, head: head}
+	return fault.OrNil(cmp.Or(e.settle(ctx, h, Work{}), h.barred))
 }
 
 // at is the position of a thread that is held, where it works here.

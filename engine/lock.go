@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -39,6 +40,9 @@ type lockedThread struct {
 	farewell *Event
 	// kept is the work tree of its attempt; nil: its files are not kept.
 	kept *workspace.Keeping
+	// barrier keeps everybody away who would run something; barred says how it is opened.
+	barrier decide.Barrier
+	barred  error
 }
 
 // lock takes a thread's lock, or fails at once: it waits only for a process that checks
@@ -107,4 +111,30 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 		return nil, fault.Of(err)
 	}
 	return h.release, nil
+}
+
+// lastRun is the record of the thread's last run; an error if its agent is
+// still at work on this head.
+func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, error) {
+	dir := e.RunDir(h.id)
+	r := dir.Read()
+	if e.agentAlive(ctx, h, dir, r) {
+		return r, e.Outlived(h.id, r)
+	}
+	return r, nil
+}
+
+// agentAlive reports whether the agent of the thread's last run is still working on this head,
+// whatever it has done to its run directory.
+func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir, r rundir.Record) bool {
+	return h.orphan.Pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
+}
+
+// hasEnded returns the error for an operation that only an active thread allows.
+func hasEnded(h *lockedThread) error {
+	err := fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
+	if h.ended.Status == protocol.StatusCompleted {
+		err = fault.Hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
+	}
+	return fault.Hinted(err, "uwf thread fork "+string(h.head))
 }

@@ -207,7 +207,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	defer h.release()
 	pos, err := w.at(ctx, h)
 	require.NoError(w.t, err)
-	task, err := w.task(ctx, pos, pos.Next)
+	task, err := w.graphTask(ctx, pos, pos.Next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
 	a.cmd, err = a.Casting().Player(ctx, casting.Wish{}, pos.Workflow, task.role, task.command)

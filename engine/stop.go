@@ -49,20 +49,49 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 	if h.ended != nil {
 		return fault.New(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
 	}
-	ended := heads.Ended{
-		Thread: thread, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
-		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
-	}
 	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
 		return err
+	}
+	if err := e.killOthers(ctx, h); err != nil {
+		return err
+	}
+	return fault.OrNil(e.cancel(ctx, h))
+}
+
+// killOthers ends the children that the thread has asked for at steps that were undone, or in
+// earlier attempts: nobody asks for them any more.
+func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
+	all, err := e.Heads.AllFacts(ctx)
+	if all == nil {
+		return fault.OrNil(err)
+	}
+	for id, facts := range all {
+		if facts.Parent == nil || facts.Parent.Thread != h.id {
+			continue
+		}
+		if _, ended, err := e.Lookup(ctx, id); err != nil || ended != nil {
+			continue
+		}
+		if err := e.Kill(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancel ends a thread that is held, and whose children have ended, as cancelled.
+func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
+	ended := heads.Ended{
+		Thread: h.id, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
+		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
 	if err := e.Heads.Archive(ctx, ended); err != nil {
 		return fault.Of(err)
 	}
 	h.ended = &ended
-	e.tell(Event{Name: EventThreadKill, Thread: thread})
-	if facts, err := e.Heads.Facts(ctx, thread); err == nil {
-		e.Files().Leave(ctx, workspace.Leaving{ID: thread, Head: h.head, Workspace: facts.Workspace, Killed: true})
+	e.tell(Event{Name: EventThreadKill, Thread: h.id})
+	if facts, err := e.Heads.Facts(ctx, h.id); err == nil {
+		e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: facts.Workspace, Killed: true})
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -21,13 +20,14 @@ type task struct {
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
 	replaces   bool // it takes the place of the head
-	// files are those before and after the step that is replaced: the agent begins with the ones
-	// before it; nil: with the files that are there.
-	files *workspace.StepFiles
+	// Of a step that is made again: putBack are the files from before it, with which the agent
+	// begins, and known those after it; "": it begins with the files that are there.
+	putBack, known protocol.Tree
+	keepFiles      bool
 }
 
-// task turns the decision to run a role into a task.
-func (e *Engine) task(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
+// graphTask turns the decision to run a role into a task.
+func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
 	t.promptHash, err = e.batch().Add(ctx, protocol.Text(t.prompt))

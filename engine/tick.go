@@ -58,7 +58,17 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 }
 
 func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticked, ok bool, err error) {
-	out, err := e.Step(ctx, id, o)
+	o.due = true
+	outs, err := e.Do(ctx, id, Work{Steps: 1, StepOptions: o})
+	if len(outs) == 0 && err == nil {
+		return t, false, nil // it is not due any more
+	}
+	var out protocol.StepOutput
+	if len(outs) > 0 {
+		out = outs[0]
+	} else { // a second failure adds nothing to the first
+		out, _ = e.Show(context.WithoutCancel(ctx), id)
+	}
 	t = Ticked{Thread: id, Output: out}
 	if err != nil {
 		c := fault.Of(err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/budget"
@@ -198,6 +197,9 @@ func (e *Engine) accountOf(
 	ctx context.Context, pos *status.Position, role string, o StepOptions,
 ) (decide.Account, limits.Limit) {
 	if pos.Workflow.Roles[role].Player() == protocol.PlayedByAgent || o.Scenario != "" {
+		if day, err := e.today(ctx); err == nil && day.UsedUp() != (limits.Limit{}) {
+			return decide.Limited, day.UsedUp()
+		}
 		if l, held := e.Casting().Held(ctx, e.Accounts(), o.Wish(), pos.Workflow.Name, role); held {
 			return decide.Limited, l
 		}
@@ -373,28 +375,7 @@ func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOut
 
 // setParked notes until when a thread is parked.
 func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) error {
-	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{ParkedUntil: until}); err != nil {
-		return err
-	}
-	h.facts.ParkedUntil = until
-	return nil
-}
-
-// woken is the parked task, if a person has asked for it: only the record has that person's
-// words.
-func (e *Engine) woken(ctx context.Context, h *lockedThread, last rundir.Record) (task, bool, error) {
-	unstarted := last.Status == rundir.Failed || last.Status == rundir.Starting && last.Pid == 0 // killed while it waited
-	if h.facts.ParkedUntil <= status.NotParked || last.Head != h.head || !unstarted || !last.Resumes && !last.Replaces {
-		return task{}, false, nil
-	}
-	text, err := cas.Read[protocol.Text](ctx, e.Nodes(), last.PromptHash)
-	if err != nil {
-		return task{}, false, err
-	}
-	return task{
-		role: last.Role, prompt: string(text), promptHash: last.PromptHash, cwd: last.Cwd, limitBase: last.LimitBase,
-		resumes: last.Resumes, replaces: last.Replaces,
-	}, true, nil
+	return e.setFacts(ctx, h, heads.Facts{ParkedUntil: until, ParkedAt: h.head})
 }
 
 // withTries ensures that a step records the failed tries before it. An agent made with our

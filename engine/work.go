@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
@@ -19,6 +22,9 @@ const (
 	DoResume Action = "resume" // the answer to a suspension, or a new start
 	DoPoke   Action = "poke"   // a step again, with new instructions
 	DoAnswer Action = "answer" // the step of a role that a person plays
+	DoUndo   Action = "undo"   // back to the step before, with its files
+	DoRedo   Action = "redo"   // forward to the step that was undone
+	DoRetry  Action = "retry"  // another attempt of a child
 )
 
 // SignalError is the cause of a context that a signal ended.
@@ -36,6 +42,8 @@ type Work struct {
 	Answer *Answer `json:"answer,omitempty"`
 	// At is the step that a poke makes again; "": the last one.
 	At protocol.Hash `json:"at,omitempty"`
+	// Key is that of the child that is to be played again.
+	Key string `json:"key,omitempty"`
 	// Expect is where the thread must stand; "": wherever it does.
 	Expect protocol.Hash `json:"expect,omitempty"`
 	StepOptions
@@ -67,43 +75,70 @@ func (e *Engine) resting() rest.Teller {
 	return rest.Teller{Reader: &e.Reader, Told: e.Rested, Shared: e.Shared}
 }
 
-func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) ([]protocol.StepOutput, error) {
+// did is what was done on a thread under its lock, and what is to be done without it.
+type did struct {
+	outs  []protocol.StepOutput
+	hand  *children.Kid // to whom the request is handed on; nil: nobody
+	drive bool          // the children are to be driven
+}
+
+func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err error) {
 	if err := Expected(h.id, w.Expect, h.head); err != nil {
-		return nil, err
+		return d, err
 	}
 	if err := e.settle(ctx, h, w); err != nil {
-		return nil, fault.Ended(ctx, err)
+		return d, fault.Ended(ctx, err)
 	}
-	e, err := e.reading(e.Recalling()).inProjectOf(ctx, h)
+	e, err = e.reading(e.Recalling()).inProjectOf(ctx, h)
 	if err != nil {
-		return nil, fault.Ended(ctx, err)
+		return d, fault.Ended(ctx, err)
 	}
-	if w.StepOptions, err = e.agentsFor(ctx, h, w.StepOptions); err != nil {
-		return nil, fault.Ended(ctx, err)
+	if h.barrier == decide.Open {
+		if w.StepOptions, err = e.agentsFor(ctx, h, w.StepOptions); err != nil {
+			return d, fault.Ended(ctx, err)
+		}
 	}
 	e = e.reading(e.Remembering().Knowing(h.id, &h.facts))
-	var outs []protocol.StepOutput
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
-		o := w.StepOptions
-		o.toEnd = w.Steps == UntilEnd
-		o.more = o.toEnd || i+1 < w.Steps
-		action := w.Do
 		if i > 0 {
-			action, e = DoStep, e.reading(e.Recalling())
+			w.Do, w.Expect, w.Answer, w.Fresh, w.KeepFiles = DoStep, "", nil, false, false
+			e = e.reading(e.Recalling())
 		}
-		out, err := e.reading(e.ConfigOnce()).act(ctx, h, action, w, o)
-		if err == nil || out.StepHash != nil { // a finished step counts, whatever came after it
-			outs = appendOutput(outs, w, out)
+		w.toEnd = w.Steps == UntilEnd
+		w.more = w.toEnd || i+1 < w.Steps
+		out, err := e.reading(e.ConfigOnce()).ask(ctx, h, w.request())
+		if (err == nil || out.StepHash != nil) && !out.idle { // a finished step counts, whatever came after it
+			d.outs = appendOutput(d.outs, w, out.StepOutput)
 		}
 		if err != nil {
-			return outs, fault.Ended(ctx, err)
+			return d, fault.Ended(ctx, err)
+		}
+		if d.hand, d.drive = out.hand, out.drive; d.hand != nil || d.drive {
+			break
 		}
 		asks := w.Scenario != "" && out.StepHash != nil && out.Question != nil && out.Question.Schema != nil
 		if out.Done || out.Status != protocol.StatusIdle && !asks {
 			break
 		}
 	}
-	return outs, nil
+	return d, nil
+}
+
+// request is what the decision is asked for.
+func (w Work) request() request {
+	r := decide.Request{
+		Verb: verbs[w.Do], Discard: w.Fresh, Wake: w.Wake, ToEnd: w.toEnd, KeepFiles: w.KeepFiles,
+		Words: strings.TrimSpace(w.Prompt) != "",
+	}
+	if r.Verb == decide.Step && w.due {
+		r.Verb = decide.RunDue
+	}
+	return request{Request: r, Work: w}
+}
+
+var verbs = map[Action]decide.Verb{
+	DoStep: decide.Step, DoResume: decide.Resume, DoPoke: decide.Poke, DoAnswer: decide.Answer,
+	DoUndo: decide.Undo, DoRedo: decide.Redo, DoRetry: decide.Retry,
 }
 
 // Expected refuses a thread that is not where somebody expects it; "": wherever it is.
@@ -141,18 +176,6 @@ func appendOutput(outs []protocol.StepOutput, w Work, more ...protocol.StepOutpu
 	return outs
 }
 
-func (e *Engine) act(ctx context.Context, h *lockedThread, d Action, w Work, o StepOptions) (protocol.StepOutput, error) {
-	switch d {
-	case DoResume:
-		return e.resume(ctx, h, w.Prompt, o)
-	case DoPoke:
-		return e.poke(ctx, h, w.At, w.Prompt, o)
-	case DoAnswer:
-		return e.answer(ctx, h, w.Answer, o)
-	}
-	return e.step(ctx, h, o)
-}
-
 // Step makes one step of a thread, or adopts the finished result of an
 // interrupted one. The output is meaningful also when the error is not nil: it is
 // where the thread stands then. Errors are *protocol.Error.
@@ -168,6 +191,40 @@ func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOp
 // Poke is [Engine.Step], in place of the thread's last step.
 func (e *Engine) Poke(ctx context.Context, thread, prompt string, o StepOptions) (protocol.StepOutput, error) {
 	return e.once(ctx, thread, Work{Do: DoPoke, Prompt: prompt, StepOptions: o})
+}
+
+// UndoOptions of [Engine.Undo] and [Engine.Redo]. The zero value works.
+type UndoOptions struct {
+	KeepFiles bool // the files stay as they are
+}
+
+// Undo takes a thread and its files one step back; an ended thread is active again. The
+// step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
+func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
+	return e.change(ctx, id, Work{Do: DoUndo, StepOptions: StepOptions{KeepFiles: o.KeepFiles}})
+}
+
+// Redo takes a thread and its files forward to the step that was undone last. Errors are
+// *protocol.Error.
+func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
+	return e.change(ctx, id, Work{Do: DoRedo, StepOptions: StepOptions{KeepFiles: o.KeepFiles}})
+}
+
+// Again has one of the children of the next role played again, and forgets its answer. Errors
+// are *protocol.Error.
+func (e *Engine) Again(ctx context.Context, parent, key string) error {
+	_, err := e.change(ctx, parent, Work{Do: DoRetry, Key: key})
+	return err
+}
+
+// change does something to a thread that makes no step: nobody is told that it came to rest.
+func (e *Engine) change(ctx context.Context, thread string, w Work) (out protocol.StepOutput, err error) {
+	w.Steps = 1
+	outs, err := e.driving(w).drive(ctx, thread, nil, w)
+	if len(outs) > 0 {
+		out = outs[0]
+	}
+	return out, err
 }
 
 func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.StepOutput, error) {

@@ -23,8 +23,12 @@ type Facts struct {
 	Repository *Repository     `json:"repository,omitempty"`
 	Undone     []protocol.Hash `json:"undone,omitempty"`
 	Limits     *Limits         `json:"limits,omitempty"`
-	// ParkedUntil is in ms.
-	ParkedUntil int64 `json:"parkedUntil,omitempty"`
+	// ParkedUntil is in ms; ParkedAt is the head at which the thread waits, "" if an older program
+	// has noted it.
+	ParkedUntil int64         `json:"parkedUntil,omitempty"`
+	ParkedAt    protocol.Hash `json:"parkedAt,omitempty"`
+	// FilesLeft is the head at which a person has left the files as they were.
+	FilesLeft protocol.Hash `json:"filesLeft,omitempty"`
 	// Redacted is what was redacted of the thread's files.
 	Redacted *Redacted `json:"redacted,omitempty"`
 	Remote   *Remote   `json:"remote,omitempty"`

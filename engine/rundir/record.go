@@ -23,9 +23,10 @@ type Record struct {
 	Command    []string      `json:"command"` // program and configured arguments, variables as names
 	PromptHash protocol.Hash `json:"promptHash"`
 	LimitBase  int           `json:"limitBase"`
-	Resumes    bool          `json:"resumes,omitempty"`  // the step answers a suspension or reopens the thread
-	Replaces   bool          `json:"replaces,omitempty"` // the step takes the place of Head: it follows what Head follows
-	More       bool          `json:"more,omitempty"`     // the engine means to make another step after this one
+	Resumes    bool          `json:"resumes,omitempty"`   // the step answers a suspension or reopens the thread
+	Replaces   bool          `json:"replaces,omitempty"`  // the step takes the place of Head: it follows what Head follows
+	KeepFiles  bool          `json:"keepFiles,omitempty"` // a step that is made again begins with the files that are there
+	More       bool          `json:"more,omitempty"`      // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
 	Snapshot   string        `json:"snapshot,omitempty"` // of the files before the step, as an agent is told of it
 	Engine     int           `json:"engine"`             // process id of the stepping process

@@ -147,7 +147,8 @@ func (d Dir) Clear() error {
 // what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
 	switch name {
-	case runfiles.RecordFile, runfiles.WorkFile, runfiles.LogFile, runfiles.TotalsFile, runfiles.TriesFile, runfiles.IndexFile, runfiles.IndexNoteFile, runfiles.RestoreFile, runfiles.SetupFile:
+	case runfiles.RecordFile, runfiles.WorkFile, runfiles.LogFile, runfiles.TotalsFile, runfiles.TriesFile, runfiles.IndexFile, runfiles.IndexNoteFile,
+		runfiles.IntentFile, runfiles.RestoreFile, runfiles.SetupFile:
 		return true
 	}
 	return false

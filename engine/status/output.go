@@ -23,7 +23,7 @@ func (p *Position) Output() protocol.StepOutput {
 	case p.Problem == nil && p.Parked > 0:
 		role, until := p.Next.Role, p.Parked
 		out.Status, out.CurrentRole, out.RateLimitedUntil = protocol.StatusRateLimited, &role, &until
-	case p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Next.Cause != moderator.ByBudget && p.Facts.ParkedUntil > NotParked:
+	case p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Next.Cause != moderator.ByBudget && p.waits:
 		role := p.Next.Role // its time has come
 		out.CurrentRole = &role
 	case p.Problem != nil:

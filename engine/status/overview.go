@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -183,11 +185,11 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 	return item
 }
 
-// Due are the active threads that can go on now, oldest first: those that nobody works
-// on, that wait for nobody, that are not parked, and that may work here. One that has failed
-// waits for a person, since what may be tried again has been, and so does one whose last
-// step a person has undone. With an error for entries that cannot be read it returns the
-// others.
+// Due are the threads that can go on now, the oldest first: active ones that nobody works on, that
+// wait for nobody, that are not parked and that may work here, and all that have something open:
+// a run that nobody has judged, or a change that was cut off. One that has failed waits for a
+// person, since what may be tried again has been, and so does one whose last step a person has
+// undone. With an error for entries that cannot be read it returns the others.
 func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	facts, damaged := r.Heads.AllFacts(ctx)
 	at := map[string]protocol.Hash{}
@@ -209,11 +211,38 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	var due []string
 	for item := range r.Overview().Standings(ctx, threads) {
 		// One at its end that is active was killed before that was noted, which is its next step.
-		if item.Status == protocol.StatusIdle || item.Status == protocol.StatusCompleted {
+		if item.Status == protocol.StatusIdle || item.Status == protocol.StatusCompleted || item.At.Pending || r.CutOff(item.Thread) {
 			due = append(due, item.Thread)
 		}
 	}
-	return due, damaged
+	return append(due, r.openEnds(ctx, at)...), damaged
+}
+
+// CutOff reports whether a change of a thread was cut off.
+func (r *Reader) CutOff(id string) bool {
+	i, err := r.RunDir(id).Intent()
+	return err != nil || i.Kind != ""
+}
+
+// openEnds are the ended threads that have something open. Whoever worked on one was killed, and
+// has left the file of its lock, which goes with an ended thread otherwise.
+func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) (open []string) {
+	entries, _ := os.ReadDir(r.Dirs.Locks()) // without it nothing was left
+	for _, e := range entries {
+		id, is := strings.CutSuffix(e.Name(), ".lock")
+		if !is || active[id] != "" || CheckID(id) != nil {
+			continue
+		}
+		head, ended, err := r.Lookup(ctx, id)
+		if err != nil || ended == nil || ended.Status == protocol.StatusCancelled {
+			continue
+		}
+		dir := r.RunDir(id)
+		if last := dir.Read(); r.CutOff(id) || !last.Missing && last.Unfinished(head) && !dir.Alive(last) {
+			open = append(open, id)
+		}
+	}
+	return open
 }
 
 // Undone is the step that was undone last of a thread at a head, if it has not gone on

@@ -36,6 +36,7 @@ type Position struct {
 	Form    any           // the schema of the answer that a person is to give; nil: none is asked for
 	UsedUp  string        // the budget that ended the last step before its work was done; "": none
 
+	waits  bool    // for a provider, whether or not the time has come
 	bounds []bound // of those whose part the thread plays
 	heldBy *bound  // that is reached
 	stuck  bool    // it is the graph that has no answer: stepping again cannot help
@@ -78,7 +79,9 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 			return p, err
 		}
 	}
-	p.Parked = r.ParkedUntil(p.Facts)
+	if p.waits = IsParked(p.Facts, head); p.waits {
+		p.Parked = r.ParkedUntil(p.Facts)
+	}
 	p.Next, p.Problem = moderator.Next(ctx, p.State)
 	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().Asked(p.Facts) > 0 {
 		p.Next, p.Problem = r.onceMoreFan(ctx, p)

@@ -204,6 +204,12 @@ func (r *Reader) running(ctx context.Context, id string) (bool, error) {
 // set changes nothing.
 const NotParked = 1
 
+// IsParked reports whether a thread waits, at a head, for a provider to grant more, whether or not
+// the time has come. What was noted at another head is history.
+func IsParked(facts heads.Facts, head protocol.Hash) bool {
+	return facts.ParkedUntil > NotParked && (facts.ParkedAt == "" || facts.ParkedAt == head)
+}
+
 // longestPark is beyond what anybody waits for: a clock that was set back makes no more
 // of a time that has been kept.
 const longestPark = 32 * 24 * time.Hour

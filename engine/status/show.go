@@ -60,7 +60,7 @@ func (r *Reader) showActive(ctx context.Context, id string, head protocol.Hash) 
 	}
 	out := pos.Output()
 	r.overlay(ctx, &out)
-	if pos.Facts.ParkedUntil > NotParked && out.Status == protocol.StatusError && !pos.stuck {
+	if pos.waits && out.Status == protocol.StatusError && !pos.stuck {
 		out.Status = protocol.StatusIdle // the time has come: what failed was no more than that it had not
 	}
 	return out, pos, nil

@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Children may work in git worktrees of their own. Each begins with its parent's files as they
@@ -150,18 +149,7 @@ func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, confl
 			all = append(all, *m)
 		}
 	}
-	now := k.Spec.Tree
-	first := slices.IndexFunc(j.made, func(m *StepFiles) bool { return m != nil })
-	if first >= 0 && j.made[first].Before != now {
-		// Perhaps a process that was killed has merged them already.
-		was := j.made[first].Before
-		to, conflicts, err := j.merge(ctx, k, was, all)
-		if err == nil && len(conflicts) == 0 && to == now {
-			k.Before, k.Spec.Before = was, was
-			return now, nil, nil
-		}
-	}
-	return j.merge(ctx, k, now, all)
+	return j.merge(ctx, k, k.Spec.Tree, all)
 }
 
 // mergedBefore returns the heads of children whose files an earlier step merged before its
@@ -236,19 +224,23 @@ func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made 
 	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
-// Lay replaces the files of a thread by those of a tree that others have made. If that is cut
-// off, the thread's next step finishes it.
-func (e Keeper) Lay(ctx context.Context, k *Keeping, id string, to protocol.Tree) error {
-	_, err := files.Restore(ctx, e.Env, k.Spec, k.Spec.Tree, to, e.RunDir(id).File(runfiles.RestoreFile))
+// Lay replaces the files of a thread, whose work tree is open, by those of a tree that others
+// have made. The intent of that must be durable.
+func (e Keeper) Lay(ctx context.Context, k *Keeping, to protocol.Tree) error {
+	l, err := files.Prepare(ctx, e.Env, k.Spec, k.Spec.Tree, to)
+	if err == nil {
+		err = l.Lay(ctx)
+	}
 	var unsaved *files.UnsavedError
 	var blocked *files.InTheWayError
+	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths), Err: err},
-			"to retry: uwf thread step "+id)
+		why.Message = "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths)
+		return why
 	case errors.As(err, &blocked):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "what the children have made is not written: " + place.Shown(blocked.Error()), Err: err},
-			"move them away", "to retry: uwf thread step "+id)
+		why.Message = "what the children have made is not written: " + place.Shown(blocked.Error())
+		return fault.Hinted(why, "move them away")
 	case err != nil:
 		return err
 	}

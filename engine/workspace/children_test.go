@@ -107,7 +107,7 @@ func (p *panel) merge() (results []moderator.Result, conflicts []string, err err
 	}
 	to, conflicts, err := j.Merge(ctx, k)
 	if err == nil && conflicts == nil {
-		err = p.Keeper().Lay(ctx, k, p.id, to)
+		err = p.Keeper().Lay(ctx, k, to)
 	}
 	return results, conflicts, err
 }
@@ -139,10 +139,6 @@ func TestMerge(t *testing.T) {
 			p.child("x", map[string]string{"a": "x"}, done)
 			p.Write(filepath.Join(p.Repo, "mine"), "m")
 		}, files: [][]string{{"a"}}, has: map[string]string{"a": "x", "sub/b": "two\n", "mine": "m"}},
-		"merged already": {make: func(p *panel) {
-			p.child("x", map[string]string{"a": "x"}, done)
-			p.Write(filepath.Join(p.Repo, "a"), "x")
-		}, files: [][]string{{"a"}}, has: map[string]string{"a": "x", "sub/b": "two\n"}},
 		"its files are lost": {make: func(p *panel) {
 			kid := p.child("x", map[string]string{"a": "x"}, done)
 			require.NoError(p.T, os.RemoveAll(p.Dirs.Git()))
@@ -175,10 +171,6 @@ func TestMerge(t *testing.T) {
 				require.NotEmpty(t, fault.Of(err).Hints)
 			}
 			require.Equal(t, tt.has, p.Has(p.Repo))
-			if name == "merged already" {
-				began := p.Chain(p.kids[0].ID).Start.Workspace.Tree
-				require.Equal(t, []protocol.Tree{began, began}, []protocol.Tree{p.kept.Before, p.kept.Spec.Before}, "the children have changed them, no person")
-			}
 		})
 	}
 	p := newPanel(t)

@@ -130,7 +130,7 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *t
 			return nil, fault.Of(err)
 		}
 		if from := k.Spec.Tree; s.Files != nil && (s.Files.Tree == from || s.Files.Before == from) {
-			if err := e.Restore(ctx, k, id, from, last.After); err != nil {
+			if err := e.follow(ctx, k, id, t.Head, from, last.After); err != nil {
 				return nil, err
 			}
 			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil

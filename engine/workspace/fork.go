@@ -145,5 +145,5 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 		return err
 	}
 	defer k.Release()
-	return e.Restore(ctx, k, id, last.After, tree)
+	return e.follow(ctx, k, id, now.Head, last.After, tree)
 }

@@ -15,12 +15,14 @@ import (
 
 // Step is one that is about to be made, in a work tree whose files are kept with it.
 type Step struct {
-	Thread  Thread
-	Dir     string       // where the thread works
-	Last    *thread.Step // that it follows; nil: it is the first one
-	PutBack *StepFiles   // files that it begins with, in the place of those that are there; nil: none
-	Joins   bool         // the results of children that have worked in the same directory
-	Again   string       // the command that tries it again
+	Thread Thread
+	Dir    string       // where the thread works
+	Last   *thread.Step // that it follows; nil: it is the first one
+	// PutBack are the files that it begins with, in the place of those that are there; "": it begins
+	// with these. Known are files that are kept with a step.
+	PutBack, Known protocol.Tree
+	Joins          bool   // the results of children that have worked in the same directory
+	Again          string // the command that tries it again
 }
 
 // Before finds out what the files are before a step, and restores them if the step is made
@@ -36,8 +38,8 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 	if err != nil {
 		return nil, e.notKept(s, err)
 	}
-	if s.PutBack != nil {
-		if err := e.Restore(ctx, k, s.Thread.ID, s.PutBack.After, s.PutBack.Before); err != nil {
+	if s.PutBack != "" {
+		if err := e.replace(ctx, k, s.Known, s.PutBack); err != nil {
 			k.Release()
 			return nil, err
 		}
@@ -133,43 +135,4 @@ func (k *Keeping) Tidy(ctx context.Context) {
 	if err := files.Tidy(ctx, k.by.Env, k.Spec.Git, k.Repo.Common); err != nil && ctx.Err() == nil {
 		k.by.Warn("what keeps the files could not be packed: " + err.Error())
 	}
-}
-
-// ToPutBack are the files around the last step of a thread, if they are kept; nil: they
-// are not, and stay as they are.
-func (e Keeper) ToPutBack(ctx context.Context, t Thread, chain *thread.Thread) (*StepFiles, error) {
-	switch w := t.Facts.Workspace; {
-	case w == nil || w.Mode == AsItIs || chain.Last == nil:
-		return nil, nil
-	case chain.Last.Files == nil:
-		e.Warn((&NoFilesError{Step: chain.Head}).Error() + ": they stay as they are")
-		return nil, nil
-	}
-	step, err := e.FilesOf(ctx, chain)
-	if err != nil {
-		return nil, fault.Hinted(fault.Of(err), "--keep-files leaves all files as they are")
-	}
-	return &step, nil
-}
-
-// Travel puts back the files before the last step of a chain, or forward, again those after
-// it, where a thread works. It returns what that changed. Files that are not kept stay.
-func (e Keeper) Travel(ctx context.Context, t Thread, dir string, chain *thread.Thread, forward bool) (*protocol.FileChanges, error) {
-	step, err := e.ToPutBack(ctx, t, chain)
-	if step == nil || err != nil {
-		return nil, err
-	}
-	k, err := e.OpenFiles(ctx, t.ID, dir, t.Facts.Workspace)
-	if err != nil {
-		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), "--keep-files leaves all files as they are")
-	}
-	defer k.Release()
-	from, to := step.After, step.Before
-	if forward {
-		from, to = to, from
-	}
-	if err := e.Restore(ctx, k, t.ID, from, to); err != nil {
-		return nil, err
-	}
-	return e.changed(ctx, k.Spec.Git, from, to), nil
 }

@@ -142,33 +142,6 @@ func (e Keeper) begin(ctx context.Context, id string, k *Keeping) error {
 	return err
 }
 
-// Restore makes the files those of a tree, if they are those of another now.
-func (e Keeper) Restore(ctx context.Context, k *Keeping, id string, have, to protocol.Tree) error {
-	for _, tree := range []protocol.Tree{have, to} {
-		if tree == "" {
-			continue
-		}
-		if err := e.Bring(ctx, k.Spec.Git, tree); err != nil {
-			return fmt.Errorf("put the files back: %w", err)
-		}
-	}
-	_, err := files.Restore(ctx, e.Env, k.Spec, have, to, e.RunDir(id).File(runfiles.RestoreFile))
-	var unsaved *files.UnsavedError
-	var blocked *files.InTheWayError
-	switch {
-	case errors.As(err, &unsaved):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths), Err: err},
-			"to keep the changes elsewhere: git stash -u", "--keep-files leaves all files as they are")
-	case errors.As(err, &blocked):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: "the files are not put back: " + place.Shown(blocked.Error()), Err: err},
-			"move them away", "--keep-files leaves all files as they are")
-	case err != nil:
-		return fmt.Errorf("put the files back: %w", err)
-	}
-	k.Spec.Tree = to
-	return nil
-}
-
 // Some names a few paths.
 func Some(paths []string) string {
 	const most = 5

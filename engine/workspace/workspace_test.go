@@ -300,19 +300,18 @@ func TestBefore(t *testing.T) {
 		k.Release()
 	}
 
-	// A step that is made again begins with what it began with, unless a person has changed that.
+	// A step that is made again begins with what it began with. What is found otherwise is kept.
 	w.Write(filepath.Join(w.Repo, "mine"), "")
-	back, err := w.Keeper().ToPutBack(ctx, w.Thread(id), w.Chain(id))
+	from, after, err := w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
 	require.NoError(t, err)
-	k, err = before(workspace.Step{PutBack: back})
+	w.Write(filepath.Join(w.Repo, "a"), "by hand")
+	warned := len(w.Warnings)
+	k, err = before(workspace.Step{PutBack: from, Known: after})
 	require.NoError(t, err)
 	require.Equal(t, "one\n", w.Read(filepath.Join(w.Repo, "a")))
-	require.Equal(t, back.Before, k.Before)
+	require.Equal(t, from, k.Before)
+	require.Len(t, w.Warnings, warned+1, "it says where that is")
 	k.Release()
-	w.Write(filepath.Join(w.Repo, "a"), "by hand")
-	_, err = before(workspace.Step{PutBack: back})
-	require.Equal(t, protocol.CodeFailed, codeOf(err))
-	require.Equal(t, "by hand", w.Read(filepath.Join(w.Repo, "a")))
 	lock, err := w.Keeper().LockTree(ctx, id, w.Repo)
 	require.NoError(t, err, "it was given back")
 	require.NoError(t, lock.RemoveAndUnlock())
@@ -321,9 +320,9 @@ func TestBefore(t *testing.T) {
 	k, err = before(workspace.Step{})
 	require.NoError(t, err)
 	require.Nil(t, k)
-	back, err = w.Keeper().ToPutBack(ctx, w.Thread(id), w.Chain(id))
+	from, _, err = w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
 	require.NoError(t, err)
-	require.Nil(t, back)
+	require.Empty(t, from)
 }
 
 // Where the files cannot be kept a step is made without them in a person's directory, and not in its own worktree.
@@ -420,7 +419,19 @@ func TestTravel(t *testing.T) {
 	id := w.NewThread(workspace.Options{Mode: written})
 	w.Made(id, map[string]string{"a": "made", "n": "new"})
 	travel := func(forward bool) (*protocol.FileChanges, error) {
-		return w.Keeper().Travel(ctx, w.Thread(id), w.Repo, w.Chain(id), forward)
+		from, to, err := w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
+		if err != nil {
+			return nil, err
+		}
+		if !forward {
+			from, to = to, from
+		}
+		c, err := w.Keeper().Plan(ctx, w.Thread(id), w.Repo, from, to)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Release()
+		return c.Lay(ctx)
 	}
 	changed, err := travel(false)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,54 +56,104 @@ type intent struct {
 // maxIntent bounds its file, in bytes.
 const maxIntent = 4 << 10
 
-// Restore makes the files those of a tree. It takes a snapshot first, which it returns;
-// if have is not "" and the files are not those, nothing is done, unless they differ only
-// by paths that were taken out of what is kept: such files stay as well. Files that git
-// ignores stay, and are never written over. intent is the path of a file that a
+// Restore makes the files those of a tree, see [Prepare]. record is the path of a file that a
 // restore which was cut off leaves: see [Finish].
 //
 // Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
 func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
-	taken, err := Take(ctx, e, s)
-	if err != nil {
-		return taken, err
+	l, err := Prepare(ctx, e, s, have, to)
+	if err != nil || !l.Changes() {
+		return l.Taken, err
 	}
-	g, err := of(e.Environ, s)
-	if err != nil {
-		return taken, err
-	}
-	if taken.Tree == to {
-		return taken, nil
-	}
-	if have != "" && taken.Tree != have {
-		differing, err := g.differing(ctx, have, taken.Tree)
-		if err != nil { // we know that something differs, but not what
-			return taken, errors.Join(err, &UnsavedError{Want: have, Have: taken.Tree})
-		}
-		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
-			return taken, &UnsavedError{Want: have, Have: taken.Tree, Paths: changed}
-		}
-		if to, err = g.graft(ctx, s, to, differing); err != nil {
-			return taken, err
-		}
-	}
-	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
-		return taken, err
-	}
-	if err := g.sound(ctx, e, s.Git, taken.Tree, to); err != nil {
-		return taken, err
-	}
-	text, _ := json.Marshal(intent{From: taken.Tree, To: to}) // texts always encode
+	text, _ := json.Marshal(intent{From: l.Taken.Tree, To: l.to}) // texts always encode
 	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
-		return taken, err
+		return l.Taken, err
 	}
-	if _, err := g.run(ctx, nil, "read-tree", "-m", "-u", sumOf(taken.Tree), sumOf(to)); err != nil {
-		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == taken.Tree {
+	if err := l.Lay(ctx); err != nil {
+		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == l.Taken.Tree {
 			err = errors.Join(err, os.Remove(record)) // nothing was written
 		}
-		return taken, err
+		return l.Taken, err
 	}
-	return taken, os.Remove(record)
+	return l.Taken, os.Remove(record)
+}
+
+// Layout is a tree that can be laid in the place of the files that are there.
+type Layout struct {
+	Taken Taken // the files that are there
+	to    protocol.Tree
+	git   git
+}
+
+// Prepare takes a snapshot of the files, and finds out whether those of a tree can be laid in
+// their place. If have is not "" and the files are not those, it fails, unless they differ only
+// by paths that were taken out of what is kept: such files stay. Files that git ignores stay,
+// too, and are never written over. Nothing is written in the work tree.
+//
+// Errors: as [Restore].
+func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l Layout, err error) {
+	if l.Taken, err = Take(ctx, e, s); err != nil {
+		return l, err
+	}
+	if l.git, err = of(e.Environ, s); err != nil {
+		return l, err
+	}
+	l.to = to
+	if l.Taken.Tree == to {
+		return l, nil
+	}
+	if have != "" && l.Taken.Tree != have {
+		differing, err := l.git.differing(ctx, have, l.Taken.Tree)
+		if err != nil { // we know that something differs, but not what
+			return l, errors.Join(err, &UnsavedError{Want: have, Have: l.Taken.Tree})
+		}
+		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
+			return l, &UnsavedError{Want: have, Have: l.Taken.Tree, Paths: changed}
+		}
+		if l.to, err = l.git.graft(ctx, s, to, differing); err != nil {
+			return l, err
+		}
+	}
+	if err := l.git.free(ctx, s.Root, l.Taken.Tree, l.to); err != nil {
+		return l, err
+	}
+	return l, l.git.sound(ctx, e, s.Git, l.Taken.Tree, l.to)
+}
+
+// Changes reports whether any file changes.
+func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
+
+// Lay writes the files. If it is cut off, some are written.
+func (l Layout) Lay(ctx context.Context) error {
+	if !l.Changes() {
+		return nil
+	}
+	_, err := l.git.run(ctx, nil, "read-tree", "-m", "-u", sumOf(l.Taken.Tree), sumOf(l.to))
+	return err
+}
+
+// Replace makes the files those of a tree, whatever they are now. What it finds is kept under a
+// ref of its own, which it returns; "": they are those of the tree already, or of known. Files
+// that git ignores stay, and are never written over.
+//
+// Errors: [*InTheWayError], [*DamagedError], [*GitError].
+func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (kept string, err error) {
+	l, err := Prepare(ctx, e, s, "", to)
+	if err != nil || !l.Changes() {
+		return "", err
+	}
+	if l.Taken.Tree != known {
+		kept = rescueRef(s.Ref)
+		before, _, err := l.git.newest(ctx, kept, indexNote{})
+		if err == nil {
+			_, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), kept)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	_, err = l.git.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
+	return kept, err
 }
 
 // Finish completes a restore that was cut off: it writes what the restore was to write, and

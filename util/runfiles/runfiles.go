@@ -32,7 +32,8 @@ const (
 	TotalsFile    = "totals.json"       // what the thread has cost so far
 	IndexFile     = "index"             // git's, of the thread's files as they were last kept
 	IndexNoteFile = IndexFile + ".json" // what that holds, and which commit keeps it
-	RestoreFile   = "restore.json"      // the files are being put back: from which state to which
+	IntentFile    = "intent.json"       // what is about to change: head, files and facts together
+	RestoreFile   = "restore.json"      // the worktree is being made, or its files are being put back
 	SetupFile     = "setup.log"         // what workspace.setup has printed
 	TriesFile     = "tries.jsonl"       // failed tries at the step that comes next
 )

@@ -85,6 +85,7 @@ type Globals struct {
 	Home   string
 	Store  string
 	Quiet  bool
+	Debug  bool
 }
 
 // Format is the format of results: what was asked for, else the command's own,
@@ -200,6 +201,9 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			return strings.Join(said, "; it "), err
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
+	}
+	if a.Flags.Debug {
+		with.Log = decisions(a.Env.Stderr)
 	}
 	with.Run, with.Hold = a.runner(with), a.hold(with)
 	if err := with.Configure(a.Env); err != nil {

@@ -106,7 +106,7 @@ func (a commands) run(ctx context.Context) error {
 func (a commands) readGlobals(c *ucli.Context) error {
 	a.Flags = app.Globals{
 		Format: c.String("format"), Home: c.String("home"),
-		Store: c.String("store"), Quiet: c.Bool("quiet"),
+		Store: c.String("store"), Quiet: c.Bool("quiet"), Debug: c.Bool("debug"),
 	}
 	if c.Bool("json") {
 		if a.Flags.Format != "" && a.Flags.Format != string(render.JSON) {

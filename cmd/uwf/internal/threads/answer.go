@@ -40,7 +40,7 @@ func (a Commands) threadAnswerCommand() *ucli.Command {
 			&ucli.StringSliceFlag{Name: "set", Usage: "a field of the answer, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
 			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
 			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
-		}, append(append(agentFlags(), countFlags()...), remoteFlags()...)...),
+		}, append(append(append(agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...)...),
 	}, a.threadAnswer)
 }
 

@@ -29,6 +29,9 @@ const workerCommand = "worker"
 // inBackground hands a thread to a worker, and prints what it says.
 func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
 	args := []string{"--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", workerCommand, id}
+	if a.Flags.Debug {
+		args = append([]string{"--debug"}, args...)
+	}
 	out, err := e.Background(ctx, id, w, args)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 	if child && !c.IsSet("prompt") {
 		return a.retryChild(ctx, parent, key)
 	}
-	w.Do, w.KeepFiles = engine.DoPoke, c.Bool("keep-files")
+	w.Do = engine.DoPoke
 	if c.IsSet("prompt") {
 		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
 			return err

@@ -44,7 +44,7 @@ func scenarioFlag() ucli.Flag {
 // stepOptions are those of the flags, but for --agent: which roles there are, the
 // workflow says.
 func (a Commands) stepOptions(c *ucli.Context) (engine.StepOptions, error) {
-	o := engine.StepOptions{Fresh: c.Bool("discard-result")}
+	o := engine.StepOptions{Fresh: c.Bool("discard-result"), KeepFiles: c.Bool("keep-files")}
 	var err error
 	if c.IsSet("scenario") {
 		o.Scenario = a.Env.Path(c.String("scenario"))
@@ -63,7 +63,7 @@ func (a Commands) threadStepCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
 		Usage: "run one or more steps of a thread",
-		Flags: append(append(agentFlags(), countFlags()...), remoteFlags()...),
+		Flags: append(append(append(agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		w, err := a.workOf(c)
 		if err != nil {
@@ -220,7 +220,7 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 		Flags: append(append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
 			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
 			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
-			moveFlag(), backgroundFlag()), remoteFlags()...),
+			keepFilesFlag(), moveFlag(), backgroundFlag()), remoteFlags()...),
 	}, a.threadResume)
 }
 

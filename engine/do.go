@@ -1,0 +1,441 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// outcome is where a request has led.
+type outcome struct {
+	protocol.StepOutput
+	hand  *children.Kid // to whom it is handed on, without the thread's lock; nil: nobody
+	drive bool          // the children are to be driven, without the thread's lock
+	idle  bool          // nothing was done, and nothing is to be told
+}
+
+// ask decides what a thread needs for a request, does it, and asks again until the request is
+// done.
+func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, error) {
+	for {
+		s, err := e.read(ctx, h, r)
+		if err != nil {
+			return outcome{}, err
+		}
+		a, err := s.decide(ctx)
+		var out outcome
+		if err == nil {
+			s.log(ctx, a)
+			out, err = s.do(ctx, a)
+		}
+		if s.release(); err != nil || !a.Again || out.drive {
+			return out, err
+		}
+		switch a.Kind {
+		case decide.Move:
+			r.Earlier, r.At = false, ""
+		case decide.RaiseAttempt: // a person's consent is given
+			r.Verb, r.Prompt = decide.Step, ""
+		case decide.DiscardResult, decide.Close:
+			r.Discard = false
+		}
+		e = e.reading(e.Recalling())
+	}
+}
+
+// log says how an action was chosen.
+func (s *session) log(ctx context.Context, a decide.Action) {
+	if s.Log != nil {
+		s.Log.DebugContext(ctx, "decided", slog.String("thread", s.locked.id), slog.String("request", s.Request.String()),
+			slog.String("facts", s.facts.String()), slog.String("reason", string(a.Reason)), slog.String("action", a.Kind.String()))
+	}
+}
+
+// release gives back what the facts have needed.
+func (s *session) release() {
+	s.change.Release()
+	s.change = nil
+}
+
+// do does what was decided.
+func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
+	switch a.Kind {
+	case decide.Refuse:
+		return out, s.refusal(ctx, a)
+	case decide.Report:
+		return s.report(ctx, a)
+	case decide.RunAgent, decide.RunCommand:
+		out.StepOutput, err = s.begin(ctx, s.pos, s.task)
+	case decide.RunAsked:
+		out.StepOutput, err = s.runAsked(ctx)
+	case decide.Replace:
+		out.StepOutput, err = s.replace(ctx)
+	case decide.Adopt:
+		out.StepOutput, err = s.adopt(ctx)
+	case decide.Reject:
+		err = s.open.reject(s.unfit)
+	case decide.Close:
+		err = s.closeRun(ctx)
+	case decide.DiscardResult:
+		err = s.discard(ctx)
+	case decide.RecordAnswer:
+		out.StepOutput, err = s.answer(ctx)
+	case decide.CreateChildren:
+		out.StepOutput, err = s.createChildren(ctx)
+	case decide.DriveChildren:
+		out.StepOutput, out.drive = s.pos.Output(), true
+	case decide.HandToChild:
+		kid := s.pos.Kids[s.pos.Kids.Suspended()]
+		out.StepOutput, out.hand = s.pos.Output(), &kid
+	case decide.RaiseAttempt:
+		out.StepOutput, err = s.raiseAttempt(ctx)
+	case decide.Join:
+		out.StepOutput, err = s.join(ctx)
+	case decide.Archive:
+		out.StepOutput, err = s.archive(ctx, s.locked, s.pos)
+	case decide.Move:
+		out.StepOutput, err = s.move(ctx)
+	case decide.Finish:
+		err = s.finish(ctx)
+	case decide.TakeBack:
+		err = s.takeBack(ctx, s.intent)
+	case decide.LeaveFiles:
+		err = s.leaveFiles(ctx)
+	case decide.Queue:
+		out.StepOutput, err = s.queue(ctx)
+	case decide.Unpark:
+		err = s.setParked(ctx, s.locked, status.NotParked)
+	default:
+		err = fault.New(protocol.CodeFailed, "this engine cannot do what was decided: %s", a.Kind)
+	}
+	return out, err
+}
+
+// report says what a thread waits for.
+func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err error) {
+	out.StepOutput = s.pos.Output()
+	switch a.Reason {
+	case "not-due":
+		out.idle = true
+	case "children-at-work":
+		if out.Status == protocol.StatusIdle { // one that has ended is played again
+			out.Status = protocol.StatusWaitingForChildren
+		}
+	case "rate-limited":
+		if s.limited.UntilMs > s.pos.Parked { // the record has a person's words, perhaps
+			if err := s.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {
+				return out, err
+			}
+			out.StepOutput, err = s.stands(ctx)
+		}
+	case "account-limited": // shown wherever threads are listed, until it is granted
+		out.StepOutput, err = s.queue(ctx)
+	}
+	return out, err
+}
+
+// stands is where the thread stands after a change of its facts.
+func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
+	pos, err := s.Position(ctx, s.locked.id, s.locked.head)
+	if err != nil {
+		return protocol.StepOutput{}, err
+	}
+	return pos.Output(), nil
+}
+
+// begin lets a role be played.
+func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out protocol.StepOutput, err error) {
+	if err := runnable(pos.Workflow); err != nil {
+		return out, err
+	}
+	a := s.newAttempt(s.locked, pos, t)
+	a.more, a.toEnd = s.more, s.toEnd
+	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+		return out, a.unable(err)
+	}
+	if a.cmd.Plain != nil {
+		if err := a.origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
+			return out, a.unable(err)
+		}
+	}
+	if _, err := s.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
+		return out, a.unable(err)
+	}
+	return a.play(ctx, s.StepOptions)
+}
+
+// runAsked runs a role with a person's words: those of the request, or of the record.
+func (s *session) runAsked(ctx context.Context) (protocol.StepOutput, error) {
+	if s.Verb == decide.Resume {
+		return s.begin(ctx, s.pos, s.task)
+	}
+	t, err := s.woken(ctx)
+	if err != nil {
+		return protocol.StepOutput{}, err
+	}
+	return s.begin(ctx, s.pos, t)
+}
+
+// woken is the task of the record, with a person's words.
+func (s *session) woken(ctx context.Context) (task, error) {
+	t := recorded(s.record)
+	prompt, err := s.promptOf(ctx, s.record.PromptHash)
+	if err == nil {
+		t.prompt = prompt
+		t, err = s.onceMore(ctx, s.pos, t)
+	}
+	return t, err
+}
+
+// replace runs the role of the head's step once more. If that makes no step, the old one stays,
+// with its files.
+func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err error) {
+	t, keep := s.task, s.KeepFiles
+	if s.Verb != decide.Poke {
+		if t, err = s.woken(ctx); err != nil {
+			return out, err
+		}
+		keep = s.record.KeepFiles
+	}
+	before, err := s.BeforeHead(ctx, s.pos)
+	if err != nil {
+		return out, err
+	}
+	t.keepFiles = keep
+	var i rundir.Intent
+	if !keep {
+		if t.putBack, t.known, err = s.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
+			return out, err
+		}
+	}
+	if t.putBack != "" {
+		i = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: t.known, TreeTo: t.putBack}
+		if err := s.dir.SetIntent(i); err != nil {
+			return out, err
+		}
+	}
+	s.release()
+	if _, err = s.eachKid(ctx, s.locked, false, s.Stop); err == nil {
+		out, err = s.begin(ctx, before, t)
+	}
+	if now := s.dir.Read(); i.Kind == "" || out.StepHash != nil || now.Unfinished(i.HeadFrom) {
+		return out, err
+	}
+	return out, errors.Join(err, s.takeBack(context.WithoutCancel(ctx), i))
+}
+
+// adopt makes the result that waits the thread's next step: finished work is never paid for
+// twice, whichever agent did it.
+func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error) {
+	a := s.open
+	a.record.More = a.more
+	if s.ran != nil {
+		return s.adoptCommand(ctx, a)
+	}
+	if a.record.Agent == "" {
+		a.record.Agent = s.step.Step.Agent
+	}
+	a.heardLate(ctx, s.record, s.result)
+	a.started(a.record.Agent, true)
+	defer func() { a.ended(out, err) }()
+	out, err = a.advance(ctx, s.step)
+	out.Adopted = true
+	if err == nil && s.Verb == decide.Answer { // that of the request is not used
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", a.task.role), "uwf thread show "+s.locked.id)
+	}
+	return out, err
+}
+
+// adoptCommand makes the step of a command that has ended.
+func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.StepOutput, err error) {
+	if t := s.task; s.facts.Asked == decide.ByGraph {
+		t.cwd, a.task = a.task.cwd, t
+	} else if a.task, err = s.woken(ctx); err != nil {
+		return out, err
+	}
+	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+		return out, err
+	}
+	a.putBack()
+	a.started(a.cmd.Name, true)
+	defer func() { a.ended(out, err) }()
+	out, err = a.concluded(ctx, *s.ran, nil)
+	out.Adopted = true
+	return out, err
+}
+
+// closeRun closes a run that has left no result. What it has cost counts.
+func (s *session) closeRun(ctx context.Context) error {
+	r := s.record
+	a := s.open
+	a.heardLate(ctx, r, s.result)
+	if r.Damaged {
+		s.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step")
+		r = a.newRecord()
+	} else {
+		a.cutShort(r)
+		if s.facts.Run == decide.InFlight && !s.Discard {
+			s.warnCut(r)
+		}
+	}
+	r.Status = rundir.Stopped
+	return s.dir.Write(r)
+}
+
+func (s *session) warnCut(r rundir.Record) {
+	s.warn("a run of role \"" + r.Role + "\" was interrupted, and has left no result in " + s.dir.Path)
+}
+
+// discard closes a run whose result nobody wants, and puts back the files from before it.
+func (s *session) discard(ctx context.Context) error {
+	known, to := protocol.Tree(""), s.intent.TreeFrom
+	if s.facts.Intent == decide.NoIntent {
+		var err error
+		if known, to, err = s.filesOfResult(ctx); err != nil {
+			return err
+		}
+	}
+	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: to, TreeTo: known}
+	if to != "" {
+		if err := s.dir.SetIntent(i); err != nil {
+			return err
+		}
+	}
+	r := s.record
+	if !s.known() {
+		r = s.open.newRecord()
+	}
+	r.Status, r.Reason = rundir.Stopped, "a person has discarded its result"
+	if err := s.dir.Write(r); err != nil || to == "" {
+		return err
+	}
+	return s.takeBack(ctx, i)
+}
+
+// filesOfResult are the files with the result that waits, and those from before it; "": not known.
+func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tree, err error) {
+	if s.result.StepHash != "" {
+		kept, err := s.Files().StepFiles(ctx, s.result.StepHash)
+		if err == nil {
+			return kept.After, kept.Before, nil
+		}
+		if !errors.As(err, new(*workspace.NoFilesError)) && s.facts.Result == decide.Ready {
+			return "", "", err
+		}
+	}
+	if last := s.pos.Thread.Last; last == nil || last.Files == nil {
+		return "", "", nil
+	}
+	kept, err := s.Files().FilesOf(ctx, s.pos.Thread)
+	if errors.As(err, new(*workspace.NoFilesError)) {
+		err = nil
+	}
+	return "", kept.After, err
+}
+
+// queue notes a request for the time when the provider grants more.
+func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error) {
+	a := s.newAttempt(s.locked, s.pos, s.task)
+	a.task.keepFiles = s.KeepFiles
+	if s.Verb == decide.Poke {
+		if a.pos, err = s.BeforeHead(ctx, s.pos); err != nil {
+			return out, err
+		}
+	}
+	a.more, a.toEnd = s.more, s.toEnd
+	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+		return out, a.unable(err)
+	}
+	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
+	return a.park(ctx, a.notStarted(s.limited, account.Name))
+}
+
+// createChildren adds the children that do not exist yet.
+func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, err error) {
+	if err := s.startKids(ctx, s.locked, s.pos); err != nil {
+		return out, err
+	}
+	if s.pos.Kids, err = s.Kids(ctx, s.pos); err != nil {
+		return out, err
+	}
+	out = s.pos.Output()
+	if out.Status == protocol.StatusIdle && len(s.pos.Kids) > 0 && !s.pos.Kids.AllEnded() {
+		out.Status = protocol.StatusWaitingForChildren
+	}
+	return out, nil
+}
+
+// raiseAttempt has one child played again, or all of a role that a person lets go on. A child is
+// stopped before the number rises, so that no two agents work on the same files, and cancelled
+// after it, so that it never counts as one that has failed.
+func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, err error) {
+	place := s.pos.Place()
+	if s.Verb != decide.Retry {
+		return out, s.raise(ctx, s.locked, place.AttemptKey(""))
+	}
+	k := s.child()
+	if k == nil || k.Head == "" {
+		return out, s.raise(ctx, s.locked, place.AttemptKey(s.Key))
+	}
+	held, _, err := s.seize(ctx, k.ID, true)
+	if err != nil {
+		return out, err
+	}
+	defer held.release()
+	if err := s.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
+		return out, err
+	}
+	return out, s.cancel(ctx, held)
+}
+
+// child is the one of the next role that the request names; nil: there is none.
+func (s *session) child() *children.Kid {
+	for i := range s.pos.Kids {
+		if s.pos.Kids[i].Key == s.Key {
+			return &s.pos.Kids[i]
+		}
+	}
+	return nil
+}
+
+// join makes the step of the children's results. If the joined result does not satisfy the
+// role's schema, the children stay, and the join can be tried again.
+func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error) {
+	a := s.byItself(s.pos, s.task, protocol.JoinAgent)
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
+		return out, a.unable(err)
+	}
+	if err := a.keepFiles(ctx); err != nil {
+		return out, err
+	}
+	defer a.kept.Release()
+	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinKids(ctx) })
+}
+
+// byItself is an attempt for which no program is started.
+func (s *session) byItself(pos *status.Position, t task, player string) *attempt {
+	a := s.newAttempt(s.locked, pos, t)
+	a.more, a.toEnd, a.cmd = s.more, s.toEnd, casting.Command{Name: player, Written: []string{}}
+	return a
+}
+
+// setFacts changes what is known of a thread that is held.
+func (e *Engine) setFacts(ctx context.Context, h *lockedThread, change heads.Facts) error {
+	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
+		return err
+	}
+	var err error
+	h.facts, err = e.Heads.Facts(ctx, h.id)
+	return err
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// A move takes head, files and facts of a thread to another step together. Its intent is durable
+// before the first of them changes; each effect can be repeated, so the next request finishes a
+// move that was cut off.
+
+// planFiles finds out whether the files can be changed as a move or a poke wants.
+func (s *session) planFiles(ctx context.Context) error {
+	from, to, err := s.trees(ctx)
+	if err != nil || to == "" {
+		return err
+	}
+	if s.locked.facts.FilesLeft == s.locked.head { // what is there is kept aside
+		return nil
+	}
+	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
+	return err
+}
+
+// trees are the files that are there, and those that a move or a poke wants; "": they stay.
+func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error) {
+	keep, at := s.Files(), s.locked.files()
+	if s.Verb == decide.Redo {
+		from, to, err = keep.Around(ctx, at, s.undone)
+		return from, to, err
+	}
+	to, from, err = keep.Around(ctx, at, s.pos.Thread)
+	if err != nil || to == "" || !s.Earlier {
+		return from, to, err
+	}
+	steps, err := s.after(ctx, s.target.Thread.Head)
+	if err != nil {
+		return "", "", err
+	}
+	first, err := thread.Open(ctx, s.Nodes(), steps[len(steps)-1].Hash)
+	if err == nil {
+		to, _, err = keep.Around(ctx, at, first)
+	}
+	return from, to, err
+}
+
+// after are the steps of the thread after a node, the newest first.
+func (s *session) after(ctx context.Context, node protocol.Hash) (steps []thread.Step, err error) {
+	for step, err := range s.pos.Thread.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if step.Hash == node {
+			break
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// planMove is where a move leads, and what it changes of the facts.
+func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
+	h := s.locked
+	i = rundir.Intent{Kind: rundir.Moving, HeadFrom: h.head, KeepFiles: s.KeepFiles}
+	if !s.KeepFiles {
+		if i.TreeFrom, i.TreeTo, err = s.trees(ctx); err != nil {
+			return i, err
+		}
+	}
+	if s.Verb == decide.Redo {
+		i.HeadTo, i.Undone = s.undone.Head, h.facts.Undone[1:]
+		return i, nil
+	}
+	i.HeadTo = s.pos.Previous()
+	if s.Earlier {
+		i.HeadTo = s.target.Thread.Head
+	}
+	steps, err := s.after(ctx, i.HeadTo)
+	if err != nil {
+		return i, err
+	}
+	if s.undone != nil {
+		i.Undone = h.facts.Undone
+	}
+	for _, step := range steps { // the newest first: the last one is the next to come back
+		i.Undone = append([]protocol.Hash{step.Hash}, i.Undone...)
+		if !s.pos.Workflow.Roles[step.Role].HasChildren() {
+			continue
+		}
+		before := step.Start
+		if step.Prev != nil {
+			before = *step.Prev
+		}
+		if i.Attempts == nil {
+			i.Attempts = attemptsOf(h.facts)
+		}
+		i.Attempts[children.Place{Head: before, Role: step.Role}.AttemptKey("")]++
+		s.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", step.Role, before))
+	}
+	return i, nil
+}
+
+// move begins a move: an undo, a redo, or the way back to the step that a poke makes again.
+func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error) {
+	i, err := s.planMove(ctx)
+	if err != nil {
+		return out, err
+	}
+	s.passed()
+	if err := s.dir.SetIntent(i); err != nil {
+		return out, err
+	}
+	// No child starts once the intent is there, so none is started again after this.
+	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+		return out, err
+	}
+	var changed *protocol.FileChanges
+	switch {
+	case i.KeepFiles || i.TreeTo == "":
+	case s.change != nil:
+		changed, err = s.change.Lay(ctx)
+	default:
+		err = s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
+	}
+	if err != nil {
+		return out, cutOff(s.locked.id, err)
+	}
+	s.release()
+	out, err = s.moved(ctx, i)
+	out.Files = changed
+	return out, err
+}
+
+// cutOff says that a change stands still half-way, and how it goes on.
+func cutOff(id string, err error) error {
+	return fault.Hinted(fault.Of(fmt.Errorf("files of thread %s have been moved, and its head has not: %w", id, err)), "uwf thread step "+id+" finishes it first")
+}
+
+// moved is the rest of a move, once the files are there.
+func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.StepOutput, err error) {
+	h := s.locked
+	change := heads.Facts{Undone: i.Undone, Attempts: i.Attempts, FilesLeft: filesNotLeft}
+	if i.KeepFiles {
+		change.FilesLeft = i.HeadTo
+	} else if h.facts.FilesLeft == "" {
+		change.FilesLeft = ""
+	}
+	if h.facts.ParkedUntil > status.NotParked {
+		change.ParkedUntil = status.NotParked
+	}
+	if i.HeadFrom != i.HeadTo || change.FilesLeft != "" {
+		if err := s.setFacts(ctx, h, change); err != nil {
+			return out, cutOff(h.id, err)
+		}
+	}
+	if err := s.reopen(ctx, h); err != nil {
+		return out, cutOff(h.id, err)
+	}
+	if h.head == i.HeadFrom && h.head != i.HeadTo {
+		if err := s.Heads.Move(ctx, h.id, h.head, i.HeadTo); err != nil {
+			return out, cutOff(h.id, err)
+		}
+		h.head = i.HeadTo
+	}
+	if err := s.dir.DropIntent(); err != nil {
+		return out, err
+	}
+	return s.arrive(ctx, h)
+}
+
+// filesNotLeft stands for no step: a field of the facts that is not set does not change.
+const filesNotLeft = "none"
+
+// reopen makes an ended thread active again.
+func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
+	if h.ended == nil {
+		return nil
+	}
+	if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+		return err
+	}
+	h.ended = nil
+	return nil
+}
+
+// passed closes the record of a run whose head has moved: once the head is back, its result must
+// not be adopted again.
+func (s *session) passed() {
+	if last := s.record; last.Status.InFlight() {
+		last.Status, last.StepHash = rundir.Done, s.locked.head
+		_ = s.dir.Write(last)
+	}
+}
+
+// finish is the rest of a move that was cut off.
+func (s *session) finish(ctx context.Context) error {
+	i := s.intent
+	if s.facts.Intent == decide.Settled {
+		return s.dir.DropIntent()
+	}
+	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+		return err
+	}
+	if !i.KeepFiles {
+		if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
+			return cutOff(s.locked.id, err)
+		}
+	}
+	_, err := s.moved(ctx, i)
+	return err
+}
+
+// takeBack puts back the files that an intent has found: the step that others were laid out for
+// does not exist.
+func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
+	if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
+		return cutOff(s.locked.id, err)
+	}
+	if s.locked.facts.FilesLeft == s.locked.head {
+		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: filesNotLeft}); err != nil {
+			return err
+		}
+	}
+	return s.dir.DropIntent()
+}
+
+// leaveFiles settles an intent without its files.
+func (s *session) leaveFiles(ctx context.Context) error {
+	if s.facts.Intent == decide.Prepared {
+		return errors.Join(s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: s.locked.head}), s.dir.DropIntent())
+	}
+	i := s.intent
+	i.KeepFiles = true
+	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+		return err
+	}
+	_, err := s.moved(ctx, i)
+	return err
+}
+
+// attemptsOf are the numbers of children's attempts, to be raised.
+func attemptsOf(f heads.Facts) map[string]int {
+	if f.Attempts == nil {
+		return map[string]int{}
+	}
+	return maps.Clone(f.Attempts)
+}
+
+// raise raises an attempt's number.
+func (e *Engine) raise(ctx context.Context, h *lockedThread, key string) error {
+	attempts := attemptsOf(h.facts)
+	attempts[key]++
+	return e.setFacts(ctx, h, heads.Facts{Attempts: attempts})
+}

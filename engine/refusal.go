@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// errParentOpen: a child waits for its parent, and no longer than until that is told to go on.
+var errParentOpen = errors.New("the parent has something open")
+
+// refusal says why a request cannot be done.
+func (s *session) refusal(ctx context.Context, a decide.Action) error {
+	id := s.locked.id
+	var err *protocol.Error
+	switch a.Reason {
+	case "damaged":
+		return s.unread
+	case "agent-alive":
+		return s.Outlived(id, s.record)
+	case "moved":
+		return s.hasMoved()
+	case "cancelled", "ended":
+		return hasEnded(s.locked)
+	case "no-cwd", "untrusted":
+		return s.locked.barred
+	case "parent-open":
+		err = fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its result, or a move that was cut off", id, s.parent)
+		err.Err = errParentOpen
+		return fault.Hinted(err, "uwf thread step "+s.parent)
+	case "parent-moved":
+		err = fault.New(a.Code, "thread %s is a child of thread %s, which does not ask for it any more", id, s.parent)
+		return fault.Hinted(err, "uwf thread fork "+id+" goes on with it as a thread of its own", "uwf thread redo "+s.parent+" takes back an undo")
+	case "spoiled":
+		return s.anew(fault.Of(s.unfit))
+	case "result-waits":
+		return s.waits()
+	case "files-changed":
+		return s.unfit
+	case "no-budget":
+		return s.budgetOf()
+	case "cost-limit", "children-cost-limit":
+		return s.pos.WithinBudget(s.pos.Next.Role)
+	case "stuck", "no-restart":
+		return s.stuck()
+	case "doubtful-child":
+		return s.doubt()
+	case "no-step", "not-an-agents-step":
+		return s.notAgain(a)
+	case "nothing-undone":
+		return fault.New(a.Code, "thread %s has no undone step to go forward to", id)
+	case "earlier-limited":
+		err = fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id, s.limited.Reason)
+		return fault.Hinted(err, "uwf thread undo "+id+" moves it now")
+	case "no-such-child":
+		err = fault.New(a.Code, "thread %s has no child %q that is still to be joined", id, s.Key)
+		return fault.Hinted(err, "uwf thread show "+id)
+	}
+	return s.asksOtherwise(a)
+}
+
+// asksOtherwise says what a thread waits for instead of what it is given.
+func (s *session) asksOtherwise(a decide.Action) error {
+	id, role := s.locked.id, s.pos.Next.Role
+	switch a.Reason {
+	case "asks-nothing":
+		return fault.New(a.Code, "thread %s asks nothing: it is at its end", id)
+	case "needs-words":
+		return fault.Hinted(fault.New(a.Code, "thread %s asks for words, not for data", id), "uwf thread resume "+id+" -p '<answer>'")
+	case "needs-form":
+		return fault.Hinted(fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are not enough", id, role), "uwf thread answer "+id)
+	case "words-reach-no-child":
+		return fault.Hinted(fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id, role), "uwf thread resume "+id+" -p '' runs those again that have failed")
+	}
+	if s.Verb == decide.Answer {
+		return fault.Hinted(fault.New(a.Code, "thread %s asks nothing: next is role %q", id, role), "uwf thread step "+id)
+	}
+	return fault.Hinted(fault.New(a.Code, "thread %s is not suspended: next is %q", id, role), "uwf thread step "+id)
+}
+
+// hasMoved says that a thread is not where somebody expects it.
+func (s *session) hasMoved() error {
+	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
+		return err
+	}
+	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", s.locked.id, s.locked.head, s.Answer.At),
+		"uwf thread show "+s.locked.id)
+}
+
+// waits refuses to pass over a finished step that answers a different question from the one asked
+// now.
+func (s *session) waits() error {
+	what := s.result.StepHash
+	if s.step.Hash != "" {
+		what = s.step.Hash
+	}
+	return s.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", s.record.Role, what),
+		s.open.further()+" takes it over"))
+}
+
+// anew adds a hint for users who do not want the result that is there.
+func (s *session) anew(err *protocol.Error) error {
+	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it and runs the step again", "what is there is in "+s.dir.Path)
+}
+
+// budgetOf says which limit leaves no room for the role that is asked for.
+func (s *session) budgetOf() error {
+	if s.target != nil {
+		return s.target.WithinBudget(s.target.Thread.Last.Role)
+	}
+	return s.pos.WithinBudget(s.task.role)
+}
+
+// stuck says why nothing follows from where the thread stands.
+func (s *session) stuck() error {
+	id, role := s.locked.id, s.task.role
+	switch {
+	case s.pos.Problem != nil && s.facts.Life == decide.Active:
+		return s.pos.Explain()
+	case errors.Is(s.notask, moderator.ErrChildren):
+		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start another thread", id, role)
+	case errors.Is(s.notask, moderator.ErrForm):
+		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start another thread", id, role)
+	case s.notask != nil:
+		return s.notask
+	}
+	return s.pos.Explain()
+}
+
+// notAgain says why a step cannot be made again, or undone.
+func (s *session) notAgain(a decide.Action) error {
+	id := s.locked.id
+	switch {
+	case s.Verb == decide.Undo:
+		return fault.New(a.Code, "thread %s has no step to undo", id)
+	case a.Reason == "no-step":
+		return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id), "uwf thread step "+id)
+	}
+	why := "a person has made the step"
+	if s.facts.Last == decide.ByChildren {
+		why = "the step joins the results of other threads"
+	}
+	return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: %s", id, why), "uwf thread fork "+string(s.target.Previous())+" starts another thread from the step before")
+}
+
+// doubt says which child may have been paid already.
+func (s *session) doubt() error {
+	k := s.doubtful()
+	err := fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor history.jsonl has it (%s): it is not started on a guess",
+		children.Named(k.Key, children.LabelOf(k.Child)), s.locked.id, k.ID)
+	return fault.Hinted(err, "uwf cas fsck --repair", "uwf thread retry "+children.Address(s.locked.id, k.Key)+" plays it anew")
+}
+
+// promptOf is the prompt that a record names.
+func (s *session) promptOf(ctx context.Context, h protocol.Hash) (string, error) {
+	text, err := cas.Read[protocol.Text](ctx, s.Nodes(), h)
+	return string(text), err
+}

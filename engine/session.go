@@ -1,0 +1,571 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/verify"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// request is what somebody asks for, and what its effects need.
+type request struct {
+	decide.Request
+	Work
+}
+
+// session is what is known of a thread, read once for one decision, under the thread's lock.
+type session struct {
+	*Engine
+	request
+	locked *lockedThread
+	dir    rundir.Dir
+	record rundir.Record
+	intent rundir.Intent
+	pos    *status.Position
+	facts  decide.Facts
+
+	unread error            // why the thread cannot be read
+	parent string           // that does not leave the thread alone
+	undone *thread.Thread   // the step that a redo goes forward to; nil: none
+	target *status.Position // of a poke: where the thread stands at the step that is made again
+
+	task   task  // that is asked for now
+	notask error // why there is none
+
+	open   *attempt // of the run in flight
+	result protocol.Result
+	step   verify.Accepted
+	ran    *agentproc.Outcome // of a command that has ended
+	unfit  error              // why what the run has left does not count
+
+	change  *workspace.Change // of the files, that was found possible
+	limited limits.Limit      // of the account
+}
+
+// read reads the facts of a thread. What costs a snapshot is left to [session.decide].
+func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session, error) {
+	s := &session{Engine: e, request: r, locked: h, dir: e.RunDir(h.id)}
+	s.record = s.dir.Read()
+	f := &s.facts
+	switch {
+	case h.ended == nil:
+	case h.ended.Status == protocol.StatusCompleted:
+		f.Life = decide.Completed
+	default:
+		f.Life = decide.Cancelled
+	}
+	f.Busy = e.agentAlive(ctx, h, s.dir, s.record)
+	s.HeadMoved = r.Expect != "" && r.Expect != h.head || r.Answer != nil && r.Answer.At != "" && r.Answer.At != h.head
+	if f.Busy || s.HeadMoved || f.Life == decide.Cancelled {
+		return s, nil
+	}
+	f.Barrier = h.barrier
+	if err := s.readOwner(ctx); err != nil {
+		return s, err
+	}
+	for _, read := range []func(context.Context) error{s.readIntent, s.readPosition, s.readTask, s.readRun} {
+		if err := read(ctx); err != nil {
+			if ctx.Err() != nil {
+				return s, err
+			}
+			s.unread, f.Barrier = err, decide.Unreadable
+			return s, nil
+		}
+	}
+	return s, nil
+}
+
+// readOwner finds out whether the threads above leave a child alone.
+func (s *session) readOwner(ctx context.Context) error {
+	child := s.locked.facts
+	for range maxAncestors {
+		p := child.Parent
+		if p == nil {
+			return nil
+		}
+		head, ended, err := s.Lookup(ctx, p.Thread)
+		if errors.Is(err, heads.ErrNoThread) {
+			return nil // it is not in this home, or was removed
+		}
+		if err != nil {
+			return err
+		}
+		above, err := s.Heads.Facts(ctx, p.Thread)
+		if err != nil {
+			return err
+		}
+		at := children.Place{Thread: p.Thread, Head: p.Head, Role: p.Role}
+		cancelled := ended != nil && ended.Status == protocol.StatusCancelled
+		switch {
+		case cancelled || head != p.Head || at.Attempt(above, p.Key) != p.Attempt:
+			s.facts.Owner = decide.ParentMoved
+		case s.isOpen(p.Thread, head):
+			s.facts.Owner = decide.ParentOpen
+		default:
+			child = above
+			continue
+		}
+		s.parent = p.Thread
+		return nil
+	}
+	return nil
+}
+
+// maxAncestors is more than threads nest: damaged facts could lead in a circle.
+const maxAncestors = 100
+
+// isOpen reports whether something of a thread is under way, or was cut off.
+func (e *Engine) isOpen(id string, head protocol.Hash) bool {
+	dir := e.RunDir(id)
+	if i, err := dir.Intent(); err != nil || i.Kind != "" {
+		return true
+	}
+	r := dir.Read()
+	return !r.Missing && r.Unfinished(head)
+}
+
+func (s *session) readIntent(context.Context) (err error) {
+	s.intent, err = s.dir.Intent()
+	if err != nil && s.KeepFiles { // nobody needs to know which files it was about
+		s.intent, err = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head}, nil
+	}
+	switch i := s.intent; {
+	case err != nil:
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err}, "uwf thread step "+s.locked.id+" --keep-files goes on with the files as they are")
+	case i.Kind == rundir.Moving && i.HeadFrom != s.locked.head && i.HeadTo != s.locked.head:
+		s.facts.Intent = decide.Settled // somebody has moved the head elsewhere
+	case i.Kind == rundir.Moving:
+		s.facts.Intent = decide.Moving
+	case i.Kind == rundir.Prepared && (i.HeadFrom == "" || i.HeadFrom == s.locked.head):
+		s.facts.Intent = decide.Prepared
+	case i.Kind != "":
+		s.facts.Intent = decide.Settled
+	}
+	return nil
+}
+
+func (s *session) readPosition(ctx context.Context) (err error) {
+	f := &s.facts
+	if s.pos, err = s.at(ctx, s.locked); err != nil {
+		return err
+	}
+	f.RateLimited = status.IsParked(s.locked.facts, s.locked.head)
+	if s.undone, err = s.Undone(ctx, s.locked.facts, s.locked.head); err != nil {
+		if s.Verb == decide.Redo || ctx.Err() != nil {
+			return err
+		}
+		err = nil
+	}
+	f.CanRedo = s.undone != nil
+	f.Next, f.Player, f.NoChild = nextOf(s.pos), decide.Nobody, true
+	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
+		f.Player = playerOf(s.pos.Workflow, s.pos.Next.Role)
+	}
+	if s.plays(s.pos.Next) {
+		f.Player = decide.ByAgent
+	}
+	if k := s.child(); k != nil {
+		doubtful := s.doubtful()
+		f.NoChild = k.Head == "" && (doubtful == nil || doubtful.Key != k.Key)
+	}
+	f.Last = decide.Nobody
+	if last := s.pos.Thread.Last; last != nil {
+		f.Last = playerOf(s.pos.Workflow, last.Role)
+	}
+	if f.Player == decide.ByChildren && f.Next == decide.Go && f.Life == decide.Active {
+		f.Children = s.standing(ctx)
+	}
+	return err
+}
+
+// nextOf is what the graph says.
+func nextOf(p *status.Position) decide.Next {
+	switch {
+	case p.Problem != nil:
+		return decide.Stuck
+	case p.Next.Kind == moderator.End:
+		return decide.AtEnd
+	case p.Next.Kind != moderator.Suspend, p.Next.Cause == moderator.ByPerson:
+		return decide.Go
+	case p.Next.Cause == moderator.ByLimit:
+		return decide.StepLimit
+	case p.Next.Cause == moderator.ByBudget:
+		return decide.CostLimit
+	}
+	return decide.Asks
+}
+
+func playerOf(w protocol.Workflow, role string) decide.Player {
+	switch r := w.Roles[role]; {
+	case r.Person:
+		return decide.ByPerson
+	case r.HasChildren():
+		return decide.ByChildren
+	case r.Player() == protocol.PlayedByCommand:
+		return decide.ByCommand
+	}
+	return decide.ByAgent
+}
+
+// standing is where the children of the next role stand. One that has ended counts as at work
+// while something of it is open.
+func (s *session) standing(context.Context) decide.Children {
+	if s.doubtful() != nil {
+		return decide.Doubtful
+	}
+	switch {
+	case s.pos.Kids.Unstarted():
+		return decide.Missing
+	case s.pos.Kids.AllEnded():
+		for _, k := range s.pos.Kids {
+			if k.Ended.Status != protocol.StatusCancelled && s.isOpen(k.ID, k.Head) {
+				return decide.Working
+			}
+		}
+		return decide.AllEnded
+	}
+	switch s.pos.Output().Status {
+	case protocol.StatusSuspended:
+		return decide.Asking
+	case protocol.StatusRateLimited:
+		return decide.Awaiting
+	}
+	return decide.Working
+}
+
+// doubtful is a child that is in no list although it has run, or although others have been started,
+// which all were together; nil: there is none.
+func (s *session) doubtful() *children.Kid {
+	started := s.locked.facts.Imported == nil && slices.ContainsFunc(s.pos.Kids, func(k children.Kid) bool { return k.Head != "" })
+	for i := range s.pos.Kids {
+		k := &s.pos.Kids[i]
+		another := s.locked.facts.Attempts[s.pos.Place().AttemptKey(k.Key)] > 0
+		if k.Head == "" && (started && !another || s.RunDir(k.ID).Exists()) {
+			return k
+		}
+	}
+	return nil
+}
+
+// readTask finds the task that is asked for, and what limits say of it.
+func (s *session) readTask(ctx context.Context) (err error) {
+	f := &s.facts
+	role := s.pos.Next.Role
+	switch {
+	case s.Verb == decide.Poke && s.pos.Thread.Last != nil:
+		if s.target, err = s.then(ctx, s.locked, s.pos, s.At); err != nil {
+			return err
+		}
+		s.Earlier = s.target.Thread.Head != s.locked.head
+		if s.target.Thread.Last == nil {
+			f.Last = decide.Nobody
+			return nil
+		}
+		role = s.target.Thread.Last.Role
+		if f.Last = playerOf(s.target.Workflow, role); f.Last < decide.ByPerson {
+			s.task, err = s.pokeTask(ctx)
+		}
+		f.NoBudget = s.target.WithinBudget(role) != nil
+	case s.Verb == decide.Resume && f.Life != decide.Active, s.Verb == decide.Resume && f.Player < decide.ByPerson && f.Next >= decide.Asks && f.Next <= decide.CostLimit:
+		s.task, s.notask = s.resumeTask(ctx)
+		role = s.task.role
+		if f.Life != decide.Active {
+			f.Next, f.Player = decide.Go, playerOf(s.pos.Workflow, role)
+		}
+		if f.Player > decide.ByCommand || s.notask == nil {
+			f.NoBudget = s.notask == nil && s.pos.WithinBudget(role) != nil
+		} else {
+			f.Next, f.Player = decide.Stuck, decide.Nobody
+		}
+	case f.Next == decide.Go, s.Verb == decide.Answer && f.Player == decide.ByPerson:
+		if s.task, err = s.graphTask(ctx, s.pos, s.pos.Next); err == nil && s.pos.Lifted {
+			s.task.limitBase = s.pos.Thread.Len()
+		}
+	}
+	if err == nil && role != "" && playerOf(s.pos.Workflow, role) == decide.ByAgent && f.Life != decide.Cancelled {
+		if f.Account, s.limited = s.accountOf(ctx, s.pos, role, s.StepOptions); f.RateLimited && s.pos.Parked > 0 {
+			f.Account = decide.Limited
+		}
+	}
+	return err
+}
+
+// then is where a thread stood at one of its nodes; "": where it stands now.
+func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position, at protocol.Hash) (*status.Position, error) {
+	if at == "" || at == h.head {
+		return now, nil
+	}
+	for s, err := range now.Thread.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Hash == at {
+			return e.atNode(ctx, h, at)
+		}
+	}
+	return nil, fault.New(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
+}
+
+// pokeTask is the task of a step that is made again: with a person's words, or with the same
+// instructions if there are none. The new step follows the same step that the old one followed.
+func (s *session) pokeTask(ctx context.Context) (task, error) {
+	old := s.target.Thread.Last
+	prompt := cmp.Or(s.Prompt, old.EdgePrompt)
+	t := task{role: old.Role, prompt: prompt, cwd: s.target.Here(old.Cwd), limitBase: old.LimitBase, replaces: true}
+	var err error
+	if t.promptHash, err = s.batch().Add(ctx, protocol.Text(prompt)); err != nil {
+		return t, err
+	}
+	return s.onceMore(ctx, s.target, t)
+}
+
+// resumeTask is what answers a thread that waits for a person. After a reached limit or a new
+// beginning, counting starts here.
+func (s *session) resumeTask(ctx context.Context) (task, error) {
+	restart := s.facts.Life != decide.Active
+	d, err := moderator.Resume(ctx, s.pos.State, restart, s.Prompt)
+	if err != nil {
+		return task{role: d.Role}, err
+	}
+	t, err := s.graphTask(ctx, s.pos, d)
+	if err == nil {
+		t, err = s.onceMore(ctx, s.pos, t)
+	}
+	t.resumes = true
+	if restart || d.Cause == moderator.ByLimit {
+		t.limitBase = s.pos.Thread.Len()
+	}
+	return t, err
+}
+
+// readRun finds out how far the last run came, and what it has left.
+func (s *session) readRun(ctx context.Context) error {
+	f, r := &s.facts, s.record
+	f.Asked = askedOf(r)
+	switch {
+	case r.Missing:
+		if result, left := s.dir.Finished(); !left || s.inChain(ctx, result.StepHash) {
+			return nil
+		}
+		f.Run = decide.InFlight
+	case r.Damaged:
+		f.Run = decide.InFlight
+	case r.Head != s.locked.head || !r.Status.InFlight() && r.Status != rundir.Failed, r.Replaces && s.pos.Thread.Last == nil:
+		f.Run = decide.Ended
+		return nil
+	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 && f.Asked != decide.ByGraph: // killed while it waited
+		f.Run = decide.Errored
+		return nil
+	default:
+		f.Run = decide.InFlight
+	}
+	var err error
+	if s.open, err = s.opened(ctx); err != nil {
+		return err
+	}
+	if f.Result, err = s.judge(ctx); err != nil || f.Run == decide.Ended {
+		return err
+	}
+	f.Same = s.same(ctx)
+	return nil
+}
+
+// askedOf is what a run was asked for.
+func askedOf(r rundir.Record) decide.Asked {
+	switch {
+	case r.Replaces:
+		return decide.ByPoke
+	case r.Resumes:
+		return decide.ByWords
+	case r.Agent == protocol.PersonAgent:
+		return decide.ByAnswer
+	case r.Agent == protocol.JoinAgent:
+		return decide.ByJoin
+	}
+	return decide.ByGraph
+}
+
+// recorded is the task of a run. Its prompt is read when it is needed.
+func recorded(r rundir.Record) task {
+	return task{
+		role: r.Role, promptHash: r.PromptHash, cwd: r.Cwd, limitBase: r.LimitBase, resumes: r.Resumes, replaces: r.Replaces,
+	}
+}
+
+// known reports whether the record says what the run was asked for.
+func (s *session) known() bool { return !s.record.Damaged && !s.record.Missing }
+
+// opened is the attempt of the run in flight. If nobody knows what it was asked for, it is held
+// against what is asked for now.
+func (s *session) opened(ctx context.Context) (*attempt, error) {
+	t, pos := s.task, s.pos
+	if s.known() {
+		t = recorded(s.record)
+	}
+	if t.replaces {
+		from := s.pos
+		if s.target != nil && !s.known() {
+			from = s.target
+		}
+		var err error
+		if pos, err = s.BeforeHead(ctx, from); err != nil {
+			return nil, err
+		}
+	}
+	a := s.newAttempt(s.locked, pos, t)
+	a.more, a.toEnd, a.record = s.more, s.toEnd, s.record
+	switch s.record.Agent {
+	case protocol.PersonAgent, protocol.JoinAgent:
+		a.cmd = casting.Command{Name: s.record.Agent, Written: []string{}}
+	}
+	if !s.known() {
+		a.record = a.newRecord()
+	}
+	return a, nil
+}
+
+// judge finds out what the run in flight has left.
+func (s *session) judge(ctx context.Context) (decide.Result, error) {
+	if ran, over := oscommand.Left(runfiles.Dir(s.dir.Path)); over && s.known() && s.record.Agent == protocol.CommandAgent {
+		if result, submitted := s.dir.Finished(); !submitted || !s.inChain(ctx, result.StepHash) {
+			s.ran = &ran
+			return decide.Ready, nil
+		}
+	}
+	result, err := s.dir.Left()
+	s.result = result
+	var none *agentproc.ResultError
+	switch {
+	case errors.As(err, &none):
+		return s.judgeSpoiled(ctx, none), nil
+	case err != nil:
+		return decide.NoResult, err
+	case result.StepHash == "":
+		return decide.NoResult, nil
+	case s.inChain(ctx, result.StepHash):
+		s.facts.Run = decide.Ended
+		return decide.NoResult, nil
+	}
+	if _, err := s.Nodes().Get(ctx, result.StepHash); errors.Is(err, cas.ErrNotFound) && s.known() {
+		s.open.warn(fmt.Sprintf("the step that a run of role %q has left, %s, is not there", s.record.Role, result.StepHash))
+	}
+	if s.open.task.role == "" {
+		return decide.NoResult, nil
+	}
+	if s.step, err = s.open.accept(ctx, result); err == nil && !s.known() && !s.open.answers(ctx, s.step.Step) {
+		err = verify.Rejected(result.StepHash, protocol.CodeAgent, "step %s answers another prompt", result.StepHash)
+	}
+	var no *verify.Rejection
+	switch {
+	case errors.As(err, &no):
+		no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", s.dir.File(runfiles.StdoutFile), no.Why.Message)
+		s.unfit = err
+		return decide.Unfit, nil
+	case err != nil:
+		return decide.NoResult, err
+	}
+	return decide.Ready, nil
+}
+
+// judgeSpoiled looks for a finished step in an output that does not end in a result.
+func (s *session) judgeSpoiled(ctx context.Context, wrong *agentproc.ResultError) decide.Result {
+	for _, h := range wrong.Hashes {
+		if h == s.locked.head || s.open.task.role == "" {
+			continue
+		}
+		got, err := s.open.accept(ctx, protocol.Result{StepHash: h})
+		if err == nil && s.open.answers(ctx, got.Step) {
+			s.step, s.result = got, protocol.Result{StepHash: h}
+			return decide.Ready
+		}
+	}
+	if !wrong.Spoiled {
+		return decide.NoResult
+	}
+	s.unfit = &protocol.Error{
+		Code:    protocol.CodeCorrupt,
+		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", s.open.task.role, s.dir.File(runfiles.StdoutFile), wrong),
+		Err:     wrong,
+	}
+	return decide.Spoiled
+}
+
+// same reports whether the run in flight has the task that is asked for now.
+func (s *session) same(context.Context) bool {
+	asked := s.facts.Asked
+	if !s.known() { // the step has shown that it answers it
+		return s.facts.Result == decide.Ready
+	}
+	switch s.Verb {
+	case decide.Step, decide.RunDue:
+		return asked == decide.ByAnswer || asked == decide.ByJoin || asked == decide.ByGraph && s.task.givenTo(s.record)
+	case decide.Resume:
+		return asked == decide.ByWords && s.notask == nil && s.task.givenTo(s.record)
+	case decide.Poke:
+		return asked == decide.ByPoke && s.task.givenTo(s.record)
+	case decide.Answer:
+		return asked == decide.ByAnswer
+	}
+	return false
+}
+
+// inChain reports whether the thread has a step already. An older output can lie beside a newer
+// record, and a step that takes the place of another has its number: only hashes tell them apart.
+func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
+	if h == s.locked.head {
+		return true
+	}
+	made, err := cas.Read[protocol.Step](ctx, s.Nodes(), h)
+	if err != nil || made.Start != s.pos.Thread.StartHash || made.Index >= s.pos.Thread.Len() {
+		return false
+	}
+	for step, err := range s.pos.Thread.Steps(ctx) {
+		if err != nil || step.Index < made.Index {
+			return false
+		}
+		if step.Hash == h {
+			return true
+		}
+	}
+	return false
+}
+
+// decide asks for the next action. Whether files can be changed costs a snapshot, and is asked
+// only if it would change them.
+func (s *session) decide(ctx context.Context) (decide.Action, error) {
+	a := decide.Decide(s.facts, s.Request)
+	if (a.Kind != decide.Move && a.Kind != decide.Replace) || s.KeepFiles || s.unread != nil || s.Verb != decide.Poke && s.Verb != decide.Undo && s.Verb != decide.Redo {
+		return a, nil
+	}
+	err := s.planFiles(ctx)
+	if errors.As(err, new(*files.UnsavedError)) {
+		s.facts.Edited, s.unfit = true, err
+		return decide.Decide(s.facts, s.Request), nil
+	}
+	return a, err
+}
+
+// plays reports whether a scenario plays the person who is next.
+func (o StepOptions) plays(d moderator.Decision) bool {
+	return o.Scenario != "" && d.Cause == moderator.ByPerson
+}

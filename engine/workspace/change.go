@@ -1,0 +1,173 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+)
+
+// Change is a change of the files of a thread that was found possible, in its locked work tree.
+type Change struct {
+	*Keeping
+	From, To protocol.Tree
+	layout   files.Layout
+}
+
+// Follow brings the files of a thread from those of one of its steps to those of its head; k is
+// its work tree. If they are others, or not available, it does nothing.
+func (e Keeper) Follow(ctx context.Context, k *Keeping, id string, before, now *thread.Thread) error {
+	from, here := e.FilesOf(ctx, before)
+	to, there := e.FilesOf(ctx, now)
+	if here != nil || there != nil || k.Spec.Tree != from.After {
+		return nil //nolint:nilerr // the next step reports it
+	}
+	return e.follow(ctx, k, id, now.Head, from.After, to.After)
+}
+
+// leaveThem is the hint for whoever cannot have other files.
+const leaveThem = "--keep-files leaves all files as they are"
+
+// Plan finds out whether the files of a thread can become those of a tree, and locks its work
+// tree; nil: nothing is kept, so they stay as they are. from are the files that must be there
+// now; "": any. Nothing is written in the work tree. Errors: [*files.UnsavedError] in a
+// *protocol.Error if somebody has changed them.
+func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protocol.Tree) (*Change, error) {
+	if w := t.Facts.Workspace; w == nil || w.Mode == AsItIs || to == "" {
+		return nil, nil
+	}
+	k, err := e.OpenFiles(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+	}
+	c := &Change{Keeping: k, From: from, To: to}
+	for _, tree := range []protocol.Tree{from, to} {
+		if err == nil && tree != "" {
+			err = e.Bring(ctx, k.Spec.Git, tree)
+		}
+	}
+	if err == nil {
+		c.layout, err = files.Prepare(ctx, e.Env, k.Spec, from, to)
+	}
+	if err != nil {
+		k.Release()
+		return nil, notPutBack(err)
+	}
+	if c.From == "" {
+		c.From = c.layout.Taken.Tree
+	}
+	return c, nil
+}
+
+// Lay writes the files, and returns what that changed; nil: nothing. The intent of the change
+// must be durable: if this is cut off, some files are written.
+func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.layout.Lay(ctx); err != nil {
+		return nil, notPutBack(err)
+	}
+	c.Spec.Tree = c.To
+	return c.by.changed(ctx, c.Spec.Git, c.From, c.To), nil
+}
+
+// Release gives the work tree back.
+func (c *Change) Release() {
+	if c != nil {
+		c.Keeping.Release()
+	}
+}
+
+// follow makes the files of a thread those at its head, if they are those of another tree now.
+func (e Keeper) follow(ctx context.Context, k *Keeping, id string, head protocol.Hash, from, to protocol.Tree) error {
+	for _, tree := range []protocol.Tree{from, to} {
+		if err := e.Bring(ctx, k.Spec.Git, tree); err != nil {
+			return notPutBack(err)
+		}
+	}
+	l, err := files.Prepare(ctx, e.Env, k.Spec, from, to)
+	if err != nil {
+		return notPutBack(err)
+	}
+	dir := e.RunDir(id)
+	i := rundir.Intent{Kind: rundir.Moving, HeadFrom: head, HeadTo: head, TreeFrom: from, TreeTo: to}
+	if err := dir.SetIntent(i); err != nil {
+		return err
+	}
+	if err := l.Lay(ctx); err != nil {
+		return notPutBack(err)
+	}
+	k.Spec.Tree = to
+	return dir.DropIntent()
+}
+
+// PutBack makes the files of a thread those of a tree, whatever they are now: known are files
+// that are kept with a step, and others that it finds are kept under a ref of their own, of which
+// it warns.
+func (e Keeper) PutBack(ctx context.Context, t Thread, dir string, known, to protocol.Tree) error {
+	if w := t.Facts.Workspace; w == nil || w.Mode == AsItIs || to == "" {
+		return nil
+	}
+	k, err := e.OpenFiles(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+	}
+	defer k.Release()
+	return e.replace(ctx, k, known, to)
+}
+
+// replace is [Keeper.PutBack] in a work tree that is open.
+func (e Keeper) replace(ctx context.Context, k *Keeping, known, to protocol.Tree) error {
+	if err := e.Bring(ctx, k.Spec.Git, to); err != nil {
+		return notPutBack(err)
+	}
+	rescued, err := files.Replace(ctx, e.Env, k.Spec, known, to)
+	if rescued != "" {
+		e.Warn("the files were put back; what was found is kept as " + rescued + " in " + k.Spec.Git)
+	}
+	if err != nil {
+		return notPutBack(err)
+	}
+	k.Spec.Tree = to
+	return nil
+}
+
+// notPutBack says why files stay as they are, and what to do.
+func notPutBack(err error) error {
+	var unsaved *files.UnsavedError
+	var blocked *files.InTheWayError
+	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
+	switch {
+	case errors.As(err, &unsaved):
+		why.Message = "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths)
+		return fault.Hinted(why, "to keep the changes elsewhere: git stash -u", leaveThem)
+	case errors.As(err, &blocked):
+		why.Message = "the files are not put back: " + place.Shown(blocked.Error())
+		return fault.Hinted(why, "move them away", leaveThem)
+	}
+	return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+}
+
+// Around are the files before and after the last step of a chain; "": not kept, or not known.
+// That they are not is warned of, and no error. Errors: they are not on this machine.
+func (e Keeper) Around(ctx context.Context, t Thread, chain *thread.Thread) (before, after protocol.Tree, err error) {
+	switch w := t.Facts.Workspace; {
+	case w == nil || w.Mode == AsItIs || chain.Last == nil:
+		return "", "", nil
+	case chain.Last.Files == nil:
+		e.Warn((&NoFilesError{Step: chain.Head}).Error() + ": they stay as they are")
+		return "", "", nil
+	}
+	step, err := e.FilesOf(ctx, chain)
+	if err != nil {
+		return "", "", fault.Hinted(fault.Of(err), leaveThem)
+	}
+	return step.Before, step.After, nil
+}
