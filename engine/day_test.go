@@ -138,6 +138,24 @@ func TestFailedTriesCountForTheDay(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed) // nothing is used up
 }
 
+// A person's answer is kept while the day's limit is used up.
+func TestAnAnswerWaitsForTheDay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t, "!cost:unclear/1/10")
+	w.perDay(protocol.DayLimits{CostUSD: 1})
+	id := w.start()
+	require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
+	out, err := w.Resume(ctx, id, "It is a lexer.", StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusRateLimited, out.Status)
+	require.Equal(t, 1, w.agentRuns())
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
+	require.NoError(t, err)
+	out = w.mustStep(id, StepOptions{})
+	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
+}
+
 // What is not known of a step is not nothing: tokens count if the cost is unknown, and what no
 // limit counts is a warning.
 func TestUnknownCostsOfADay(t *testing.T) {
