@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -144,14 +145,16 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	if wake && a.driven != nil {
 		terms.Since = a.driven.begun
 	}
-	told := false
+	report := sync.OnceFunc(func() {
+		a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)",
+			a.task.role, a.cmd.Name, account.Name, account.Name))
+		if a.began != nil {
+			a.began()
+		}
+	})
 	terms.Waits = func(waited time.Duration) error {
-		if waited > quiet && !told {
-			told = true
-			a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)", a.task.role, a.cmd.Name, account.Name, account.Name))
-			if a.began != nil {
-				a.began()
-			}
+		if waited > quiet {
+			report()
 		}
 		return a.waits(ctx)
 	}
@@ -279,14 +282,9 @@ func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration
 // goOnWith picks the agent that an interrupted visit had reached, and returns those that are left
 // to take over. Once all were given up, the first one starts again.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string, o StepOptions) ([]string, error) {
-	gone := map[string]bool{}
-	for _, t := range a.dir.Tries(a.pos.Thread) {
-		if t.Visit == a.visitKey() && t.GaveUp {
-			gone[t.Alias] = true
-		}
-	}
-	left := slices.DeleteFunc(slices.Clone(all), func(alias string) bool { return gone[alias] })
-	if !gone[a.cmd.Name] || len(left) == 0 {
+	gone := a.dir.Tries(a.pos.Thread).GaveUp(a.visitKey())
+	left := slices.DeleteFunc(slices.Clone(all), func(alias string) bool { return slices.Contains(gone, alias) })
+	if len(left) == 0 || !slices.Contains(gone, a.cmd.Name) {
 		return left, nil
 	}
 	return left[1:], a.replace(ctx, c, left[0], o)
@@ -331,9 +329,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), ""))
 	a.failedTry = a.keepTry(a.cmd.Name, why, usage, retry.KindOf(ran, err))
 	if budget.Bounded(a.pos.State.Limits) {
-		var sum budget.Sums
-		sum.Untold(runfiles.Tries{*a.failedTry})
-		a.pos.State.Spent = budget.Plus(a.pos.State.Spent, budget.SpentOf(sum))
+		a.pos.State.Spent = budget.WithTry(a.pos.State.Spent, *a.failedTry)
 	}
 }
 

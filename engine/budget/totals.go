@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -170,6 +171,13 @@ func decodeTotals(data []byte) []Mark {
 		return nil
 	}
 	return marks
+}
+
+// WithTry is what was spent with a failed try.
+func WithTry(s moderator.Spent, try runfiles.Try) moderator.Spent {
+	var sum Sums
+	sum.Untold(runfiles.Tries{try})
+	return Plus(s, SpentOf(sum))
 }
 
 // Untold is what failed tries have cost.

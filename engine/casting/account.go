@@ -33,8 +33,8 @@ func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string)
 }
 
 // Held reports whether all agents that can play a role must not start, since their accounts are
-// limited or the day's limit is used up, and returns the limit that is reset first. It only reads: what is wrong with the
-// config, whoever plays the role reports.
+// limited or the day's limit is used up, and returns the limit that is reset first. It only reads:
+// what is wrong with the config, whoever plays the role reports.
 func (r Caster) Held(
 	ctx context.Context, accounts limits.Accounts, o Wish, workflow, role string,
 ) (first limits.Limit, held bool) {

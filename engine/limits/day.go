@@ -80,7 +80,8 @@ func (d Day) limit(s spent) Limit {
 
 // most is the limit with what was granted beyond it.
 func (d Day) most(s spent) protocol.DayLimits {
-	return protocol.DayLimits{CostUSD: protocol.RoundUSD(d.cap.CostUSD + s.More.CostUSD), Tokens: d.cap.Tokens + s.More.Tokens}
+	usd := protocol.RoundUSD(d.cap.CostUSD + s.More.CostUSD)
+	return protocol.DayLimits{CostUSD: usd, Tokens: d.cap.Tokens + s.More.Tokens}
 }
 
 // Count adds what an agent has cost, and warns if that is unknown. A step is counted once until

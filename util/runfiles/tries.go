@@ -77,6 +77,16 @@ func (t Tries) Add(try Try) Tries {
 	return t
 }
 
+// GaveUp are the agents that are not to be tried again for a visit.
+func (t Tries) GaveUp(visit string) (aliases []string) {
+	for _, try := range t {
+		if try.Visit == visit && try.GaveUp {
+			aliases = append(aliases, try.Alias)
+		}
+	}
+	return aliases
+}
+
 // Lines are the tries as the file holds them.
 func (t Tries) Lines() ([]byte, error) {
 	var out []byte
