@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/protocol"
@@ -156,6 +157,51 @@ func TestAnAnswerWaitsForTheDay(t *testing.T) {
 	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
 }
 
+// A sum that is damaged holds all agents until midnight, and no longer.
+func TestADamagedSumEndsAtMidnight(t *testing.T) {
+	t.Parallel()
+	var ahead time.Duration
+	w := newWorld(t, "!cost:again/1/10")
+	w.clock(&ahead)
+	w.perDay(protocol.DayLimits{CostUSD: 3})
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
+	for range 2 {
+		require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{}).Status)
+	}
+	ahead = 24 * time.Hour
+	require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
+}
+
+// A result that a person discards was paid for all the same, once.
+func TestADiscardedResultCountsForTheDay(t *testing.T) {
+	t.Parallel()
+	const script = "!cost:again/0.4/10"
+	discarded := 0
+	for n := 1; ; n++ {
+		w := newWorld(t, script)
+		id := w.start()
+		cmd := w.engineProcess(id, script)
+		cmd.Env = append(cmd.Env, perDay+"=100")
+		killed := w.killedAtChange(n, cmd)
+		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.perDay(protocol.DayLimits{CostUSD: 100})
+		paid := w.stepCosts(id)
+		if at := w.show(id); at.Pending {
+			discarded++
+			paid += 0.4
+		}
+		w.mustStep(id, StepOptions{Fresh: true})
+		usd, _ := w.spentToday()
+		require.InDelta(t, paid+0.4, usd, 1e-9, "killed at change %d", n)
+		if !killed {
+			require.NotZero(t, discarded)
+			return
+		}
+	}
+}
+
 // What is not known of a step is not nothing: tokens count if the cost is unknown, and what no
 // limit counts is a warning.
 func TestUnknownCostsOfADay(t *testing.T) {
@@ -209,14 +255,13 @@ func TestWithoutADaysLimit(t *testing.T) {
 
 // stepCosts is what the steps of a thread have cost.
 func (w *world) stepCosts(id string) (sum float64) {
-	for h := w.head(id); ; {
-		step := w.readStep(h)
-		sum += *step.Usage.CostUSD
-		if step.Prev == nil {
-			return sum
-		}
-		h = *step.Prev
+	at, err := thread.Open(context.Background(), w.Nodes(), w.head(id))
+	require.NoError(w.t, err)
+	for s, err := range at.Steps(context.Background()) {
+		require.NoError(w.t, err)
+		sum += *s.Usage.CostUSD
 	}
+	return sum
 }
 
 // Killed at any change to the disk, what a step has cost counts once; no more than the try in

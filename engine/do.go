@@ -316,6 +316,12 @@ func (s *session) discard(ctx context.Context) error {
 	if !s.known() {
 		r = s.open.newRecord()
 	}
+	if s.facts.Result == decide.Ready {
+		if err := s.open.spend(ctx, s.step.Hash, s.step.Step.Usage); err != nil {
+			return err
+		}
+		defer func() { _ = s.open.day.Settle(s.locked.id) }() // as in advance
+	}
 	r.Status, r.Reason = rundir.Stopped, "a person has discarded its result"
 	if err := s.dir.Write(r); err != nil || to == "" {
 		return err

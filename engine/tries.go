@@ -355,6 +355,9 @@ func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOut
 			return out, err
 		}
 	}
+	if day, err := a.today(ctx); err == nil && first.Refusals == 0 {
+		_ = day.Note() // else it is noted the next time
+	}
 	_ = a.failed(rundir.Failed, first.why)
 	if err := a.setParked(ctx, a.locked, first.UntilMs); err != nil {
 		return out, err

@@ -175,7 +175,7 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, L
 	p := &Pass{of: a, account: account, terms: t}
 	held, err := p.enter(ctx)
 	if day := t.Day.UsedUp(); day != (Limit{}) && err == nil {
-		held, err = day, t.Day.Note()
+		held = day
 	}
 	if err != nil || held != (Limit{}) {
 		p.Leave()
