@@ -109,7 +109,9 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Finish:
 		err = s.finish(ctx)
 	case decide.TakeBack:
-		err = s.takeBack(ctx, s.intent)
+		if err = s.takeBack(ctx, s.intent); err == nil && s.old { // nothing else says that it is settled
+			err = s.closeRun(ctx)
+		}
 	case decide.LeaveFiles:
 		err = s.leaveFiles(ctx)
 	case decide.Queue:

@@ -41,6 +41,7 @@ type session struct {
 	dir    rundir.Dir
 	record rundir.Record
 	intent rundir.Intent
+	old    bool // the intent is one that an older program did not keep
 	pos    *status.Position
 	facts  decide.Facts
 
@@ -177,6 +178,12 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 		err = nil
 	}
 	f.CanRedo = s.undone != nil
+	if s.old = s.oldPoke(); s.old {
+		s.intent.Kind, s.intent.HeadFrom, f.Intent = rundir.Prepared, s.locked.head, decide.Prepared
+		if s.intent.TreeTo, s.intent.TreeFrom, err = s.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
+			return err
+		}
+	}
 	f.Next, f.Player, f.NoChild = nextOf(s.pos), decide.Nobody, true
 	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
 		f.Player = playerOf(s.pos.Workflow, s.pos.Next.Role)
@@ -196,6 +203,14 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 		f.Children = s.standing(ctx)
 	}
 	return err
+}
+
+// oldPoke reports whether a step was being made again by a program that kept no intent: it may
+// have put back the files from before it.
+func (s *session) oldPoke() bool {
+	r, last := s.record, s.pos.Thread.Last
+	return s.intent.Kind == "" && s.known() && r.Replaces && !r.KeepFiles && r.Unfinished(s.locked.head) && last != nil && last.Files != nil &&
+		s.locked.facts.FilesLeft != s.locked.head
 }
 
 // nextOf is what the graph says.

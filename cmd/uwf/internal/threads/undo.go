@@ -18,7 +18,7 @@ func keepFilesFlag() ucli.Flag {
 func (a Commands) threadUndoCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "undo", ArgsUsage: "<thread>", Usage: "take a thread, and its files, one step back",
-		Description: "An ended thread is active again. The files are those before the step, if they were kept and nobody\n" +
+		Description: "A completed thread is active again. The files are those before the step, if they were kept and nobody\n" +
 			"has changed them since; files that git ignores stay. uwf thread redo goes forward again, until the\n" +
 			"thread makes another step.",
 		Flags: []ucli.Flag{keepFilesFlag()},
