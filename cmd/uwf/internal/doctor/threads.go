@@ -73,7 +73,7 @@ func (x *examination) day(context.Context) {
 		return
 	}
 	if l := x.accounts().Today(x.config.Limits).UsedUp(); l != (limits.Limit{}) {
-		x.note("threads", "uwf thread resume @ --raise-limit", "no agent starts until %s: %s",
+		x.note("threads", "uwf inbox", "no agent starts until %s: %s",
 			l.Until().In(x.Env.Now().Location()).Format(time.DateTime), l.Reason)
 	}
 }
