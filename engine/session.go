@@ -389,7 +389,9 @@ func (s *session) readRun(ctx context.Context) error {
 		f.Run = decide.Ended
 		return nil
 	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 && f.Asked != decide.ByGraph: // killed while it waited
-		f.Run = decide.Errored
+		if f.Run = decide.Errored; r.Exhausted {
+			f.Run = decide.Exhausted
+		}
 		return nil
 	default:
 		f.Run = decide.InFlight
