@@ -171,48 +171,46 @@ type Pass struct {
 
 // Enter waits until an agent of an account may start, and returns its pass; or a limit, if it
 // must not. Errors: that of [Terms].Waits, ctx's cause, or that a lock cannot be made.
-func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (*Pass, Limit, error) {
+func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass, held Limit, err error) {
 	p := &Pass{of: a, account: account, terms: t}
-	held, err := p.enter(ctx)
-	if day := t.Day.UsedUp(); day != (Limit{}) && err == nil {
-		held = day
-	}
-	if err != nil || held != (Limit{}) {
-		p.Leave()
-		return nil, held, err
-	}
-	p.begun = a.Now()
-	return p, Limit{}, nil
-}
-
-func (p *Pass) enter(ctx context.Context) (Limit, error) {
+	defer func() {
+		if held != (Limit{}) || err != nil {
+			p.Leave()
+		}
+	}()
 	var waited, behind time.Duration // in all, and for a scout
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
-		l, err := p.of.limit(p.account.ID)
-		if err != nil {
-			p.of.Warn(err.Error())
-			p.of.change(p.account.ID, func(l Limit) Limit { return l }) // removed; warned of once
+		if day := t.Day.UsedUp(); day != (Limit{}) {
+			return nil, day, nil
 		}
-		start := l.Start(p.of.Now(), p.terms.Policy, p.terms.Since)
+		l, err := a.limit(account.ID)
+		if err != nil {
+			a.Warn(err.Error())
+			a.change(account.ID, func(l Limit) Limit { return l }) // removed; warned of once
+		}
+		start := l.Start(a.Now(), t.Policy, t.Since)
 		if start == MustNotStart {
-			return l, nil
+			return nil, l, nil
 		}
 		ready, err := p.take(start, behind < patience)
-		if ready || err != nil {
-			return Limit{}, err
+		if err != nil {
+			return nil, Limit{}, err
+		}
+		if p.begun = a.Now(); ready {
+			return p, Limit{}, nil
 		}
 		if start == MayScout {
 			behind += wait
 		}
-		if p.terms.Waits != nil {
-			err = p.terms.Waits(waited)
+		if t.Waits != nil {
+			err = t.Waits(waited)
 		}
 		waited += wait
 		if err == nil {
 			err = retry.Pause(ctx, wait)
 		}
 		if err != nil {
-			return Limit{}, err
+			return nil, Limit{}, err
 		}
 	}
 }

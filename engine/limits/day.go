@@ -168,7 +168,7 @@ func (d Day) change(to func(*spent)) error {
 	if !d.Limited() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // many agents can end at once
 	defer cancel()
 	path := d.of.file(dayFile)
 	lock, err := durable.Lock(ctx, path+".lock")
