@@ -28,7 +28,7 @@ type outcome struct {
 // ask decides what a thread needs for a request, does it, and asks again until the request is
 // done.
 func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, error) {
-	for {
+	for range mostActions {
 		s, err := e.read(ctx, h, r)
 		if err != nil {
 			return outcome{}, err
@@ -44,7 +44,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		switch a.Kind {
 		case decide.Move:
-			r.Earlier, r.At = false, ""
+			r.Earlier, r.At, r.Expect = false, "", ""
 		case decide.RaiseAttempt: // a person's consent is given
 			r.Verb, r.Prompt = decide.Step, ""
 		case decide.DiscardResult, decide.Close:
@@ -52,7 +52,11 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		e = e.reading(e.Recalling())
 	}
+	return outcome{}, fault.New(protocol.CodeFailed, "what thread %s needs does not end: uwf --debug shows what was decided", h.id)
 }
+
+// mostActions is more than any request needs.
+const mostActions = 20
 
 // log says how an action was chosen.
 func (s *session) log(ctx context.Context, a decide.Action) {
@@ -70,6 +74,11 @@ func (s *session) release() {
 
 // do does what was decided.
 func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
+	if a.Kind > decide.Report { // a request that is refused makes no worktree
+		if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
+			return out, err
+		}
+	}
 	switch a.Kind {
 	case decide.Refuse:
 		return out, s.refusal(ctx, a)

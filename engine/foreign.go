@@ -35,9 +35,6 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 			h.barrier, h.barred = decide.NoCwd, e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
 			return nil
 		}
-		if err := e.Files().ComeBack(ctx, h.files()); err != nil {
-			return err
-		}
 		return e.trusted(ctx, h, facts)
 	}
 	if e.Files().LastKept(ctx, h.head) != nil { // make no worktree for a thread that is refused

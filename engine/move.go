@@ -29,6 +29,9 @@ func (s *session) planFiles(ctx context.Context) error {
 	if s.locked.facts.FilesLeft == s.locked.head { // what is there is kept aside
 		return nil
 	}
+	if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
+		return err
+	}
 	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
 	return err
 }

@@ -261,6 +261,11 @@ func (s *session) standing(context.Context) decide.Children {
 	}
 	switch s.pos.Output().Status {
 	case protocol.StatusSuspended:
+		for _, k := range s.pos.Kids {
+			if k.Ended == nil && s.isOpen(k.ID, k.Head) { // its answer waits
+				return decide.Working
+			}
+		}
 		return decide.Asking
 	case protocol.StatusRateLimited:
 		return decide.Awaiting

@@ -127,7 +127,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 // request is what the decision is asked for.
 func (w Work) request() request {
 	r := decide.Request{
-		Verb: verbs[w.Do], Discard: w.Fresh, Wake: w.Wake, ToEnd: w.toEnd, KeepFiles: w.KeepFiles,
+		Verb: w.Do.verb(), Discard: w.Fresh, Wake: w.Wake, ToEnd: w.toEnd, KeepFiles: w.KeepFiles,
 		Words: strings.TrimSpace(w.Prompt) != "",
 	}
 	if r.Verb == decide.Step && w.due {
@@ -136,9 +136,22 @@ func (w Work) request() request {
 	return request{Request: r, Work: w}
 }
 
-var verbs = map[Action]decide.Verb{
-	DoStep: decide.Step, DoResume: decide.Resume, DoPoke: decide.Poke, DoAnswer: decide.Answer,
-	DoUndo: decide.Undo, DoRedo: decide.Redo, DoRetry: decide.Retry,
+func (a Action) verb() decide.Verb {
+	switch a {
+	case DoResume:
+		return decide.Resume
+	case DoPoke:
+		return decide.Poke
+	case DoAnswer:
+		return decide.Answer
+	case DoUndo:
+		return decide.Undo
+	case DoRedo:
+		return decide.Redo
+	case DoRetry:
+		return decide.Retry
+	}
+	return decide.Step
 }
 
 // Expected refuses a thread that is not where somebody expects it; "": wherever it is.
