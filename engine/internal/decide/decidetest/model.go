@@ -6,7 +6,7 @@ package decidetest
 import (
 	"slices"
 
-	//nolint:revive,staticcheck // the model is about its words alone
+	//lint:ignore ST1001 the model is about its words alone
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	//nolint:revive,staticcheck // the search is about its words alone
+	//lint:ignore ST1001 the search is about its words alone
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
 // A command is one line of a history: a request with a person's words, or something that
 // happens by itself.
 type command struct {
-	name  string
 	r     Request
 	words int
 	event func(*world)
