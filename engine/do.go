@@ -28,6 +28,7 @@ type outcome struct {
 // ask decides what a thread needs for a request, does it, and asks again until the request is
 // done.
 func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, error) {
+	settled := false
 	for range mostActions {
 		s, err := e.read(ctx, h, r)
 		if err != nil {
@@ -35,6 +36,10 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		a, err := s.decide(ctx)
 		var out outcome
+		if a.Reason == "ended" && settled && r.Verb == decide.Step { // that was all there was to do
+			out.StepOutput, err = e.Show(ctx, h.id)
+			return out, err
+		}
 		if err == nil {
 			s.log(ctx, a)
 			out, err = s.do(ctx, a)
@@ -42,6 +47,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		if s.release(); err != nil || !a.Again || out.drive {
 			return out, err
 		}
+		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles
 		switch a.Kind {
 		case decide.Move:
 			r.Earlier, r.At, r.Expect = false, "", ""

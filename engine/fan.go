@@ -222,7 +222,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		if err := a.dir.SetIntent(i); err != nil {
 			return none, err
 		}
-		if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
+		if err := a.Files().Lay(ctx, a.kept, a.locked.id, merged); err != nil {
 			return none, fault.Hinted(fault.Of(err), "to retry: "+a.again())
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -26,8 +25,10 @@ func (s *session) planFiles(ctx context.Context) error {
 	if err != nil || to == "" {
 		return err
 	}
-	if s.locked.facts.FilesLeft == s.locked.head { // what is there is kept aside
-		return nil
+	if left := s.left(); left != nil {
+		if from = left.Tree; from == "" { // nobody knows what was there: it is kept aside
+			return nil
+		}
 	}
 	if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
 		return err
@@ -153,16 +154,17 @@ func cutOff(id string, err error) error {
 // moved is the rest of a move, once the files are there.
 func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.StepOutput, err error) {
 	h := s.locked
-	change := heads.Facts{Undone: i.Undone, Attempts: i.Attempts, FilesLeft: filesNotLeft}
-	if i.KeepFiles {
-		change.FilesLeft = i.HeadTo
-	} else if h.facts.FilesLeft == "" {
-		change.FilesLeft = ""
+	change := heads.Facts{Undone: i.Undone, Attempts: i.Attempts}
+	switch {
+	case i.KeepFiles:
+		change.FilesLeft = &heads.FilesLeft{Head: i.HeadTo, Tree: s.Files().Now(ctx, h.files(), s.pos.Dir())}
+	case h.facts.FilesLeft != nil:
+		change.FilesLeft = &heads.FilesLeft{}
 	}
 	if h.facts.ParkedUntil > status.NotParked {
 		change.ParkedUntil = status.NotParked
 	}
-	if i.HeadFrom != i.HeadTo || change.FilesLeft != "" {
+	if i.HeadFrom != i.HeadTo || change.FilesLeft != nil {
 		if err := s.setFacts(ctx, h, change); err != nil {
 			return out, cutOff(h.id, err)
 		}
@@ -182,8 +184,13 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 	return s.arrive(ctx, h)
 }
 
-// filesNotLeft stands for no step: a field of the facts that is not set does not change.
-const filesNotLeft = "none"
+// left are the files that a person has left at the head; nil: they are the head's.
+func (s *session) left() *heads.FilesLeft {
+	if l := s.locked.facts.FilesLeft; l != nil && l.Head == s.locked.head {
+		return l
+	}
+	return nil
+}
 
 // reopen makes an ended thread active again.
 func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
@@ -230,8 +237,8 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 	if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
 		return cutOff(s.locked.id, err)
 	}
-	if s.locked.facts.FilesLeft == s.locked.head {
-		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: filesNotLeft}); err != nil {
+	if s.left() != nil {
+		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: &heads.FilesLeft{}}); err != nil {
 			return err
 		}
 	}
@@ -241,7 +248,11 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 // leaveFiles settles an intent without its files.
 func (s *session) leaveFiles(ctx context.Context) error {
 	if s.facts.Intent == decide.Prepared {
-		return errors.Join(s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: s.locked.head}), s.dir.DropIntent())
+		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.Files().Now(ctx, s.locked.files(), s.pos.Dir())}
+		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: left}); err != nil {
+			return err
+		}
+		return s.dir.DropIntent()
 	}
 	i := s.intent
 	i.KeepFiles = true

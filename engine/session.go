@@ -210,7 +210,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 func (s *session) oldPoke() bool {
 	r, last := s.record, s.pos.Thread.Last
 	return s.intent.Kind == "" && s.known() && r.Replaces && !r.KeepFiles && r.Unfinished(s.locked.head) && last != nil && last.Files != nil &&
-		s.locked.facts.FilesLeft != s.locked.head
+		s.left() == nil
 }
 
 // nextOf is what the graph says.

@@ -27,8 +27,8 @@ type Facts struct {
 	// has noted it.
 	ParkedUntil int64         `json:"parkedUntil,omitempty"`
 	ParkedAt    protocol.Hash `json:"parkedAt,omitempty"`
-	// FilesLeft is the head at which a person has left the files as they were.
-	FilesLeft protocol.Hash `json:"filesLeft,omitempty"`
+	// FilesLeft says that a person has left the files as they were when the head moved.
+	FilesLeft *FilesLeft `json:"filesLeft,omitempty"`
 	// Redacted is what was redacted of the thread's files.
 	Redacted *Redacted `json:"redacted,omitempty"`
 	Remote   *Remote   `json:"remote,omitempty"`
@@ -38,6 +38,12 @@ type Facts struct {
 	// Doubt names a line that cannot be read and that may have said where the thread
 	// comes from; nil: there is none, or a later line says it.
 	Doubt error `json:"-"`
+}
+
+// FilesLeft are files that are not those of a thread's head, on purpose.
+type FilesLeft struct {
+	Head protocol.Hash `json:"head"`           // at which they were left; what is noted of another head is history
+	Tree protocol.Tree `json:"tree,omitempty"` // "": not known
 }
 
 // AllRoles is the key for every role that is not listed; it is no valid name of a role.

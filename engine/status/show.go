@@ -15,6 +15,11 @@ import (
 // Errors are *protocol.Error.
 func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	out, err := r.show(ctx, thread)
+	if err == nil && out.Error == nil && out.Status != protocol.StatusRunning && r.CutOff(thread) {
+		out.Error = &protocol.StepError{
+			Message: "a change of its head and files was cut off", Code: protocol.CodeFailed, Hint: "uwf thread step " + thread + " settles it first",
+		}
+	}
 	for range maxLooks {
 		if err != nil || out.Status != protocol.StatusIdle || !r.RunDir(thread).Read().Between(out.Head) {
 			break

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -11,12 +13,17 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Change is a change of the files of a thread that was found possible, in its locked work tree.
 type Change struct {
 	*Keeping
 	From, To protocol.Tree
+	id       string
 	layout   files.Layout
 }
 
@@ -46,7 +53,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	if err != nil {
 		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
 	}
-	c := &Change{Keeping: k, From: from, To: to}
+	c := &Change{Keeping: k, From: from, To: to, id: t.ID}
 	for _, tree := range []protocol.Tree{from, to} {
 		if err == nil && tree != "" {
 			err = e.Bring(ctx, k.Spec.Git, tree)
@@ -71,11 +78,47 @@ func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
 	if c == nil {
 		return nil, nil
 	}
+	if err := c.by.claim(c.Keeping, c.id); err != nil {
+		return nil, err
+	}
 	if err := c.layout.Lay(ctx); err != nil {
 		return nil, notPutBack(err)
 	}
 	c.Spec.Tree = c.To
 	return c.by.changed(ctx, c.Spec.Git, c.From, c.To), nil
+}
+
+// claim notes which thread's files are about to be laid in a work tree. It counts as long as the
+// intent of that thread, which is durable.
+func (e Keeper) claim(k *Keeping, id string) error {
+	return durable.WriteFile(e.FS, e.ofTree(k.Repo.Root)+claimed, []byte(id), 0o600)
+}
+
+const (
+	claimed  = ".claimed"
+	maxClaim = 100 // bytes
+)
+
+// unclaimed refuses a work tree in which a change for another thread was cut off: its files are
+// those of no step.
+func (e Keeper) unclaimed(root, id string) error {
+	path := e.ofTree(root) + claimed
+	by, err := careful.ReadFile(path, maxClaim, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	other := string(by)
+	if _, parsed := threadid.Parse(other); err != nil || parsed != nil {
+		return err
+	}
+	if i, err := e.RunDir(other).Intent(); err == nil && i.Kind == "" {
+		return e.FS.Remove(path)
+	}
+	if other == id {
+		return nil
+	}
+	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way", place.Shown(root), other)
+	return fault.Hinted(busy, "uwf thread step "+other+" settles it; with --keep-files it leaves the files as they are")
 }
 
 // Release gives the work tree back.
@@ -101,11 +144,27 @@ func (e Keeper) follow(ctx context.Context, k *Keeping, id string, head protocol
 	if err := dir.SetIntent(i); err != nil {
 		return err
 	}
+	if err := e.claim(k, id); err != nil {
+		return err
+	}
 	if err := l.Lay(ctx); err != nil {
 		return notPutBack(err)
 	}
 	k.Spec.Tree = to
 	return dir.DropIntent()
+}
+
+// Now is the state of the files of a thread as they are; "": they are not kept, or cannot be.
+func (e Keeper) Now(ctx context.Context, t Thread, dir string) protocol.Tree {
+	if w := t.Facts.Workspace; w == nil || w.Mode == AsItIs {
+		return ""
+	}
+	k, err := e.OpenFiles(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return ""
+	}
+	defer k.Release()
+	return k.Spec.Tree
 }
 
 // PutBack makes the files of a thread those of a tree, whatever they are now: known are files
@@ -120,17 +179,24 @@ func (e Keeper) PutBack(ctx context.Context, t Thread, dir string, known, to pro
 		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
 	}
 	defer k.Release()
-	return e.replace(ctx, k, known, to)
+	return e.replace(ctx, k, t.ID, known, to)
 }
 
 // replace is [Keeper.PutBack] in a work tree that is open.
-func (e Keeper) replace(ctx context.Context, k *Keeping, known, to protocol.Tree) error {
+func (e Keeper) replace(ctx context.Context, k *Keeping, id string, known, to protocol.Tree) error {
 	if err := e.Bring(ctx, k.Spec.Git, to); err != nil {
 		return notPutBack(err)
 	}
+	if err := e.claim(k, id); err != nil {
+		return err
+	}
 	rescued, err := files.Replace(ctx, e.Env, k.Spec, known, to)
-	if rescued != "" {
-		e.Warn("the files were put back; what was found is kept as " + rescued + " in " + k.Spec.Git)
+	if rescued.Ref != "" {
+		text := "the files were put back"
+		if len(rescued.Paths) > 0 {
+			text += "; these were changed: " + Some(rescued.Paths)
+		}
+		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Ref + ":PATH")
 	}
 	if err != nil {
 		return notPutBack(err)
@@ -138,6 +204,9 @@ func (e Keeper) replace(ctx context.Context, k *Keeping, known, to protocol.Tree
 	k.Spec.Tree = to
 	return nil
 }
+
+// mostStashed is how many paths a hint names.
+const mostStashed = 5
 
 // notPutBack says why files stay as they are, and what to do.
 func notPutBack(err error) error {
@@ -147,7 +216,15 @@ func notPutBack(err error) error {
 	switch {
 	case errors.As(err, &unsaved):
 		why.Message = "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths)
-		return fault.Hinted(why, "to keep the changes elsewhere: git stash -u", leaveThem)
+		keep := "git stash -u" // with what the steps have made, where git does not know it
+		if len(unsaved.Paths) <= mostStashed {
+			words := []string{"git stash push -u --"}
+			for _, path := range unsaved.Paths {
+				words = append(words, plaintext.Word(path))
+			}
+			keep = strings.Join(words, " ")
+		}
+		return fault.Hinted(why, "to keep the changes elsewhere: "+keep, leaveThem)
 	case errors.As(err, &blocked):
 		why.Message = "the files are not put back: " + place.Shown(blocked.Error())
 		return fault.Hinted(why, "move them away", leaveThem)

@@ -39,7 +39,7 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 		return nil, e.notKept(s, err)
 	}
 	if s.PutBack != "" {
-		if err := e.replace(ctx, k, s.Known, s.PutBack); err != nil {
+		if err := e.replace(ctx, k, s.Thread.ID, s.Known, s.PutBack); err != nil {
 			k.Release()
 			return nil, err
 		}

@@ -97,7 +97,10 @@ func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspac
 			return nil, err
 		}
 	}
-	if err := e.begin(ctx, id, k); err != nil {
+	if err = e.unclaimed(repo.Root, id); err == nil {
+		err = e.begin(ctx, id, k)
+	}
+	if err != nil {
 		k.Release()
 		return nil, err
 	}
@@ -106,15 +109,20 @@ func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspac
 
 // LockTree lets one thread's step at a time work in a work tree.
 func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, error) {
-	sum := sha256.Sum256([]byte(root))
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
-	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10])+".lock"))
+	lock, err := durable.Lock(ctx, e.ofTree(root)+".lock")
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", place.Shown(root)),
 			"uwf thread resume "+id+" once it has ended", "uwf thread list --status running", "uwf run --workspace worktree gives a run files of its own")
 	}
 	return lock, err
+}
+
+// ofTree is the path of our files about a work tree, without what they end with.
+func (e Keeper) ofTree(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10]))
 }
 
 // begin makes the snapshot that the step begins with.

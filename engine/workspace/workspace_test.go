@@ -463,3 +463,28 @@ func TestTravel(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 	require.False(t, none.Gone)
 }
+
+// While a change for one thread stands half-way, no other thread works among its files.
+func TestAClaimedTree(t *testing.T) {
+	t.Parallel()
+	w := workspacetest.New(t)
+	ctx := t.Context()
+	one, two := w.NewThread(workspace.Options{Mode: written}), w.NewThread(workspace.Options{Mode: written})
+	w.Made(one, map[string]string{"a": "made"})
+	before, after, err := w.Keeper().Around(ctx, w.Thread(one), w.Chain(one))
+	require.NoError(t, err)
+	dir := w.RunDir(one)
+	require.NoError(t, dir.SetIntent(rundir.Intent{Kind: rundir.Prepared, HeadFrom: w.At(one), TreeFrom: after, TreeTo: before}))
+	require.NoError(t, w.Keeper().PutBack(ctx, w.Thread(one), w.Repo, after, before))
+	open := func(id string) error {
+		k, err := w.Keeper().OpenFiles(ctx, id, w.Repo, w.Workspace(id))
+		if err == nil {
+			k.Release()
+		}
+		return err
+	}
+	require.Equal(t, protocol.CodeLocked, codeOf(open(two)))
+	require.NoError(t, open(one))
+	require.NoError(t, dir.DropIntent())
+	require.NoError(t, open(two))
+}

@@ -132,28 +132,50 @@ func (l Layout) Lay(ctx context.Context) error {
 	return err
 }
 
-// Replace makes the files those of a tree, whatever they are now. What it finds is kept under a
-// ref of its own, which it returns; "": they are those of the tree already, or of known. Files
-// that git ignores stay, and are never written over.
+// Rescued is what a [Replace] has found; the zero value: nothing that is not kept anyway.
+type Rescued struct {
+	Ref   string   // that keeps it
+	Paths []string // that somebody has changed, as far as that is known
+}
+
+// Replace makes the files those of a tree, whatever they are now. known are files that are kept
+// with a step, and need not be rescued; "": none. Files that git ignores stay, and are never
+// written over.
 //
 // Errors: [*InTheWayError], [*DamagedError], [*GitError].
-func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (kept string, err error) {
+func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (found Rescued, err error) {
 	l, err := Prepare(ctx, e, s, "", to)
 	if err != nil || !l.Changes() {
-		return "", err
+		return found, err
 	}
 	if l.Taken.Tree != known {
-		kept = rescueRef(s.Ref)
-		before, _, err := l.git.newest(ctx, kept, indexNote{})
+		found.Paths = l.changed(ctx, known)
+		ref := rescueRef(s.Ref)
+		before, _, err := l.git.newest(ctx, ref, indexNote{})
 		if err == nil {
-			_, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), kept)
+			_, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), ref)
 		}
 		if err != nil {
-			return "", err
+			return found, err
 		}
+		found.Ref = ref
 	}
 	_, err = l.git.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
-	return kept, err
+	return found, err
+}
+
+// changed are the paths that are neither as in the tree that is laid nor as in known.
+func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []string) {
+	laid, err := l.git.differing(ctx, l.Taken.Tree, l.to)
+	if known == "" || err != nil {
+		return names(laid)
+	}
+	other, err := l.git.differing(ctx, known, l.Taken.Tree)
+	if err != nil {
+		return names(laid)
+	}
+	both := names(other)
+	return slices.DeleteFunc(names(laid), func(path string) bool { return !slices.Contains(both, path) })
 }
 
 // Finish completes a restore that was cut off: it writes what the restore was to write, and

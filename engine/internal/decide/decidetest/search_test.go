@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	//lint:ignore ST1001 the search is about its words alone
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
