@@ -47,7 +47,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		if s.release(); err != nil || !a.Again || out.drive {
 			return out, err
 		}
-		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles
+		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles || a.Kind == decide.Close
 		switch a.Kind {
 		case decide.Move:
 			r.Earlier, r.At, r.Expect = false, "", ""
@@ -145,10 +145,6 @@ func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err
 	switch a.Reason {
 	case "not-due":
 		out.idle = true
-	case "children-at-work":
-		if out.Status == protocol.StatusIdle { // one that has ended is played again
-			out.Status = protocol.StatusWaitingForChildren
-		}
 	case "rate-limited":
 		if s.limited.UntilMs > s.pos.Parked { // the record has a person's words, perhaps
 			if err := s.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {

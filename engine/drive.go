@@ -177,7 +177,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	}
 	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
 	due := slices.DeleteFunc(slices.Clone(pos.Kids), func(k children.Kid) bool {
-		return k.Ended != nil && !e.isOpen(k.ID, k.Head) || k.Status() == protocol.StatusSuspended || k.Head == ""
+		return k.Ended != nil && !k.Open || k.Status() == protocol.StatusSuspended || k.Head == ""
 	})
 	var stopped atomic.Bool
 	queue.Work(ctx, most, due, func(k children.Kid) bool {

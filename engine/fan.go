@@ -162,7 +162,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	var none protocol.Result
 	// From here on no child begins, since our run is open; one that has begun is seen here.
 	for _, k := range a.pos.Kids {
-		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.isOpen(k.ID, k.Ended.Head)) {
+		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.IsOpen(k.ID, k.Ended.Head)) {
 			return none, fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key, a.task.role), "uwf thread wait "+a.locked.id)
 		}
 	}

@@ -120,7 +120,7 @@ func (s *session) readOwner(ctx context.Context) error {
 		switch {
 		case cancelled || head != p.Head || at.Attempt(above, p.Key) != p.Attempt:
 			s.facts.Owner = decide.ParentMoved
-		case s.isOpen(p.Thread, head):
+		case s.IsOpen(p.Thread, head):
 			s.facts.Owner = decide.ParentOpen
 		default:
 			child = above
@@ -134,16 +134,6 @@ func (s *session) readOwner(ctx context.Context) error {
 
 // maxAncestors is more than threads nest: damaged facts could lead in a circle.
 const maxAncestors = 100
-
-// isOpen reports whether something of a thread is under way, or was cut off.
-func (e *Engine) isOpen(id string, head protocol.Hash) bool {
-	dir := e.RunDir(id)
-	if i, err := dir.Intent(); err != nil || i.Kind != "" {
-		return true
-	}
-	r := dir.Read()
-	return !r.Missing && r.Unfinished(head)
-}
 
 func (s *session) readIntent(context.Context) (err error) {
 	s.intent, err = s.dir.Intent()
@@ -200,7 +190,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 		f.Last = playerOf(s.pos.Workflow, last.Role)
 	}
 	if f.Player == decide.ByChildren && f.Next == decide.Go && f.Life == decide.Active {
-		f.Children = s.standing(ctx)
+		f.Children = s.standing()
 	}
 	return err
 }
@@ -244,7 +234,7 @@ func playerOf(w protocol.Workflow, role string) decide.Player {
 
 // standing is where the children of the next role stand. One that has ended counts as at work
 // while something of it is open.
-func (s *session) standing(context.Context) decide.Children {
+func (s *session) standing() decide.Children {
 	if s.doubtful() != nil {
 		return decide.Doubtful
 	}
@@ -252,20 +242,10 @@ func (s *session) standing(context.Context) decide.Children {
 	case s.pos.Kids.Unstarted():
 		return decide.Missing
 	case s.pos.Kids.AllEnded():
-		for _, k := range s.pos.Kids {
-			if k.Ended.Status != protocol.StatusCancelled && s.isOpen(k.ID, k.Head) {
-				return decide.Working
-			}
-		}
 		return decide.AllEnded
 	}
 	switch s.pos.Output().Status {
 	case protocol.StatusSuspended:
-		for _, k := range s.pos.Kids {
-			if k.Ended == nil && s.isOpen(k.ID, k.Head) { // its answer waits
-				return decide.Working
-			}
-		}
 		return decide.Asking
 	case protocol.StatusRateLimited:
 		return decide.Awaiting

@@ -22,6 +22,7 @@ type Kid struct {
 	ID    string
 	Head  protocol.Hash // "": it has not been started
 	Ended *heads.Ended
+	Open  bool                // something of it is open although it has ended: it is played again
 	Out   protocol.StepOutput // where it stands, while it is active
 }
 
@@ -31,7 +32,7 @@ func (k Kid) Status() protocol.Status {
 	switch {
 	case k.Head == "", k.Ended == nil && k.Out.Status == protocol.StatusCompleted:
 		return protocol.StatusIdle
-	case k.Ended != nil:
+	case k.Ended != nil && !k.Open:
 		return k.Ended.Status
 	}
 	return k.Out.Status
@@ -48,7 +49,7 @@ type Kids []Kid
 
 // AllEnded reports whether they can be joined.
 func (k Kids) AllEnded() bool {
-	return !slices.ContainsFunc(k, func(k Kid) bool { return k.Ended == nil })
+	return !slices.ContainsFunc(k, func(k Kid) bool { return k.Ended == nil || k.Open })
 }
 
 // Unstarted reports whether there is one that does not exist yet.

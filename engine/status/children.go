@@ -30,6 +30,12 @@ func (r *Reader) Kids(ctx context.Context, p *Position) (children.Kids, error) {
 	about := r
 	for i := range kids {
 		k := &kids[i]
+		if k.Ended != nil {
+			k.Open = k.Ended.Status != protocol.StatusCancelled && r.IsOpen(k.ID, k.Head)
+			if k.Out.Status = protocol.StatusIdle; k.Open && r.RunDir(k.ID).Alive(r.RunDir(k.ID).Read()) {
+				k.Out.Status = protocol.StatusRunning
+			}
+		}
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}
@@ -41,6 +47,9 @@ func (r *Reader) Kids(ctx context.Context, p *Position) (children.Kids, error) {
 			return nil, err
 		}
 		k.Out.Output = nil // many may be large
+		if k.Out.Status == protocol.StatusSuspended && r.IsOpen(k.ID, k.Head) {
+			k.Out.Status = protocol.StatusIdle // its next step takes the answer that waits
+		}
 	}
 	return kids, nil
 }

@@ -224,6 +224,12 @@ func (r *Reader) CutOff(id string) bool {
 	return err != nil || i.Kind != ""
 }
 
+// IsOpen reports whether something of a thread is under way at a head, or was cut off.
+func (r *Reader) IsOpen(id string, head protocol.Hash) bool {
+	last := r.RunDir(id).Read()
+	return !last.Missing && last.Unfinished(head) || r.CutOff(id)
+}
+
 // openEnds are the ended threads that have something open. Whoever worked on one was killed, and
 // has left the file of its lock, which goes with an ended thread otherwise.
 func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) (open []string) {
@@ -237,8 +243,7 @@ func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) 
 		if err != nil || ended == nil || ended.Status == protocol.StatusCancelled {
 			continue
 		}
-		dir := r.RunDir(id)
-		if last := dir.Read(); r.CutOff(id) || !last.Missing && last.Unfinished(head) && !dir.Alive(last) {
+		if dir := r.RunDir(id); r.IsOpen(id, head) && !dir.Alive(dir.Read()) {
 			open = append(open, id)
 		}
 	}
