@@ -117,8 +117,14 @@ func (c *comparison) object(path string, was, is map[string]any) {
 	}
 }
 
-// list compares lists element by element; lists of different lengths differ as a whole.
+// list compares lists element by element; lists of different lengths differ as a whole, unless
+// rules say which elements are gone, or new.
 func (c *comparison) list(path string, was, is []any) bool {
+	if len(was) > len(is) {
+		was = c.rules.without("less", difference{home: c.home, command: c.command, path: path}, was)
+	} else if len(was) < len(is) {
+		is = c.rules.without("more", difference{home: c.home, command: c.command, path: path}, is)
+	}
 	if len(was) != len(is) {
 		return false
 	}

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 bin=$1
 shift
 root=/tmp/uwf-corpus
-only=${*:-plain workflows config limited flight children files shared}
+only=${*:-plain workflows config limited flight children files shared cut}
 
 # The tests hold the directory in the same way.
 until mkdir "$root" 2>/dev/null && exec 9<"$root" && flock -n 9; do sleep 1; done

@@ -79,6 +79,8 @@ key | linkEnds | linkExpiresAt
 added | labels
 removed | background
 at | * | uwf x | .n | 1 | 2
+less | h | uwf x | .threads | 1
+more | h | uwf x | .pruned | 0
 
 reason: issue 31
 gone | uwf man
@@ -93,6 +95,12 @@ value | status | "never" | "needed"
 	today := `{"status":"rate-limited","list":[{"linkExpiresAt":1}],"labels":[],"n":2}`
 	if got := compared(t, r, before, today); len(got) > 0 {
 		t.Errorf("found %s", got)
+	}
+	if got := compared(t, r, `{"threads":["a","b"],"pruned":["a"]}`, `{"threads":["a"],"pruned":["b","a"]}`); len(got) > 0 {
+		t.Errorf("an element that is gone, one that is new: found %s", got)
+	}
+	if got := compared(t, r, `{"threads":["b","a"]}`, `{"threads":["b","c"]}`, `{"pruned":["a"]}`, `{"pruned":["b"]}`); len(got) != 2 {
+		t.Errorf("another element: found %s", got)
 	}
 	if got := compared(t, r, `{"state":"parked","n":1}`, `{"state":"rate-limited","n":3}`); len(got) != 2 {
 		t.Errorf("another key, another value: found %s", got)

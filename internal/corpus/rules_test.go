@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -24,7 +25,7 @@ type rules struct {
 }
 
 // kinds says how many fields a rule has behind its kind.
-var kinds = map[string]int{"command": 2, "gone": 1, "file": 3, "key": 2, "value": 3, "added": 1, "removed": 1, "line": 2, "at": 5}
+var kinds = map[string]int{"command": 2, "gone": 1, "file": 3, "key": 2, "value": 3, "added": 1, "removed": 1, "line": 2, "at": 5, "less": 4, "more": 4}
 
 // parseRules reads the file of differences. Each block of rules begins with its reason.
 func parseRules(text string) (*rules, error) {
@@ -110,6 +111,16 @@ func (r *rules) listed(d difference) bool {
 		}
 		return true
 	}) != nil
+}
+
+// without returns a list without the elements that rules of a kind list for a place.
+func (r *rules) without(kind string, at difference, list []any) (left []any) {
+	for i := range list {
+		if r.use(kind, func(f []string) bool { return slices.Equal(f, []string{at.home, at.command, at.path, strconv.Itoa(i)}) }) == nil {
+			left = append(left, list[i])
+		}
+	}
+	return left
 }
 
 // renamed returns the key that a key has become.
