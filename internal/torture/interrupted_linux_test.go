@@ -37,6 +37,7 @@ type sceneKind int
 const (
 	suspends sceneKind = 1 << iota // the last agent before it asks a person
 	replaces                       // it takes steps out of the chain
+	undoes                         // it leaves an undone step: run-due passes the thread by
 )
 
 // moment is when uwf is killed: by its agent, which does what act says, or at a call.
@@ -59,12 +60,22 @@ func scenes() []scene {
 		return all
 	}
 	family := []string{"thread step $T -c 2", "thread step $A", "thread step $T/b"}
-	line := []string{"thread step $T", "thread step $T"}
+	line := []string{"thread step $T", "thread step $T", "thread undo $T"}
+	moves := at("repo", "home/facts.jsonl", "home/threads.yaml")
 	return []scene{
 		{"step", "$T", "line", line[:1], "thread step $T", moments(), 0},
 		{"resume", "$T", "line", line[:2], "thread resume $T -p go -c 1", moments(), suspends},
+		{"poke", "$T", "line", line[:2], "thread retry $T -p other", moments(), replaces},
+		{"poke a question", "$T", "line", line[:2], "thread retry $T -p other", moments(), suspends | replaces},
+		{"poke earlier", "$T", "line", line[:2], "thread retry $T@1 -p other", moments(), replaces | undoes},
+		{"undo", "$T", "line", line[:2], "thread undo $T", moves, replaces},
+		{"redo", "$T", "line", line, "thread redo $T", at("repo", "home/threads.yaml"), replaces | undoes},
 		{"answer", "$T", "line", line[:2], "thread answer $T --set $status=ok", at("home/cas", "home/threads.yaml"), 0},
-		{"join", "$T", "family", family, "thread step $T", at("home/cas"), 0},
+		{"poke parent", "$T", "family", family[:2], "thread retry $T -p other", moments(), replaces},
+		{"step child", "$A", "family", family[:1], "thread step $T/a", moments(), 0},
+		{"poke child", "$A", "family", family, "thread retry $A -p other", moments(), replaces},
+		{"retry child", "$T", "family", []string{family[0], family[2]}, "thread retry $T/a", moves[1:], replaces},
+		{"join", "$T", "family", family, "thread step $T", at("home/cas", "repo", "home/threads.yaml"), 0},
 	}
 }
 
@@ -96,6 +107,7 @@ func nexts(workflow string) []next {
 			{args: "thread resume $T -p go"},
 			{args: "thread answer $T --set $status=ok"},
 			{args: "thread retry $T -p third", undoes: true},
+			{args: "thread step $T --discard-result", ends: true},
 		}...)
 	}
 	return append(all, []next{
@@ -122,6 +134,7 @@ type interrupted struct {
 	thread, child string
 	old           []int // finished before the request that was cut off
 	late          int   // what the agent of that request finishes; 0: none
+	joined        []int // the answers of the children
 }
 
 // TestNothingIsLostAfterAnInterruption cuts each request off, before and after the end of its agent, and lets each
@@ -297,8 +310,11 @@ func (w *interrupted) made(t *testing.T, thread string) (all []int) {
 	require.NoError(t, json.Unmarshal(e.Stdout, &listed), "%s", e)
 	for _, s := range listed.Steps {
 		if len(s.Output.All) > 0 { // what each child has answered last; its earlier steps have left files, too
-			all = append(all, w.made(t, w.child)...)
-			require.Contains(t, s.Output.All, all[len(all)-1])
+			w.joined = s.Output.All
+			if own := w.made(t, w.child); slices.ContainsFunc(own, func(n int) bool { return slices.Contains(w.joined, n) }) {
+				all = append(all, own...)
+				require.Contains(t, w.joined, own[len(own)-1], "a newer answer of a child is dropped")
+			}
 		}
 		all = append(all, s.Output.All...)
 		if s.Output.N > 0 {
@@ -316,6 +332,7 @@ func (w *interrupted) followed(t *testing.T, n next) {
 		w.cutOff(t)
 		w.late = 0
 	}
+	w.joined = nil
 	begun := w.paid(t)
 	e := w.bounded(t, n.args)
 	if w.act == "alive" {
@@ -330,7 +347,8 @@ func (w *interrupted) followed(t *testing.T, n next) {
 		require.NoError(t, gate.Close())
 		w.late = w.lateOne(t)
 	}
-	if e.Code == 0 && !n.leaves && !w.shown(t, w.thread).Pending {
+	leaves := n.leaves || w.kind&undoes != 0 && n.args == "run-due"
+	if e.Code == 0 && !leaves && !w.shown(t, w.thread).Pending {
 		w.sameFiles(t, w.made(t, w.thread), e)
 	}
 	if w.of == "$A" {
@@ -343,6 +361,9 @@ func (w *interrupted) followed(t *testing.T, n next) {
 		w.sameFiles(t, made, e)
 	}
 	w.kept(t, n, s, made, e)
+	if len(w.joined) > 0 && n.args != "thread kill $A" {
+		require.Len(t, w.joined, 2, "a child counts as failed: %s", e)
+	}
 }
 
 // bounded runs a command that must end, however.
