@@ -60,6 +60,8 @@ func part(e env.Env) (status int, ours bool) {
 	switch name {
 	case agentPart:
 		return agent(e), true
+	case tracePart:
+		return traced(e), true
 	case foolPart:
 		fool(e)
 		return 0, true

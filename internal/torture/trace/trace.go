@@ -60,6 +60,8 @@ type Plan struct {
 	// At is the number of the call from 1; 0: none.
 	At    int
 	Fault Fault
+	// Own counts only the calls of the program itself, not those of what it starts.
+	Own bool
 	// Record keeps what was done to the disk below Under, for [durabletest.Replay].
 	// It goes with no fault.
 	Record bool

@@ -155,7 +155,7 @@ func (t *tracer) atCall(tid int, th *thread) error {
 		return t.afterCall(tid, th, &regs)
 	}
 	b := t.begin(tid, &regs)
-	if b == nil {
+	if b == nil || t.plan.Own && processOf(tid) != t.root {
 		return nil
 	}
 	t.out.Calls++
