@@ -10,29 +10,6 @@ import (
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
-// Variant turns on one fault, to show that the search finds it: most are faults of the engine
-// as it is now, the others of an earlier design.
-type Variant struct {
-	ResultByIndex      bool // answer and resume take a poke's result for a step of the thread
-	FilesThenHead      bool // undo and redo move the files first; no record shows that the head follows
-	AbsentIsMissing    bool // a child that no list has counts as never started
-	PokeWithoutIntent  bool // a poke that fails leaves the files from before the step that stays
-	CancelThenRaise    bool // a retry cancels the child before it notes that another is wanted
-	RaiseThenStop      bool // a retry notes that another child is wanted before the old one's agent has ended
-	LimitedByThread    bool // "rate limited" belongs to the thread, not to the head that waits
-	WordsPastResult    bool // words are handed to a child before the parent's own result is seen
-	DiscardKeepsFiles  bool // discarding a result leaves its files to the next agent
-	DueWhilePoked      bool // children of a thread that is being poked are due
-	ChildByName        bool // a request that names a child does not look at the parent
-	EndedWhilePoked    bool // a completed child counts as ended while a poke of it is under way
-	EndedIsDeaf        bool // an ended thread cannot be stopped, even if its agent runs
-	FailureReopensRun  bool // the failure step's record hides that the tries are used up
-	PokeMakesFailure   bool // a poke that fails makes a failure step
-	AccountIgnored     bool // each thread asks the provider for itself
-	RestoreOrNothing   bool // there is no way to settle an intent without its files
-	IntentDroppedEarly bool // an error in a restore drops the intent
-}
-
 // world is all that is durable, and which agents are alive. Numbers name nodes.
 type world struct {
 	nodes   []node
@@ -52,6 +29,7 @@ type node struct {
 	tree     int  // the files after it
 	attempts int  // of the children of the next role
 	fails    bool // a failure step that leads to $FAIL
+	found    bool // its agent began among what another one had left: to undo it brings that back
 }
 
 // The ways in which the lists of heads name a thread.
@@ -78,6 +56,7 @@ type thread struct {
 	listed      listing
 	head, files int
 	dirty       bool // an agent that did not finish has changed the files
+	laid        int  // the step that was undone, while the files are those that its agent has found; 0: none
 	undone      []int
 	run         record
 	intent      intent
@@ -86,6 +65,7 @@ type thread struct {
 	// What only the checks know.
 	hasEnded, replayed bool
 	exhausted          int // the head at which the tries were used up; -1: none
+	paid, finished     int // how many of its agents have started, and have left a step
 }
 
 type record struct {
@@ -95,7 +75,8 @@ type record struct {
 	words  int
 	keep   bool // a poke among the files as they are
 	alive  bool
-	result int // 0: none
+	found  bool // as of a node
+	result int  // 0: none
 }
 
 type intent struct {
@@ -232,6 +213,9 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	head := w.nodes[t.head]
 	f := Facts{Busy: t.run.alive, Asked: t.run.asked, Run: t.run.state, Last: head.by}
 	f.Edited = t.dirty && t.keptAt != t.head
+	if r.Verb == Redo && len(t.undone) > 0 && t.laid == t.undone[0] {
+		f.Edited = false
+	}
 	switch t.listed {
 	case completed:
 		f.Life = Completed
@@ -288,6 +272,7 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	}
 	if f.Player == ByChildren && f.Life == Active {
 		f.Children = w.children(t, v)
+		f.NoChild = w.kid(t) == 0
 	}
 	for k := range w.threads[1:] {
 		f.ChildrenBusy = f.ChildrenBusy || i == 0 && w.threads[k+1].run.alive
@@ -395,8 +380,13 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 			} else {
 				n.tree = t.files
 			}
+			n.found = t.run.found
 			w.nodes = append(w.nodes, n)
 			t.run.result, t.run.alive, t.dirty = len(w.nodes)-1, false, false
+			if t.run.asked != ByAnswer && t.run.asked != ByJoin {
+				t.finished++
+				w.limited = false // it has asked the provider
+			}
 		})
 	}
 	arrive := w.arrive(i)
@@ -426,7 +416,7 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 	case RunAsked:
 		return after([]effect{openRun(ByWords), start(head, ByWords)}, ByWords)
 	case Replace:
-		before := []effect{prepare, stopChildren, restore(prev), openRun(ByPoke), start(prev, ByPoke)}
+		before := []effect{prepare, stopChildren, w.before(i, head, v), openRun(ByPoke), start(prev, ByPoke)}
 		back := []effect{restore(head), heads, drop}
 		switch {
 		case keep:
@@ -547,8 +537,17 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 func (w *world) restore(i, n int, v Variant) effect {
 	return func(w *world) {
 		t := &w.threads[i]
-		t.files, t.dirty = w.nodes[n].tree, false
+		t.files, t.dirty, t.laid = w.nodes[n].tree, false, 0
 		w.tear(i, v)
+	}
+}
+
+// before lays the files that the agent of a step has found.
+func (w *world) before(i, n int, v Variant) effect {
+	lay := w.restore(i, w.nodes[n].prev, v)
+	return func(w *world) {
+		lay(w)
+		w.threads[i].dirty, w.threads[i].laid = w.nodes[n].found, n
 	}
 }
 
@@ -615,8 +614,12 @@ func (t *thread) reopen() {
 // finish is the rest of a move. Each effect can be repeated.
 func (w *world) finish(i int, in intent, v Variant) []effect {
 	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
+	files := w.restore(i, in.to, v)
+	if w.nodes[in.head].prev == in.to && w.nodes[in.head].by != Nobody {
+		files = w.before(i, in.head, v)
+	}
 	all := []effect{
-		w.restore(i, in.to, v),
+		files,
 		on(func(w *world, t *thread) { // one change of the facts
 			t.undone, w.nodes[in.to].attempts, t.keptAt = in.undone, in.attempts, -1
 			if in.keep {
@@ -704,5 +707,6 @@ func (w *world) startAgent(i, follows int, asked Asked, r Request) {
 	case t.files != w.nodes[follows].tree && t.keptAt != t.head:
 		w.broken("an agent starts among files that are not those of the step it follows")
 	}
-	t.run.alive, t.dirty = true, true
+	t.laid, t.run.found = 0, t.dirty || t.files != w.nodes[follows].tree
+	t.run.alive, t.dirty, t.paid = true, true, t.paid+1
 }

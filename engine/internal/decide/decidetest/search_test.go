@@ -19,11 +19,14 @@ type command struct {
 	child bool // the request names a child
 }
 
+// toTheEnd is the command that continues until a person is needed.
+const toTheEnd = "to the end"
+
 var commands = map[string]command{
 	"step":                  {r: Request{Verb: Step}},
 	"step --discard-result": {r: Request{Verb: Step, Discard: true}},
 	"step --wake":           {r: Request{Verb: Step, Wake: true}},
-	"to the end":            {r: Request{Verb: Step, ToEnd: true}},
+	toTheEnd:                {r: Request{Verb: Step, ToEnd: true}},
 	"run-due":               {r: Request{Verb: RunDue}},
 	"resume x":              {r: Request{Verb: Resume, Words: true}, words: 1},
 	"resume y":              {r: Request{Verb: Resume, Words: true}, words: 2},
@@ -109,6 +112,7 @@ func (s scenario) start() *world {
 type search struct {
 	scenario
 	v      Variant
+	only   []outcome // of every agent; nil: any
 	seen   map[string]bool
 	reason map[Reason]bool
 	kills  int
@@ -203,8 +207,10 @@ func (w *world) agentEnds(i int) {
 	default:
 		n.by, n.asks = playerOf(t.roles[head.at]), t.roles[head.at] == 'q'
 	}
+	n.found = t.run.found
 	w.nodes = append(w.nodes, n)
 	t.run.alive, t.run.result, t.files, t.dirty = false, id, id, false
+	t.finished++
 }
 
 type emit func(w *world, about int, killed bool, last Action)
@@ -269,6 +275,9 @@ func (s *search) exec(w *world, i int, r Request, words, fuel int, out emit) {
 		outcomes = append(outcomes, fails)
 		if s.limits {
 			outcomes = append(outcomes, limited)
+		}
+		if s.only != nil {
+			outcomes = s.only
 		}
 	}
 	for _, o := range outcomes {
@@ -450,14 +459,14 @@ func (w *world) key() string {
 		if x.by == Nobody {
 			x.prev = n
 		}
-		add(number(x.prev), x.at, flag(x.asks), int(x.by), number(x.tree), x.attempts, flag(x.fails))
+		add(number(x.prev), x.at, flag(x.asks), int(x.by), number(x.tree), x.attempts, flag(x.fails), flag(x.found))
 	}
 	add(flag(w.limited))
 	for _, t := range w.threads {
 		r, in := t.run, t.intent
 		b = append(b, t.roles...)
-		add(number(t.of), t.attempt, int(t.listed), number(t.head), number(t.files), flag(t.dirty))
-		add(int(r.state), number(r.head), int(r.asked), r.words, flag(r.alive), number(r.result))
+		add(number(t.of), t.attempt, int(t.listed), number(t.head), number(t.files), flag(t.dirty), number(t.laid))
+		add(int(r.state), number(r.head), int(r.asked), r.words, flag(r.alive), flag(r.found), number(r.result))
 		add(flag(in.on), flag(in.prepared), flag(in.keep), number(in.head), number(in.to), in.attempts)
 		add(number(t.waitsAt), number(t.keptAt), number(t.exhausted), flag(t.hasEnded), flag(t.replayed))
 		list(t.undone)
