@@ -124,6 +124,7 @@ torture: build ## kill, starve, deceive and attack every command for TORTURETIME
 	@$(CURDIR)/.tmp/torture -bin $(BIN) -time $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 	@$(GO) test -tags exhaustive -timeout 0 $(SAMPLED)
 	@$(GO) test -tags instruments -v -timeout 0 -run 'TestHistories|TestKilledCoding' ./internal/torture -bin $(BIN) -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
+	@$(GO) test -timeout 0 -run TestProgram ./engine/internal/decide/decidetest -uwf $(BIN)/uwf -torture $(CURDIR)/.tmp/torture -long $(or $(TORTURETIME),10m) $(addprefix -seed ,$(SEED))
 
 .PHONY: mutants
 mutants: ## break promises in a copy of the sources, one at a time: the torturer must notice (half an hour)

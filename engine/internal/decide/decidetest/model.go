@@ -212,6 +212,9 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	t := &w.threads[i]
 	head := w.nodes[t.head]
 	f := Facts{Busy: t.run.alive, Asked: t.run.asked, Run: t.run.state, Last: head.by}
+	if r.Earlier && head.by != Nobody {
+		f.Last = w.nodes[head.prev].by
+	}
 	f.Edited = t.dirty && t.keptAt != t.head
 	if r.Verb == Redo && len(t.undone) > 0 && t.laid == t.undone[0] {
 		f.Edited = false
@@ -706,6 +709,9 @@ func (w *world) startAgent(i, follows int, asked Asked, r Request) {
 		w.broken("a role is tried again whose failure has an edge")
 	case t.files != w.nodes[follows].tree && t.keptAt != t.head:
 		w.broken("an agent starts among files that are not those of the step it follows")
+	}
+	if asked == ByPoke {
+		follows = w.nodes[t.head].prev
 	}
 	t.laid, t.run.found = 0, t.dirty || t.files != w.nodes[follows].tree
 	t.run.alive, t.dirty, t.paid = true, true, t.paid+1
