@@ -328,9 +328,15 @@ func (w *interrupted) made(t *testing.T, thread string) (all []int) {
 // followed lets a request follow, and then a step.
 func (w *interrupted) followed(t *testing.T, n next) {
 	w.sh(t, `cd / && rm -rf "$0" && cp -a "$0.was" "$0"`, w.dir)
+	open := func() {}
 	if w.act == "alive" {
 		w.cutOff(t)
 		w.late = 0
+		gate, err := os.OpenFile(w.path("gate"), os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer gate.Close()
+		open = sync.OnceFunc(func() { _, err = gate.WriteString("\n"); require.NoError(t, err) })
+		defer open() // the agent ends, also if the test fails
 	}
 	w.joined = nil
 	begun := w.paid(t)
@@ -339,12 +345,8 @@ func (w *interrupted) followed(t *testing.T, n next) {
 		if w.of == "$T" || strings.Contains(n.args, "$A") || strings.Contains(n.args, "$T/a") {
 			require.Equal(t, begun, w.paid(t), "an agent is paid beside one that is at work: %s", e)
 		}
-		gate, err := os.OpenFile(w.path("gate"), os.O_RDWR, 0)
-		require.NoError(t, err)
-		_, err = gate.WriteString("\n")
-		require.NoError(t, err)
+		open()
 		w.idle(t)
-		require.NoError(t, gate.Close())
 		w.late = w.lateOne(t)
 	}
 	leaves := n.leaves || w.kind&undoes != 0 && n.args == "run-due"
