@@ -62,6 +62,8 @@ func (e told) fits(last Action, m move) bool {
 	switch {
 	case m.event != nil || m.r.Verb == RunDue || m.outcome != finishes:
 		return true
+	case m.r.Verb == Kill && last.Kind == StopAgent: // of a thread that has ended
+		return true
 	case m.r.Wake && last.Kind == Report: // without words the command line refuses a question
 		return true
 	case last.Kind == Refuse:

@@ -33,6 +33,7 @@ var (
 func TestProgram(t *testing.T) {
 	p, drawn := built(t), uint64(0)
 	var sum tally
+	t.Run("known", func(t *testing.T) { known(t, p) })
 	for until := time.Now().Add(*long); drawn == 0 || time.Now().Before(until) && !t.Failed(); {
 		t.Run(fmt.Sprint(drawn), func(t *testing.T) {
 			for range *histories {
@@ -53,6 +54,37 @@ func TestProgram(t *testing.T) {
 	}
 	t.Logf("%d histories from seed %d: %d commands, cut off: %v", drawn, *seeds, sum.commands, sum.cuts)
 	require.True(t, drawn < 100 || sum.cuts["before"] > 0 && sum.cuts["after"] > 0)
+}
+
+// known plays histories that failed once.
+func known(t *testing.T, p programs) {
+	for _, c := range []struct {
+		scenario, names string
+		at              int // which command is cut off
+		cut             cut
+	}{
+		{"children that ask", "to the end; to the end; resume x; to the end", 2, cut{by: "after"}},
+		{"a completed thread", "step; poke x; answer; run-due", 1, cut{by: "after"}},
+		{"agents", "step; step; poke earlier; run-due", 2, cut{by: "after"}},
+		{"a completed thread", "step; resume x; kill", 1, cut{by: "before", fate: "lives"}},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == c.scenario })
+			h := newHistory(t, p, scenarios[i])
+			var moves []move
+			for i, name := range strings.Split(c.names, "; ") {
+				m := newMove(name)
+				if i == c.at {
+					m.cut = c.cut
+				}
+				moves = append(moves, m)
+			}
+			if why := h.again(moves); why != "" {
+				t.Error(h.report(why))
+			}
+		})
+	}
 }
 
 // tally is what was played.

@@ -255,7 +255,7 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	case Resume:
 		f.Same = t.run.asked == ByWords && t.run.words == words
 	case Poke:
-		f.Same = t.run.asked == ByPoke && t.run.words == words
+		f.Same = t.run.asked == ByPoke && t.run.words == words && !r.Earlier
 	case Answer:
 		f.Same = t.run.asked == ByAnswer
 	}
