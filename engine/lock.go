@@ -34,6 +34,8 @@ type lockedThread struct {
 	orphan locker.Process
 	// unknown: there is no such thread.
 	unknown bool
+	// open reports whether something of it is under way, or was cut off.
+	open func() bool
 	// inStep: a step has begun and its end has not been reported yet. Its outcome, farewell, is
 	// reported after that.
 	inStep   bool
@@ -69,6 +71,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 // take looks up the thread whose lock is held.
 func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*lockedThread, error) {
 	h := &lockedThread{id: id, lock: lock}
+	h.open = func() bool { return e.IsOpen(h.id, h.head) }
 	var err error
 	if h.head, h.ended, err = e.Lookup(ctx, id); err != nil {
 		h.unknown = errors.Is(err, heads.ErrNoThread)
@@ -89,9 +92,10 @@ func (h *lockedThread) note(agent locker.Process) {
 }
 
 // release gives the lock back. The lock file of a thread that is gone is removed, so that they
-// do not pile up; if that fails, a small file stays.
+// do not pile up; if that fails, a small file stays. That of an ended thread with something open
+// stays: [status.Reader.Due] looks for it.
 func (h *lockedThread) release() {
-	if h.ended != nil || h.unknown {
+	if h.unknown || h.ended != nil && !h.open() {
 		_ = h.lock.RemoveAndUnlock()
 		return
 	}

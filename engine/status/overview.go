@@ -189,7 +189,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 // wait for nobody, that are not parked and that may work here, and all that have something open:
 // a run that nobody has judged, or a change that was cut off. One that has failed waits for a
 // person, since what may be tried again has been, and so does one whose last step a person has
-// undone. With an error for entries that cannot be read it returns the others.
+// undone, unless a change of it was cut off. With an error for entries that cannot be read it returns the others.
 func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	facts, damaged := r.Heads.AllFacts(ctx)
 	at := map[string]protocol.Hash{}
@@ -206,7 +206,7 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 		f := facts[l.Thread]
 		undone, _ := r.Undone(ctx, f, l.Head) // what cannot be read takes nobody back
 		// What a parent that has gone another way had asked for is nobody's need.
-		return f.Foreign() || undone != nil || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
+		return f.Foreign() || undone != nil && !r.CutOff(l.Thread) || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
 	})
 	var due []string
 	for item := range r.Overview().Standings(ctx, threads) {
