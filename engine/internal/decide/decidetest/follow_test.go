@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	//nolint:revive,staticcheck // as in the search
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 

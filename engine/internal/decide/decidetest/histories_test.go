@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	//nolint:revive,staticcheck // as in the search
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
