@@ -33,8 +33,9 @@ func TestProgram(t *testing.T) {
 	p, drawn := built(t), uint64(0)
 	var sum tally
 	t.Run("known", func(t *testing.T) { known(t, p) })
-	for until := time.Now().Add(*long); drawn == 0 || time.Now().Before(until) && !t.Failed(); {
-		t.Run(fmt.Sprint(drawn), func(t *testing.T) {
+	until := time.Now().Add(*long)
+	for batch := 0; batch == 0 || time.Now().Before(until) && !t.Failed(); batch++ {
+		t.Run(fmt.Sprint(batch), func(t *testing.T) {
 			for range *histories {
 				seed := *seeds + drawn
 				drawn++
