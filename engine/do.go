@@ -36,7 +36,8 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		a, err := s.decide(ctx)
 		var out outcome
-		if a.Reason == "ended" && settled && r.Verb == decide.Step { // that was all there was to do
+		done := a.Reason == "ended" && r.Verb == decide.Step || a.Reason == "nothing-undone"
+		if done && settled { // that was all there was to do
 			out.StepOutput, err = e.Show(ctx, h.id)
 			return out, err
 		}
@@ -80,7 +81,7 @@ func (s *session) release() {
 
 // do does what was decided.
 func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
-	if a.Kind > decide.Report { // a request that is refused makes no worktree
+	if a.Kind > decide.Report && a.Kind != decide.Cancel { // a request that is refused makes no worktree
 		if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
 			return out, err
 		}
@@ -131,6 +132,8 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 		err = s.leaveFiles(ctx)
 	case decide.Queue:
 		out.StepOutput, err = s.queue(ctx)
+	case decide.Cancel:
+		err = s.killAll(ctx, s.locked)
 	case decide.Unpark:
 		err = s.setParked(ctx, s.locked, status.NotParked)
 	default:
@@ -415,7 +418,7 @@ func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, er
 	if err := s.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
 		return out, err
 	}
-	return out, s.cancel(ctx, held)
+	return out, s.kill(ctx, held)
 }
 
 // child is the one of the next role that the request names; nil: there is none.

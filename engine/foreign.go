@@ -120,7 +120,7 @@ func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Import
 // again is what to type after "uwf thread" to repeat the action.
 func (a Action) again(id string) string {
 	switch a {
-	case DoStep:
+	case DoStep, DoUndo, DoRedo, DoRetry:
 		return "step " + id
 	case DoAnswer: // takes its input from other flags
 		return "answer " + id

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -26,14 +27,15 @@ func (s *session) planFiles(ctx context.Context) error {
 		return err
 	}
 	if left := s.left(); left != nil {
-		if from = left.Tree; from == "" { // nobody knows what was there: it is kept aside
-			return nil
-		}
+		from = left.Tree
 	}
 	if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
 		return err
 	}
 	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
+	if from == "" { // nobody knows what was there: it is kept aside
+		s.release()
+	}
 	return err
 }
 
@@ -138,7 +140,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 		err = s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
 	}
 	if err != nil {
-		return out, cutOff(s.locked.id, err)
+		return out, s.cutOff(err)
 	}
 	s.release()
 	out, err = s.moved(ctx, i)
@@ -147,8 +149,13 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 }
 
 // cutOff says that a change stands still half-way, and how it goes on.
-func cutOff(id string, err error) error {
-	return fault.Hinted(fault.Of(fmt.Errorf("files of thread %s have been moved, and its head has not: %w", id, err)), "uwf thread step "+id+" finishes it first")
+func (s *session) cutOff(err error) error {
+	id := s.locked.id
+	why := fault.Of(fmt.Errorf("a change of the head and the files of thread %s is not finished: %w", id, err))
+	if _, gone := os.Lstat(s.pos.Dir()); gone != nil {
+		return fault.Hinted(why, "uwf thread step "+id+" --cwd DIR finishes it where its files are now")
+	}
+	return fault.Hinted(why, "uwf thread step "+id+" finishes it, once that is mended")
 }
 
 // moved is the rest of a move, once the files are there.
@@ -166,15 +173,15 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 	}
 	if i.HeadFrom != i.HeadTo || change.FilesLeft != nil {
 		if err := s.setFacts(ctx, h, change); err != nil {
-			return out, cutOff(h.id, err)
+			return out, s.cutOff(err)
 		}
 	}
 	if err := s.reopen(ctx, h); err != nil {
-		return out, cutOff(h.id, err)
+		return out, s.cutOff(err)
 	}
 	if h.head == i.HeadFrom && h.head != i.HeadTo {
 		if err := s.Heads.Move(ctx, h.id, h.head, i.HeadTo); err != nil {
-			return out, cutOff(h.id, err)
+			return out, s.cutOff(err)
 		}
 		h.head = i.HeadTo
 	}
@@ -224,7 +231,7 @@ func (s *session) finish(ctx context.Context) error {
 	}
 	if !i.KeepFiles {
 		if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
-			return cutOff(s.locked.id, err)
+			return s.cutOff(err)
 		}
 	}
 	_, err := s.moved(ctx, i)
@@ -235,7 +242,7 @@ func (s *session) finish(ctx context.Context) error {
 // does not exist.
 func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 	if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
-		return cutOff(s.locked.id, err)
+		return s.cutOff(err)
 	}
 	if s.left() != nil {
 		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: &heads.FilesLeft{}}); err != nil {

@@ -26,6 +26,8 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 		return s.Outlived(id, s.record)
 	case "moved":
 		return s.hasMoved()
+	case "ended-already":
+		return fault.New(a.Code, "thread %s is %s already", id, s.locked.ended.Status)
 	case "cancelled", "ended":
 		return hasEnded(s.locked)
 	case "no-cwd", "untrusted":
@@ -106,7 +108,7 @@ func (s *session) waits() error {
 
 // anew adds a hint for users who do not want the result that is there.
 func (s *session) anew(err *protocol.Error) error {
-	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it and runs the step again", "what is there is in "+s.dir.Path)
+	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it first", "what is there is in "+s.dir.Path)
 }
 
 // budgetOf says which limit leaves no room for the role that is asked for.

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -46,16 +47,38 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 		return fault.Of(err)
 	}
 	defer h.release()
-	if h.ended != nil {
-		return fault.New(protocol.CodeFailed, "thread %s is %s already", thread, h.ended.Status)
+	return fault.OrNil(e.kill(ctx, h))
+}
+
+// kill ends a thread that is held. A result that waits is added first, and what was cut off is
+// settled; if that cannot be done, the files stay as they are.
+func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
+	r := request{Request: decide.Request{Verb: decide.Kill}}
+	err := e.settle(ctx, h, Work{})
+	e = e.reading(e.Recalling().Remembering().Knowing(h.id, &h.facts))
+	if err == nil {
+		_, err = e.ask(ctx, h, r)
 	}
+	if err != nil && h.ended == nil {
+		e.warn("thread " + h.id + " is cancelled as it is: " + err.Error())
+		r.KeepFiles = true
+		_, err = e.ask(ctx, h, r)
+	}
+	if err != nil && h.ended == nil { // it cannot even be read
+		return e.killAll(ctx, h)
+	}
+	return err
+}
+
+// killAll ends a thread and its children as cancelled.
+func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
 	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
 		return err
 	}
 	if err := e.killOthers(ctx, h); err != nil {
 		return err
 	}
-	return fault.OrNil(e.cancel(ctx, h))
+	return e.cancel(ctx, h)
 }
 
 // killOthers ends the children that the thread has asked for at steps that were undone, or in

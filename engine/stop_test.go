@@ -270,7 +270,7 @@ func TestKill(t *testing.T) {
 			require.Equal(t, protocol.StatusCancelled, out.Status)
 			require.True(t, out.Done)
 			require.Nil(t, out.CurrentRole)
-			require.Equal(t, head, out.Head)
+			require.Equal(t, name != "pending", head == out.Head, "what has finished is a step")
 			_, err := w.Step(ctx, id, StepOptions{})
 			requireCode(t, err, protocol.CodeFailed)
 			requireCode(t, w.Kill(ctx, id), protocol.CodeFailed)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -145,5 +146,17 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 		return err
 	}
 	defer k.Release()
-	return e.follow(ctx, k, id, now.Head, last.After, tree)
+	err = e.follow(ctx, k, id, now.Head, last.After, tree)
+	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
+		coded.Hints = []string{"uwf thread fork with --files keep leaves all files as they are, and --files worktree has them elsewhere"}
+	}
+	return errors.Join(err, e.forget(id, err))
+}
+
+// forget removes the run directory of a thread that was not made, because of an error.
+func (e Keeper) forget(id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return os.RemoveAll(e.RunDir(id).Path)
 }

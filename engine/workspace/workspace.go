@@ -97,10 +97,7 @@ func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspac
 			return nil, err
 		}
 	}
-	if err = e.unclaimed(repo.Root, id); err == nil {
-		err = e.begin(ctx, id, k)
-	}
-	if err != nil {
+	if err := e.begin(ctx, id, k); err != nil {
 		k.Release()
 		return nil, err
 	}
@@ -116,7 +113,13 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", place.Shown(root)),
 			"uwf thread resume "+id+" once it has ended", "uwf thread list --status running", "uwf run --workspace worktree gives a run files of its own")
 	}
-	return lock, err
+	if err != nil {
+		return nil, err
+	}
+	if err := e.unclaimed(root, id); err != nil {
+		return nil, errors.Join(err, lock.RemoveAndUnlock())
+	}
+	return lock, nil
 }
 
 // ofTree is the path of our files about a work tree, without what they end with.
