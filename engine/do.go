@@ -36,8 +36,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		a, err := s.decide(ctx)
 		var out outcome
-		done := a.Reason == "ended" && r.Verb == decide.Step || a.Reason == "nothing-undone"
-		if done && settled { // that was all there was to do
+		if a.Reason == "ended" && settled && r.Verb == decide.Step { // that was all there was to do
 			out.StepOutput, err = e.Show(ctx, h.id)
 			return out, err
 		}
@@ -123,13 +122,13 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Move:
 		out.StepOutput, err = s.move(ctx)
 	case decide.Finish:
-		err = s.finish(ctx)
+		out.StepOutput, err = s.finish(ctx)
 	case decide.TakeBack:
 		if err = s.takeBack(ctx, s.intent); err == nil && s.old { // nothing else says that it is settled
 			err = s.closeRun(ctx)
 		}
 	case decide.LeaveFiles:
-		err = s.leaveFiles(ctx)
+		out.StepOutput, err = s.leaveFiles(ctx)
 	case decide.Queue:
 		out.StepOutput, err = s.queue(ctx)
 	case decide.Cancel:
@@ -418,7 +417,10 @@ func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, er
 	if err := s.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
 		return out, err
 	}
-	return out, s.kill(ctx, held)
+	if err := s.kill(ctx, held); held.ended == nil {
+		return out, err
+	}
+	return out, nil // what it had finished may have been its end
 }
 
 // child is the one of the next role that the request names; nil: there is none.

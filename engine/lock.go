@@ -10,10 +10,12 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/locker"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Locker locks threads; see package locker.
@@ -110,11 +112,32 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	if _, err := e.lastRun(ctx, h); err != nil {
+	last, err := e.lastRun(ctx, h)
+	if err == nil {
+		err = e.nothingWaits(h, last)
+	}
+	if err != nil {
 		h.release()
 		return nil, fault.Of(err)
 	}
 	return h.release, nil
+}
+
+// nothingWaits refuses a thread with something that its next step has to settle: whoever moves its
+// head would throw that away.
+func (e *Engine) nothingWaits(h *lockedThread, last rundir.Record) error {
+	dir := e.RunDir(h.id)
+	_, finished := dir.Finished()
+	_, ended := oscommand.Left(runfiles.Dir(dir.Path))
+	switch {
+	case e.CutOff(h.id):
+		err := fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off", h.id)
+		return fault.Hinted(err, "uwf thread step "+h.id+" settles it")
+	case !last.Missing && last.Unfinished(h.head) && (finished || ended):
+		err := fault.New(protocol.CodeFailed, "a step of thread %s was interrupted, and its result waits", h.id)
+		return fault.Hinted(err, "uwf thread step "+h.id+" takes it over", "uwf thread step "+h.id+" --discard-result discards it")
+	}
+	return nil
 }
 
 // lastRun is the record of the thread's last run; an error if its agent is

@@ -221,21 +221,20 @@ func (s *session) passed() {
 }
 
 // finish is the rest of a move that was cut off.
-func (s *session) finish(ctx context.Context) error {
+func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err error) {
 	i := s.intent
 	if s.facts.Intent == decide.Settled {
-		return s.dir.DropIntent()
+		return out, s.dir.DropIntent()
 	}
 	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
-		return err
+		return out, err
 	}
 	if !i.KeepFiles {
 		if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
-			return s.cutOff(err)
+			return out, s.cutOff(err)
 		}
 	}
-	_, err := s.moved(ctx, i)
-	return err
+	return s.moved(ctx, i)
 }
 
 // takeBack puts back the files that an intent has found: the step that others were laid out for
@@ -253,21 +252,20 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 }
 
 // leaveFiles settles an intent without its files.
-func (s *session) leaveFiles(ctx context.Context) error {
+func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.facts.Intent == decide.Prepared {
 		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.Files().Now(ctx, s.locked.files(), s.pos.Dir())}
 		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: left}); err != nil {
-			return err
+			return out, err
 		}
-		return s.dir.DropIntent()
+		return out, s.dir.DropIntent()
 	}
 	i := s.intent
 	i.KeepFiles = true
 	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
-		return err
+		return out, err
 	}
-	_, err := s.moved(ctx, i)
-	return err
+	return s.moved(ctx, i)
 }
 
 // attemptsOf are the numbers of children's attempts, to be raised.

@@ -147,6 +147,8 @@ func (s *session) readIntent(context.Context) (err error) {
 		s.facts.Intent = decide.Settled // somebody has moved the head elsewhere
 	case i.Kind == rundir.Moving:
 		s.facts.Intent = decide.Moving
+		back := slices.Contains(i.Undone, i.HeadFrom)
+		s.facts.SameMove = i.HeadFrom != i.HeadTo && (s.Verb == decide.Undo && back || s.Verb == decide.Redo && !back)
 	case i.Kind == rundir.Prepared && (i.HeadFrom == "" || i.HeadFrom == s.locked.head):
 		s.facts.Intent = decide.Prepared
 	case i.Kind != "":

@@ -59,8 +59,8 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 	if err == nil {
 		_, err = e.ask(ctx, h, r)
 	}
-	if err != nil && h.ended == nil {
-		e.warn("thread " + h.id + " is cancelled as it is: " + err.Error())
+	if err != nil && h.ended == nil && e.CutOff(h.id) {
+		e.warn("thread " + h.id + " is cancelled with its files as they are: " + err.Error())
 		r.KeepFiles = true
 		_, err = e.ask(ctx, h, r)
 	}

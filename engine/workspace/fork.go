@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -148,7 +149,8 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 	defer k.Release()
 	err = e.follow(ctx, k, id, now.Head, last.After, tree)
 	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
-		coded.Hints = []string{"uwf thread fork with --files keep leaves all files as they are, and --files worktree has them elsewhere"}
+		coded.Hints = slices.DeleteFunc(coded.Hints, func(hint string) bool { return hint == leaveThem })
+		coded.Hints = append(coded.Hints, "--files keep leaves all files as they are, and --files worktree has them elsewhere")
 	}
 	return errors.Join(err, e.forget(id, err))
 }

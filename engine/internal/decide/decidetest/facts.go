@@ -30,6 +30,8 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	switch in := t.intent; {
 	case in.on && !in.prepared:
 		f.Intent = Moving
+		back := slices.Contains(in.undone, in.head)
+		f.SameMove = r.Verb == Undo && back || r.Verb == Redo && !back
 	case in.on && in.head == t.head:
 		f.Intent = Prepared
 	case in.on:
