@@ -299,7 +299,7 @@ func (s *session) closeRun(ctx context.Context) error {
 		s.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step")
 		r = a.newRecord()
 	} else {
-		a.cutShort(r)
+		a.cutShort(r, s.result)
 		if s.facts.Run == decide.InFlight && !s.Discard {
 			s.warnCut(r)
 		}

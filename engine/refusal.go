@@ -38,7 +38,11 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 		return fault.Hinted(err, "uwf thread step "+s.parent)
 	case "parent-moved":
 		err = fault.New(a.Code, "thread %s is a child of thread %s, which does not ask for it any more", id, s.parent)
-		return fault.Hinted(err, "uwf thread fork "+id+" goes on with it as a thread of its own", "uwf thread redo "+s.parent+" takes back an undo")
+		fault.Hinted(err, "uwf thread fork "+string(s.locked.head)+" goes on with it as a thread of its own")
+		if s.parentUndone {
+			fault.Hinted(err, "uwf thread redo "+s.parent+" goes forward again")
+		}
+		return err
 	case "spoiled":
 		return s.anew(fault.Of(s.unfit))
 	case "result-waits":

@@ -45,10 +45,12 @@ type session struct {
 	pos    *status.Position
 	facts  decide.Facts
 
-	unread error            // why the thread cannot be read
-	parent string           // that does not leave the thread alone
-	undone *thread.Thread   // the step that a redo goes forward to; nil: none
-	target *status.Position // of a poke: where the thread stands at the step that is made again
+	unread error  // why the thread cannot be read
+	parent string // that does not leave the thread alone
+	// parentUndone: steps of it were undone.
+	parentUndone bool
+	undone       *thread.Thread   // the step that a redo goes forward to; nil: none
+	target       *status.Position // of a poke: where the thread stands at the step that is made again
 
 	task   task  // that is asked for now
 	notask error // why there is none
@@ -126,7 +128,7 @@ func (s *session) readOwner(ctx context.Context) error {
 			child = above
 			continue
 		}
-		s.parent = p.Thread
+		s.parent, s.parentUndone = p.Thread, len(above.Undone) > 0
 		return nil
 	}
 	return nil

@@ -408,9 +408,10 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	return got, nil
 }
 
-// cutShort keeps an interrupted run as a try: it may have cost something, and nobody knows
-// what. Agents that call a model themselves continue where it stopped, and count its cost.
-func (a *attempt) cutShort(last rundir.Record) {
+// cutShort keeps an interrupted run as a try: it may have cost something, and unless it has left a
+// failure that says so, nobody knows what. Agents that call a model themselves continue where it
+// stopped, and count its cost.
+func (a *attempt) cutShort(last rundir.Record, left protocol.Result) {
 	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
 		return
 	}
@@ -418,5 +419,12 @@ func (a *attempt) cutShort(last rundir.Record) {
 	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
 		return // it is kept already
 	}
-	a.keepTry(last.Agent, "it was interrupted", &protocol.Usage{Turns: 1}, protocol.FailedCrash)
+	why, usage, kind := "it was interrupted", &protocol.Usage{Turns: 1}, protocol.FailedCrash
+	if left.Usage != nil && left.Usage.Plausible() == nil {
+		usage = left.Usage
+	}
+	if left.Error != "" {
+		why, kind = fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(left.Error), "")), left.Kind
+	}
+	a.keepTry(last.Agent, why, usage, kind)
 }
