@@ -10,12 +10,10 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/locker"
-	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Locker locks threads; see package locker.
@@ -112,9 +110,9 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	last, err := e.lastRun(ctx, h)
-	if err == nil {
-		err = e.nothingWaits(h, last)
+	_, err = e.lastRun(ctx, h)
+	if err == nil && e.CutOff(h.id) {
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off", h.id), "uwf thread step "+h.id+" settles it")
 	}
 	if err != nil {
 		h.release()
@@ -123,21 +121,16 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	return h.release, nil
 }
 
-// nothingWaits refuses a thread with something that its next step has to settle: whoever moves its
-// head would throw that away.
-func (e *Engine) nothingWaits(h *lockedThread, last rundir.Record) error {
-	dir := e.RunDir(h.id)
-	_, finished := dir.Finished()
-	_, ended := oscommand.Left(runfiles.Dir(dir.Path))
-	switch {
-	case e.CutOff(h.id):
-		err := fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off", h.id)
-		return fault.Hinted(err, "uwf thread step "+h.id+" settles it")
-	case !last.Missing && last.Unfinished(h.head) && (finished || ended):
-		err := fault.New(protocol.CodeFailed, "a step of thread %s was interrupted, and its result waits", h.id)
-		return fault.Hinted(err, "uwf thread step "+h.id+" takes it over", "uwf thread step "+h.id+" --discard-result discards it")
+// Waiting is the step that an interrupted run of a thread has finished, and that its next step adds
+// to the thread; "": none.
+func (e *Engine) Waiting(ctx context.Context, thread string) protocol.Hash {
+	head, _, err := e.Lookup(ctx, thread)
+	dir := e.RunDir(thread)
+	if last := dir.Read(); err != nil || last.Missing || !last.Unfinished(head) {
+		return ""
 	}
-	return nil
+	left, _ := dir.Finished()
+	return left.StepHash
 }
 
 // lastRun is the record of the thread's last run; an error if its agent is

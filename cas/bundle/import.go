@@ -42,6 +42,9 @@ type ImportOptions struct {
 	// Lock keeps others away from a thread that is about to move; nil: nobody else
 	// is there.
 	Lock func(ctx context.Context, thread string) (release func(), err error)
+	// Waits returns the step that waits to be added to a thread here, "" if none does: it is not
+	// passed over. nil: none ever does.
+	Waits func(ctx context.Context, thread string) cas.Hash
 	// Register also registers the workflows that are new here, each under its own name:
 	// who made the bundle chose that name, so a person must ask for it.
 	Register bool

@@ -233,6 +233,9 @@ func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing, ou
 	if err := i.lock(ctx, t.Thread); err != nil {
 		return out, err
 	}
+	if err := i.waits(ctx, t); err != nil {
+		return out, err
+	}
 	facts, err := i.to.Index.Facts(ctx, t.Thread)
 	if err != nil {
 		return out, err
@@ -244,6 +247,24 @@ func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing, ou
 		return out, err
 	}
 	return out, nil
+}
+
+// waits refuses a thread whose finished step here would be in no chain any more.
+func (i *importing) waits(ctx context.Context, t Thread) error {
+	if i.options.Waits == nil {
+		return nil
+	}
+	step := i.options.Waits(ctx, t.Thread)
+	if step == "" {
+		return nil
+	}
+	if with, err := leadsTo(ctx, i.file, t.Head, step); with || err != nil {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: it is not passed over", t.Thread, step),
+		Hints: []string{"uwf thread step " + t.Thread + " takes it over", "uwf thread step " + t.Thread + " --discard-result discards it"},
+	}
 }
 
 // rename adds a thread under an id of its own.

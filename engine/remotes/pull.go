@@ -218,7 +218,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 		return done, err
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
-		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Seen: p.lastSeen, Facts: p.taken,
+		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.Engine.Waiting, Seen: p.lastSeen, Facts: p.taken,
 		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles, Links: p.options.Links || p.Trusted,
 	})
 	if err != nil {

@@ -187,7 +187,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	if err != nil {
 		return err
 	}
-	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Register: c.Bool("register"), Links: c.Bool("links")}
+	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Waits: e.Waiting, Register: c.Bool("register"), Links: c.Bool("links")}
 	if !c.Bool("no-files") {
 		o.Keep = e.Files().KeepFiles
 	}
