@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -239,6 +240,9 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 		if err := s.dir.SetIntent(i); err != nil {
 			return out, err
 		}
+		if err := s.change.Claim(); err != nil {
+			return out, errors.Join(err, s.dir.DropIntent())
+		}
 	}
 	s.release()
 	if _, err = s.eachKid(ctx, s.locked, false, s.Stop); err == nil {
@@ -417,10 +421,29 @@ func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, er
 	if err := s.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
 		return out, err
 	}
-	if err := s.kill(ctx, held); held.ended == nil {
-		return out, err
+	if err := s.putBackChild(ctx, held); err != nil {
+		s.warn("thread " + k.ID + " is cancelled with its files as they are: " + err.Error())
 	}
-	return out, nil // what it had finished may have been its end
+	return out, s.killAll(ctx, held)
+}
+
+// putBackChild settles what was cut off of a child, whose answers nobody wants.
+func (s *session) putBackChild(ctx context.Context, h *lockedThread) error {
+	if !s.CutOff(h.id) {
+		return nil
+	}
+	if err := s.settle(ctx, h, Work{}); err != nil {
+		return err
+	}
+	c := &session{Engine: s.reading(s.Knowing(h.id, &h.facts)), locked: h, dir: s.RunDir(h.id)}
+	if err := cmp.Or(c.readIntent(ctx), c.readPosition(ctx)); err != nil {
+		return err
+	}
+	if c.facts.Intent == decide.Prepared {
+		return c.takeBack(ctx, c.intent)
+	}
+	_, err := c.finish(ctx)
+	return err
 }
 
 // child is the one of the next role that the request names; nil: there is none.

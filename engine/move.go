@@ -42,6 +42,9 @@ func (s *session) planFiles(ctx context.Context) error {
 // trees are the files that are there, and those that a move or a poke wants; "": they stay.
 func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error) {
 	keep, at := s.Files(), s.locked.files()
+	if left := s.left(); s.Verb == decide.Redo && left != nil && left.Tree != "" { // they never went back
+		return left.Tree, left.Tree, nil
+	}
 	if s.Verb == decide.Redo {
 		from, to, err = keep.Around(ctx, at, s.undone)
 		return from, to, err
@@ -85,6 +88,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 		}
 	}
 	if s.Verb == decide.Redo {
+		i.KeepFiles = i.KeepFiles || s.left() != nil && s.left().Tree != ""
 		i.HeadTo, i.Undone = s.undone.Head, h.facts.Undone[1:]
 		return i, nil
 	}

@@ -560,11 +560,11 @@ func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
 // only if it would change them.
 func (s *session) decide(ctx context.Context) (decide.Action, error) {
 	a := decide.Decide(s.facts, s.Request)
-	if (a.Kind != decide.Move && a.Kind != decide.Replace) || s.KeepFiles || s.unread != nil || s.Verb != decide.Poke && s.Verb != decide.Undo && s.Verb != decide.Redo {
+	if a.Kind != decide.Move && a.Kind != decide.Replace || s.KeepFiles || a.Kind == decide.Replace && s.Verb != decide.Poke && s.record.KeepFiles {
 		return a, nil
 	}
 	err := s.planFiles(ctx)
-	if errors.As(err, new(*files.UnsavedError)) {
+	if errors.As(err, new(*files.UnsavedError)) && s.Verb != decide.Step && s.Verb != decide.RunDue {
 		s.facts.Edited, s.unfit = true, err
 		return decide.Decide(s.facts, s.Request), nil
 	}

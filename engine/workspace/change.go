@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -91,18 +93,45 @@ func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
 // claim notes which thread's files are about to be laid in a work tree. It counts as long as the
 // intent of that thread, which is durable.
 func (e Keeper) claim(k *Keeping, id string) error {
-	return durable.WriteFile(e.FS, e.ofTree(k.Repo.Root)+claimed, []byte(id), 0o600)
+	path := e.claimOf(k.Repo.Root)
+	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
 }
 
-const (
-	claimed  = ".claimed"
-	maxClaim = 100 // bytes
-)
+// Claim keeps the steps of other threads away from the work tree until the intent, which is
+// durable, is settled: also while nobody holds its lock.
+func (c *Change) Claim() error {
+	if c == nil {
+		return nil
+	}
+	return c.by.claim(c.Keeping, c.id)
+}
+
+const maxClaim = 100 // bytes
+
+func (e Keeper) claimOf(root string) string {
+	tree := e.ofTree(root)
+	return filepath.Join(filepath.Dir(tree), "claimed", filepath.Base(tree))
+}
+
+// claimedAround is [Keeper.unclaimed] for a thread whose files are not kept, in a directory.
+func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
+	if entries, err := os.ReadDir(filepath.Dir(e.claimOf(""))); err != nil || len(entries) == 0 {
+		return nil //nolint:nilerr // nobody has ever claimed anything
+	}
+	repo, err := files.Find(ctx, e.Env, dir)
+	if err != nil {
+		return nil //nolint:nilerr // it is in no work tree, or git cannot tell
+	}
+	return e.unclaimed(repo.Root, id)
+}
 
 // unclaimed refuses a work tree in which a change for another thread was cut off: its files are
 // those of no step.
 func (e Keeper) unclaimed(root, id string) error {
-	path := e.ofTree(root) + claimed
+	path := e.claimOf(root)
 	by, err := careful.ReadFile(path, maxClaim, careful.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -196,7 +225,7 @@ func (e Keeper) replace(ctx context.Context, k *Keeping, id string, known, to pr
 		if len(rescued.Paths) > 0 {
 			text += "; these were changed: " + Some(rescued.Paths)
 		}
-		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Ref + ":PATH")
+		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
 	}
 	if err != nil {
 		return notPutBack(err)

@@ -32,7 +32,7 @@ type Step struct {
 func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 	w := s.Thread.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
-		return nil, nil
+		return nil, e.claimedAround(ctx, s.Dir, s.Thread.ID)
 	}
 	k, err := e.OpenFiles(ctx, s.Thread.ID, s.Dir, w)
 	if err != nil {

@@ -111,7 +111,7 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	lock, err := durable.Lock(ctx, e.ofTree(root)+".lock")
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", place.Shown(root)),
-			"uwf thread resume "+id+" once it has ended", "uwf thread list --status running", "uwf run --workspace worktree gives a run files of its own")
+			"the same command works once that has ended", "uwf thread list --status running", "uwf run --workspace worktree gives a run files of its own")
 	}
 	if err != nil {
 		return nil, err

@@ -134,8 +134,9 @@ func (l Layout) Lay(ctx context.Context) error {
 
 // Rescued is what a [Replace] has found; the zero value: nothing that is not kept anyway.
 type Rescued struct {
-	Ref   string   // that keeps it
-	Paths []string // that somebody has changed, as far as that is known
+	Ref    string   // that keeps it, until another one is kept there
+	Commit string   // that keeps it for good
+	Paths  []string // that somebody has changed, as far as that is known
 }
 
 // Replace makes the files those of a tree, whatever they are now. known are files that are kept
@@ -153,7 +154,7 @@ func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (f
 		ref := rescueRef(s.Ref)
 		before, _, err := l.git.newest(ctx, ref, indexNote{})
 		if err == nil {
-			_, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), ref)
+			found.Commit, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), ref)
 		}
 		if err != nil {
 			return found, err

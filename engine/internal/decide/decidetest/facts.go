@@ -1,6 +1,8 @@
 package decidetest
 
 import (
+	"slices"
+
 	//lint:ignore ST1001 the model is about its words alone
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
