@@ -237,11 +237,11 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 	}
 	if t.putBack != "" {
 		i = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: t.known, TreeTo: t.putBack}
-		if err := s.dir.SetIntent(i); err != nil {
+		if err := s.change.Claim(); err != nil {
 			return out, err
 		}
-		if err := s.change.Claim(); err != nil {
-			return out, errors.Join(err, s.dir.DropIntent())
+		if err := s.dir.SetIntent(i); err != nil {
+			return out, err
 		}
 	}
 	s.release()
@@ -318,18 +318,29 @@ func (s *session) warnCut(r rundir.Record) {
 
 // discard closes a run whose result nobody wants, and puts back the files from before it.
 func (s *session) discard(ctx context.Context) error {
-	known, to := protocol.Tree(""), s.intent.TreeFrom
+	i := s.intent
 	if s.facts.Intent == decide.NoIntent {
-		var err error
-		if known, to, err = s.filesOfResult(ctx); err != nil {
+		known, to, err := s.filesOfResult(ctx)
+		if err != nil {
 			return err
 		}
+		i = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: to, TreeTo: known}
 	}
-	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: to, TreeTo: known}
-	if to != "" {
-		if err := s.dir.SetIntent(i); err != nil {
+	if s.KeepFiles {
+		i.TreeFrom = ""
+	}
+	if i.TreeFrom != "" && s.facts.Intent == decide.NoIntent {
+		var err error // what somebody else has made since is not taken away with it
+		if s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err == nil {
+			err = s.change.Claim()
+		}
+		if err == nil {
+			err = s.dir.SetIntent(i)
+		}
+		if err != nil {
 			return err
 		}
+		s.release()
 	}
 	r := s.record
 	if !s.known() {
@@ -342,7 +353,7 @@ func (s *session) discard(ctx context.Context) error {
 		defer func() { _ = s.open.day.Settle(s.locked.id) }() // as in advance
 	}
 	r.Status, r.Reason = rundir.Stopped, "a person has discarded its result"
-	if err := s.dir.Write(r); err != nil || to == "" {
+	if err := s.dir.Write(r); err != nil || i.TreeFrom == "" {
 		return err
 	}
 	return s.takeBack(ctx, i)

@@ -219,10 +219,13 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	made.answer = string(text)
 	if merged != "" && merged != a.kept.Spec.Tree {
 		i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
+		if err := a.Files().Claim(a.kept, a.locked.id); err != nil {
+			return none, err
+		}
 		if err := a.dir.SetIntent(i); err != nil {
 			return none, err
 		}
-		if err := a.Files().Lay(ctx, a.kept, a.locked.id, merged); err != nil {
+		if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
 			return none, fault.Hinted(fault.Of(err), "to retry: "+a.again())
 		}
 	}

@@ -128,6 +128,9 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 		return out, err
 	}
 	s.passed()
+	if err := s.change.Claim(); err != nil {
+		return out, err
+	}
 	if err := s.dir.SetIntent(i); err != nil {
 		return out, err
 	}

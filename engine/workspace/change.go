@@ -80,9 +80,6 @@ func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if err := c.by.claim(c.Keeping, c.id); err != nil {
-		return nil, err
-	}
 	if err := c.layout.Lay(ctx); err != nil {
 		return nil, notPutBack(err)
 	}
@@ -90,9 +87,10 @@ func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
 	return c.by.changed(ctx, c.Spec.Git, c.From, c.To), nil
 }
 
-// claim notes which thread's files are about to be laid in a work tree. It counts as long as the
-// intent of that thread, which is durable.
-func (e Keeper) claim(k *Keeping, id string) error {
+// Claim notes which thread's files are about to be laid in a work tree that is locked: the steps of
+// other threads are refused until the intent of that thread, which comes next, is settled, also
+// while nobody holds the lock.
+func (e Keeper) Claim(k *Keeping, id string) error {
 	path := e.claimOf(k.Repo.Root)
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -100,13 +98,12 @@ func (e Keeper) claim(k *Keeping, id string) error {
 	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
 }
 
-// Claim keeps the steps of other threads away from the work tree until the intent, which is
-// durable, is settled: also while nobody holds its lock.
+// Claim is [Keeper.Claim] of the work tree.
 func (c *Change) Claim() error {
 	if c == nil {
 		return nil
 	}
-	return c.by.claim(c.Keeping, c.id)
+	return c.by.Claim(c.Keeping, c.id)
 }
 
 const maxClaim = 100 // bytes
@@ -125,12 +122,12 @@ func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is in no work tree, or git cannot tell
 	}
-	return e.unclaimed(repo.Root, id)
+	return e.unclaimed(repo.Root, id, false)
 }
 
 // unclaimed refuses a work tree in which a change for another thread was cut off: its files are
-// those of no step.
-func (e Keeper) unclaimed(root, id string) error {
+// those of no step. Whoever holds the lock of the tree removes a claim that has no intent.
+func (e Keeper) unclaimed(root, id string, locked bool) error {
 	path := e.claimOf(root)
 	by, err := careful.ReadFile(path, maxClaim, careful.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +137,10 @@ func (e Keeper) unclaimed(root, id string) error {
 	if _, parsed := threadid.Parse(other); err != nil || parsed != nil {
 		return err
 	}
-	if i, err := e.RunDir(other).Intent(); err == nil && i.Kind == "" {
+	if i, err := e.RunDir(other).Intent(); err == nil && i.Kind == "" && locked {
 		return e.FS.Remove(path)
+	} else if err == nil && i.Kind == "" {
+		return nil
 	}
 	if other == id {
 		return nil
@@ -168,12 +167,12 @@ func (e Keeper) follow(ctx context.Context, k *Keeping, id string, head protocol
 	if err != nil {
 		return notPutBack(err)
 	}
+	if err := e.Claim(k, id); err != nil {
+		return err
+	}
 	dir := e.RunDir(id)
 	i := rundir.Intent{Kind: rundir.Moving, HeadFrom: head, HeadTo: head, TreeFrom: from, TreeTo: to}
 	if err := dir.SetIntent(i); err != nil {
-		return err
-	}
-	if err := e.claim(k, id); err != nil {
 		return err
 	}
 	if err := l.Lay(ctx); err != nil {
@@ -216,7 +215,7 @@ func (e Keeper) replace(ctx context.Context, k *Keeping, id string, known, to pr
 	if err := e.Bring(ctx, k.Spec.Git, to); err != nil {
 		return notPutBack(err)
 	}
-	if err := e.claim(k, id); err != nil {
+	if err := e.Claim(k, id); err != nil {
 		return err
 	}
 	rescued, err := files.Replace(ctx, e.Env, k.Spec, known, to)

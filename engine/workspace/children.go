@@ -226,11 +226,8 @@ func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made 
 
 // Lay replaces the files of a thread, whose work tree is open, by those of a tree that others
 // have made. The intent of that must be durable.
-func (e Keeper) Lay(ctx context.Context, k *Keeping, id string, to protocol.Tree) error {
+func (e Keeper) Lay(ctx context.Context, k *Keeping, to protocol.Tree) error {
 	l, err := files.Prepare(ctx, e.Env, k.Spec, k.Spec.Tree, to)
-	if err == nil {
-		err = e.claim(k, id)
-	}
 	if err == nil {
 		err = l.Lay(ctx)
 	}
