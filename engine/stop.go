@@ -42,11 +42,14 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 // Kill does what Stop does, and archives the thread and its children as cancelled. Errors are
 // *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) error {
-	h, _, err := e.seize(ctx, thread, true)
+	h, stopped, err := e.seize(ctx, thread, true)
 	if err != nil {
 		return fault.Of(err)
 	}
 	defer h.release()
+	if stopped && h.ended != nil { // it was played again
+		return nil
+	}
 	return fault.OrNil(e.kill(ctx, h))
 }
 
