@@ -33,6 +33,6 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 
 // answers reports whether a step records the same question as the one asked now.
 func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
-	h, err := a.batch().Add(ctx, protocol.Text(s.EdgePrompt))
+	h, err := a.Batch().Add(ctx, protocol.Text(s.EdgePrompt))
 	return err == nil && h == a.task.promptHash
 }

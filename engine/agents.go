@@ -27,20 +27,3 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 	h.facts.Agents = now
 	return o, e.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
 }
-
-// ChosenAgents returns the agents chosen for a thread, or else for its parent. Errors come from the
-// heads.
-func (e *Engine) ChosenAgents(ctx context.Context, facts heads.Facts) (map[string]string, error) {
-	const generations = 100 // more than threads nest: damaged facts could lead in a circle
-	for range generations {
-		if facts.Agents != nil || facts.Parent == nil {
-			break
-		}
-		above, err := e.Heads.Facts(ctx, facts.Parent.Thread)
-		if err != nil {
-			return nil, err
-		}
-		facts = above
-	}
-	return facts.Agents, nil
-}

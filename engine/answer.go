@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -43,7 +44,7 @@ func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err erro
 	if s.Answer == nil {
 		return out, fault.New(protocol.CodeUsage, "there is no answer")
 	}
-	if err := runnable(s.pos.Workflow); err != nil {
+	if err := create.Runnable(s.pos.Workflow); err != nil {
 		return out, err
 	}
 	t := s.task
@@ -55,7 +56,7 @@ func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err erro
 
 // takeAnswer makes the step of an answer, if it fits.
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
-	b := a.batch()
+	b := a.Batch()
 	set := a.Secrets()
 	output, text, err := a.fitting(ctx, b, set.HideValue(given.Value))
 	if err != nil {

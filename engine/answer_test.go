@@ -120,7 +120,7 @@ func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
 		asked, err := w.graphTask(t.Context(), pos, pos.Next)
 		require.NoError(t, err)
 		a := (&session{Engine: w.Engine, locked: h}).byItself(pos, asked, protocol.PersonAgent)
-		b := a.batch()
+		b := a.Batch()
 		output, text, err := a.fitting(t.Context(), b, map[string]any{"$status": "yes"})
 		require.NoError(t, err)
 		a.task.cwd, a.record = w.dir, a.newRecord()

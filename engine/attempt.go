@@ -91,7 +91,7 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 // withoutProcess makes a step for which no process is started.
 func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
-		release, err := a.holdStore(ctx)
+		release, err := a.HoldStore(ctx)
 		if err != nil {
 			return out, a.failed(rundir.Failed, err)
 		}

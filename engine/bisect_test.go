@@ -65,7 +65,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 		require.NoError(w.t, err)
 		t, err := thread.Open(ctx, w.Store, chain[i-1])
 		require.NoError(w.t, err)
-		b := w.batch()
+		b := w.Batch()
 		text, err := b.Add(ctx, protocol.Text(fmt.Sprint("step ", i)))
 		require.NoError(w.t, err)
 		h, err := t.Append(ctx, b, thread.Next{Role: "worker", Agent: "uwf-x", ExtractedBy: protocol.ByValue, Output: text, Detail: text, Cwd: root, Root: root, Files: &protocol.Files{Tree: taken.Tree, Before: first.Tree}})

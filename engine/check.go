@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -18,9 +19,9 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	e = e.reading(e.ConfigOnce())
 	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
 	if err != nil {
-		return wrongNode(start.Workflow, "workflow", err)
+		return create.WrongNode(start.Workflow, "workflow", err)
 	}
-	if err := runnable(w); err != nil {
+	if err := create.Runnable(w); err != nil {
 		return err
 	}
 	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})

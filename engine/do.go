@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
@@ -172,7 +173,7 @@ func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
 
 // begin lets a role be played.
 func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out protocol.StepOutput, err error) {
-	if err := runnable(pos.Workflow); err != nil {
+	if err := create.Runnable(pos.Workflow); err != nil {
 		return out, err
 	}
 	a := s.newAttempt(s.locked, pos, t)
@@ -181,7 +182,7 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 		return out, a.unable(err)
 	}
 	if a.cmd.Plain != nil {
-		if err := a.origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
+		if err := a.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
 			return out, a.unable(err)
 		}
 	}
@@ -399,7 +400,7 @@ func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error
 
 // createChildren adds the children that do not exist yet.
 func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, err error) {
-	if err := s.startKids(ctx, s.locked, s.pos); err != nil {
+	if err := s.maker().Children(ctx, s.locked.files(), s.pos); err != nil {
 		return out, err
 	}
 	if s.pos.Kids, err = s.Kids(ctx, s.pos); err != nil {

@@ -34,7 +34,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
@@ -145,14 +144,6 @@ func (e *Engine) reading(r *status.Reader) *Engine {
 	with := *e
 	with.Reader = *r
 	return &with
-}
-
-// mayWrite is an error if the engine is for reading.
-func (e *Engine) mayWrite() error {
-	if e.ReadOnly {
-		return fault.New(protocol.CodeUsage, "this engine is read-only")
-	}
-	return nil
 }
 
 // Accounts are those that the home's agents use, with their limits.

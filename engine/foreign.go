@@ -32,7 +32,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	h.barrier, h.barred = decide.Open, nil
 	if w.Cwd == "" {
 		if facts.Foreign() {
-			h.barrier, h.barred = decide.NoCwd, e.origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
+			h.barrier, h.barred = decide.NoCwd, e.Origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
 			return nil
 		}
 		return e.trusted(ctx, h, facts)
@@ -46,7 +46,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if facts.Doubt != nil {
 		imported = &heads.Imported{Lost: true}
 	}
-	change, err := e.worksIn(ctx, w.Cwd, imported)
+	change, err := e.maker().WorksIn(ctx, w.Cwd, imported)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 // trusted finds out whether the workflow of a thread from elsewhere has commands that nobody has
 // confirmed.
 func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts) error {
-	err := e.origins().Imported(ctx, h.id, h.head, facts)
+	err := e.Origins().Imported(ctx, h.id, h.head, facts)
 	if errors.As(err, new(*UntrustedError)) {
 		h.barrier, h.barred = decide.Untrusted, err
 		return nil
@@ -100,21 +100,6 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	}
 	facts.Imported, facts.Workspace = change.Imported, change.Workspace
 	return facts, e.Heads.SetFacts(ctx, id, change)
-}
-
-// worksIn is what is known of a thread once a person has said where it works.
-func (e *Engine) worksIn(ctx context.Context, dir string, imported *heads.Imported) (heads.Facts, error) {
-	root, err := e.chosen(ctx, dir)
-	if err != nil {
-		return heads.Facts{}, err
-	}
-	facts := heads.Facts{Workspace: &heads.Workspace{Mode: workspace.AsItIs, Root: root}}
-	if imported != nil {
-		confirmed := *imported
-		confirmed.Confirmed = true
-		facts.Imported = &confirmed
-	}
-	return facts, nil
 }
 
 // again is what to type after "uwf thread" to repeat the action.
@@ -164,52 +149,5 @@ func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash
 // UntrustedError means that a workflow with commands has not been confirmed.
 type UntrustedError = trust.UntrustedError
 
-// origins decides what of elsewhere may run here.
-func (e *Engine) origins() origin.Judge { return origin.Judge{Reader: &e.Reader} }
-
-// Commands are those of a workflow and of those that it runs, a line each. Errors are
-// *protocol.Error, here and below.
-func (e *Engine) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
-	return e.origins().Commands(ctx, w)
-}
-
-// NoteForeign records that the workflow of an imported thread, given by its head, came from
-// elsewhere; the record outlives the thread.
-func (e *Engine) NoteForeign(ctx context.Context, head protocol.Hash) error {
-	return e.origins().NoteForeign(ctx, head)
-}
-
-// Trust confirms that the commands of a workflow may run.
-func (e *Engine) Trust(ctx context.Context, workflow protocol.Hash) error {
-	if err := e.mayWrite(); err != nil {
-		return err
-	}
-	return e.origins().Trust(ctx, workflow)
-}
-
-// TrustOwn confirms a workflow that the owner gave away and that comes back with one of their
-// threads.
-func (e *Engine) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
-	return e.origins().TrustOwn(ctx, workflow)
-}
-
-// ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
-// run, one per line.
-func (e *Engine) ThreadCommands(ctx context.Context, id string) (protocol.Hash, []string, error) {
-	return e.origins().ThreadCommands(ctx, id)
-}
-
-// TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, including any command words that the thread brought along.
-func (e *Engine) TrustThread(ctx context.Context, id string) error {
-	if err := e.mayWrite(); err != nil {
-		return err
-	}
-	return e.origins().TrustThread(ctx, id)
-}
-
-// MustTrust is an error if a workflow has commands and was not confirmed: an
-// [*UntrustedError]. why says why it has to be.
-func (e *Engine) MustTrust(ctx context.Context, workflow protocol.Hash, why string) error {
-	return e.origins().MustTrust(ctx, workflow, why)
-}
+// Origins decides what of elsewhere may run here.
+func (e *Engine) Origins() origin.Judge { return origin.Judge{Reader: &e.Reader} }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -33,12 +34,12 @@ import (
 // durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
-	release, err := a.holdStore(ctx)
+	release, err := a.HoldStore(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b := a.batch()
+	b := a.Batch()
 	if _, err := b.Add(ctx, protocol.Text(a.task.prompt)); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.Told(), protocol.EnvRetries: strconv.Itoa(a.retries),
 	})
-	set[protocol.EnvInputs] = inputsText(a.pos.Thread.Start)
+	set[protocol.EnvInputs] = create.InputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return oscommand.OfAgent(key) })
 	}

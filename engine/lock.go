@@ -53,7 +53,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := status.CheckID(id); err != nil {
 		return nil, err
 	}
-	if err := e.mayWrite(); err != nil {
+	if err := e.MayWrite(); err != nil {
 		return nil, err
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), rundir.ProbePatience)

@@ -133,7 +133,7 @@ func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
 	w.t.Helper()
 	ctx := context.Background()
-	b := w.batch()
+	b := w.Batch()
 	for name, role := range wf.Roles {
 		schema["title"] = wf.Name + "." + name
 		h, err := b.AddSchema(ctx, schema)

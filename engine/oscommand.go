@@ -34,12 +34,12 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 	if err := ran.NotRun(a.dir.StopRequested(a.record)); err != nil {
 		return protocol.Result{}, err
 	}
-	release, err := a.holdStore(ctx)
+	release, err := a.HoldStore(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}
 	defer release()
-	b := a.batch()
+	b := a.Batch()
 	made := own{agent: protocol.CommandAgent, by: protocol.ByValue}
 	if parse := a.cmd.Plain.Parse; parse == "" {
 		made.output, err = ran.Status()

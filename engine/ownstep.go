@@ -25,7 +25,7 @@ type own struct {
 
 // submit makes the step of the attempt durable and leaves its result in the run
 // directory: if this process is killed before the head has moved, the next one adopts
-// it. The caller holds the store ([Engine.holdStore]).
+// it. The caller holds the store ([status.Reader.HoldStore]).
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
 	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
 	ended := max(a.record.StartedAt, a.nowMs())

@@ -337,7 +337,7 @@ func (s *session) pokeTask(ctx context.Context) (task, error) {
 	prompt := cmp.Or(s.Prompt, old.EdgePrompt)
 	t := task{role: old.Role, prompt: prompt, cwd: s.target.Here(old.Cwd), limitBase: old.LimitBase, replaces: true}
 	var err error
-	if t.promptHash, err = s.batch().Add(ctx, protocol.Text(prompt)); err != nil {
+	if t.promptHash, err = s.Batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return t, err
 	}
 	return s.onceMore(ctx, s.target, t)

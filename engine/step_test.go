@@ -362,7 +362,7 @@ func (w *world) lengthen(id string, n int) {
 	w.t.Helper()
 	ctx := context.Background()
 	old := w.head(id)
-	b := w.batch()
+	b := w.Batch()
 	head := old
 	for range n {
 		head = w.extend(b, head)

@@ -164,7 +164,7 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 // steps stops altogether: the request outlives its agent. end tells it that the thread will be
 // ended.
 func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread, bool, error) {
-	if err := e.mayWrite(); err != nil {
+	if err := e.MayWrite(); err != nil {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.HeldBy(ctx, id))

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
@@ -30,11 +29,9 @@ type task struct {
 func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
-	t.promptHash, err = e.batch().Add(ctx, protocol.Text(t.prompt))
+	t.promptHash, err = e.Batch().Add(ctx, protocol.Text(t.prompt))
 	return t, err
 }
-
-func (e *Engine) batch() *cas.Batch { return cas.NewBatch(e.Store, e.Env.Now) }
 
 // givenTo reports whether a run was given exactly this task.
 func (t task) givenTo(r rundir.Record) bool {

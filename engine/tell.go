@@ -17,7 +17,7 @@ import (
 // works, else the next one. It is delivered once, and kept until then. Errors are
 // *protocol.Error.
 func (e *Engine) Tell(ctx context.Context, thread, text string) error {
-	if err := e.mayWrite(); err != nil {
+	if err := e.MayWrite(); err != nil {
 		return err
 	}
 	switch {

@@ -387,13 +387,13 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	case len(got.Step.Tries) > 0:
 		return got, verify.Rejected(got.Hash, protocol.CodeAgent, "step %s reports tries that did not happen, or not all of them", got.Hash)
 	}
-	release, err := a.holdStore(ctx)
+	release, err := a.HoldStore(ctx)
 	if err != nil {
 		return got, err
 	}
 	defer release()
 	got.Step.Tries = tries
-	b := a.batch()
+	b := a.Batch()
 	if got.Hash, err = b.Add(ctx, got.Step); err == nil {
 		err = b.Put(ctx)
 	}

@@ -86,7 +86,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err := status.CheckID(thread); err != nil {
 		return nil, err
 	}
-	if err := e.mayWrite(); err != nil {
+	if err := e.MayWrite(); err != nil {
 		return nil, err
 	}
 	files, ok := e.Locker().(locker.Files)

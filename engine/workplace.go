@@ -16,16 +16,6 @@ func (e *Engine) Workplace(ctx context.Context, role, started, location string) 
 	return place.Chooser{Env: e.Env, Dirs: e.Dirs, Config: e.Config}.Workplace(ctx, role, started, location)
 }
 
-// chosen is the directory that a person wants a thread to work in, without symbolic
-// links.
-func (e *Engine) chosen(ctx context.Context, cwd string) (string, error) {
-	dir, err := place.Real(cwd)
-	if err != nil {
-		return "", fault.Of(err)
-	}
-	return e.Workplace(ctx, "", dir, "")
-}
-
 // workplace is the directory in which the attempt is to be made. If the thread's own directory
 // is gone, the hint says how to work in another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {

@@ -113,7 +113,7 @@ func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	ctx := context.Background()
 	step := w.readStep(w.mustStep(id, StepOptions{}).Head)
 	step.Cwd = dir
-	b := w.batch()
+	b := w.Batch()
 	forged, err := b.Add(ctx, step)
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))

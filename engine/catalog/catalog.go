@@ -119,7 +119,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 		return none, err
 	}
 	if why != "" {
-		if err := e.MustTrust(ctx, start.Workflow, why); err != nil {
+		if err := e.Origins().MustTrust(ctx, start.Workflow, why); err != nil {
 			return none, err
 		}
 	}

@@ -104,6 +104,9 @@ func (j Judge) confirm(l trust.Line) error {
 
 // Trust confirms that the commands of a workflow may run. Errors are *protocol.Error.
 func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
+	if err := j.MayWrite(); err != nil {
+		return err
+	}
 	known, err := j.trusted(ctx, workflow)
 	if err == nil && !known {
 		err = j.confirm(trust.Line{Workflow: workflow})
@@ -153,6 +156,9 @@ func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol
 // run, whatever text they contain. It also confirms the commands of its workflow. Errors are
 // *protocol.Error.
 func (j Judge) TrustThread(ctx context.Context, id string) error {
+	if err := j.MayWrite(); err != nil {
+		return err
+	}
 	workflow, commands, err := j.ThreadCommands(ctx, id)
 	if err != nil {
 		return err

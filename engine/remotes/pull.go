@@ -408,13 +408,13 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 			return nil
 		}
 		if p.Trusted {
-			err := p.Engine.TrustThread(ctx, t.Thread)
+			err := p.Engine.Origins().TrustThread(ctx, t.Thread)
 			return err
 		}
 		if own, err := p.ownWorkflow(ctx, t); err != nil || own != "" {
-			return cmp.Or(err, p.Engine.TrustOwn(ctx, own))
+			return cmp.Or(err, p.Engine.Origins().TrustOwn(ctx, own))
 		}
-		return p.Engine.NoteForeign(ctx, t.Head)
+		return p.Engine.Origins().NoteForeign(ctx, t.Head)
 	case bundle.Unchanged, bundle.Ahead:
 		return p.see(ctx, t.Thread, p.at[t.Thread].Head, p.facts[t.Thread])
 	}

@@ -200,7 +200,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	}
 	for _, t := range imported.Threads {
 		if t.Result == bundle.Added || t.Result == bundle.Renamed || t.Result == bundle.Advanced {
-			if err := e.NoteForeign(ctx, t.Head); err != nil {
+			if err := e.Origins().NoteForeign(ctx, t.Head); err != nil {
 				return err
 			}
 		}

@@ -29,12 +29,12 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		_, commands, err := e.ThreadCommands(ctx, id)
+		_, commands, err := e.Origins().ThreadCommands(ctx, id)
 		if err != nil {
 			return err
 		}
 		what := "thread " + id + " and its children"
-		if err := a.Agree(ctx, c, what, commands, func() error { return e.TrustThread(ctx, id) }); err != nil {
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.Origins().TrustThread(ctx, id) }); err != nil {
 			return err
 		}
 		out := threadTrustOutput{id, true, append([]string{}, commands...)}

@@ -45,7 +45,7 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		commands, err := e.Commands(ctx, w)
+		commands, err := e.Origins().Commands(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 			out.Commands = []string{}
 		}
 		what := "workflow " + w.Name + "  " + string(h)
-		if err := a.Agree(ctx, c, what, commands, func() error { return e.Trust(ctx, h) }); err != nil {
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.Origins().Trust(ctx, h) }); err != nil {
 			return err
 		}
 		return a.Print(out, func(wr io.Writer) error { return app.PrintAgreed(wr, what, commands) })
@@ -78,9 +78,9 @@ func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() erro
 			return err
 		}
 		if untrusted.Thread != "" {
-			err = e.TrustThread(ctx, untrusted.Thread)
+			err = e.Origins().TrustThread(ctx, untrusted.Thread)
 		} else {
-			err = e.Trust(ctx, untrusted.Workflow)
+			err = e.Origins().Trust(ctx, untrusted.Workflow)
 		}
 		if err != nil {
 			return err
