@@ -7,7 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/protocol"
 )
+
+// rounds is a policy under which a process waits after that many refusals less one.
+func rounds(n int) decide.Policy {
+	return decide.Policy{Attempts: n, On: []protocol.FailureKind{protocol.FailedRateLimit}, MaxRateLimitWait: time.Hour}
+}
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 

@@ -15,17 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
-
-// rounds is a policy under which a process waits after that many refusals less one.
-func rounds(n int) decide.Policy {
-	return decide.Policy{Attempts: n, On: []protocol.FailureKind{protocol.FailedRateLimit}, MaxRateLimitWait: time.Hour}
-}
 
 func TestAccountsAreToldApart(t *testing.T) {
 	t.Parallel()
