@@ -49,7 +49,8 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		if s.release(); err != nil || !a.Again || out.drive {
 			return out, err
 		}
-		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles || a.Kind == decide.Close
+		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles ||
+			a.Kind == decide.Close
 		switch a.Kind {
 		case decide.Move:
 			r.Earlier, r.At, r.Expect = false, "", ""
@@ -60,7 +61,8 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		e = e.reading(e.Recalling())
 	}
-	return outcome{}, fault.New(protocol.CodeFailed, "what thread %s needs does not end: uwf --debug shows what was decided", h.id)
+	return outcome{}, fault.New(protocol.CodeFailed,
+		"what thread %s needs does not end: uwf --debug shows what was decided", h.id)
 }
 
 // mostActions is more than any request needs.
@@ -70,7 +72,8 @@ const mostActions = 20
 func (s *session) log(ctx context.Context, a decide.Action) {
 	if s.Log != nil {
 		s.Log.DebugContext(ctx, "decided", slog.String("thread", s.locked.id), slog.String("request", s.Request.String()),
-			slog.String("facts", s.facts.String()), slog.String("reason", string(a.Reason)), slog.String("action", a.Kind.String()))
+			slog.String("facts", s.facts.String()), slog.String("reason", string(a.Reason)), slog.String("action",
+				a.Kind.String()))
 	}
 }
 
@@ -272,7 +275,8 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 	out, err = a.advance(ctx, s.step)
 	out.Adopted = true
 	if err == nil && s.Verb == decide.Answer { // that of the request is not used
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts", a.task.role), "uwf thread show "+s.locked.id)
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts",
+			a.task.role), "uwf thread show "+s.locked.id)
 	}
 	return out, err
 }

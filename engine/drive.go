@@ -45,7 +45,8 @@ func (e *Engine) driving(w Work) *Engine {
 
 // drive works on a thread, and on its children until the thread itself can go on. h is the
 // thread if it is already locked, else nil.
-func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput, err error) {
+func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput,
+	err error) {
 	for first := true; ; first = false {
 		d, err := e.turn(ctx, thread, h, w, first)
 		h = nil
@@ -198,14 +199,16 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case stopped.Load() || dir.HeldBack():
-		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work", thread), "uwf thread resume "+thread)
+		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work",
+			thread), "uwf thread resume "+thread)
 	}
 	return failures.Err()
 }
 
 // tellKids says where the children of a position stand, and returns what they belong to.
 func (e *Engine) tellKids(pos *status.Position) StepInfo {
-	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role, Started: e.Env.Now()}
+	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
+		Started: e.Env.Now()}
 	if e.Progress != nil && len(pos.Kids) > 0 {
 		e.Progress.Children(of, pos.Output().Children)
 	}

@@ -19,11 +19,8 @@ import (
 // joinKids makes the step of the results of all children.
 func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	var none protocol.Result
-	// From here on no child begins, since our run is open; one that has begun is seen here.
-	for _, k := range a.pos.Kids {
-		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.IsOpen(k.ID, k.Ended.Head)) {
-			return none, fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key, a.task.role), "uwf thread wait "+a.locked.id)
-		}
+	if err := a.kidsAtRest(ctx); err != nil {
+		return none, err
 	}
 	b := a.Batch()
 	role, err := a.judge(ctx, b)
@@ -42,10 +39,12 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		all.Spend(sum.Usage)
-		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: budget.CostOf(sum)}
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status,
+			Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage
-	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role, Kids: a.pos.Kids}
+	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
+		Kids: a.pos.Kids}
 	if a.pos.Workflow.Roles[a.task.role].Workspace == workspace.InWorktree {
 		if err := joined.Find(ctx, results); err != nil {
 			return none, err
@@ -66,7 +65,8 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	var unfit *extract.InvalidError
 	if errors.As(err, &unfit) {
 		problems := &UnfitError{Problems: unfit.Problems}
-		return none, a.unjoined(fmt.Errorf("the join of role %q does not fit its schema: %s%w", a.task.role, unfit.Reason, problems))
+		return none, a.unjoined(fmt.Errorf("the join of role %q does not fit its schema: %s%w", a.task.role, unfit.Reason,
+			problems))
 	}
 	if err != nil {
 		return none, err
@@ -76,23 +76,45 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 		return none, err
 	}
 	made.answer = string(text)
-	if merged != "" && merged != a.kept.Spec.Tree {
-		i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
-		if err := a.Files().Claim(a.kept, a.locked.id); err != nil {
-			return none, err
-		}
-		if err := a.dir.SetIntent(i); err != nil {
-			return none, err
-		}
-		if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
-			return none, fault.Hinted(fault.Of(err), "to retry: "+a.again())
-		}
+	if err := a.lay(ctx, merged); err != nil {
+		return none, err
 	}
 	return a.submit(ctx, b, made)
 }
 
+// kidsAtRest refuses a join of children that are played again. Our run is open, so that no other
+// one begins; one that has begun is seen here.
+func (a *attempt) kidsAtRest(ctx context.Context) error {
+	for _, k := range a.pos.Kids {
+		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.IsOpen(k.ID, k.Ended.Head)) {
+			return fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
+				a.task.role), "uwf thread wait "+a.locked.id)
+		}
+	}
+	return nil
+}
+
+// lay replaces the files of the thread by those that the children have made together; "": nothing.
+func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
+	if merged == "" || merged == a.kept.Spec.Tree {
+		return nil
+	}
+	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
+	if err := a.Files().Claim(a.kept, a.locked.id); err != nil {
+		return err
+	}
+	if err := a.dir.SetIntent(i); err != nil {
+		return err
+	}
+	if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
+		return fault.Hinted(fault.Of(err), "to retry: "+a.again())
+	}
+	return nil
+}
+
 // joinedValue is what the results of all children are together.
-func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []moderator.Result, conflicts []string) (any, error) {
+func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []moderator.Result,
+	conflicts []string) (any, error) {
 	if len(conflicts) > 0 {
 		return moderator.Conflicted(conflicts), nil
 	}

@@ -112,7 +112,8 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	}
 	_, err = e.lastRun(ctx, h)
 	if err == nil && e.CutOff(h.id) {
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off", h.id), "uwf thread step "+h.id+" settles it")
+		err = fault.Hinted(fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off",
+			h.id), "uwf thread step "+h.id+" settles it")
 	}
 	if err != nil {
 		h.release()

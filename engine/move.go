@@ -116,7 +116,8 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 			i.Attempts = attemptsOf(h.facts)
 		}
 		i.Attempts[children.Place{Head: before, Role: step.Role}.AttemptKey("")]++
-		s.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered", step.Role, before))
+		s.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered",
+			step.Role, before))
 	}
 	return i, nil
 }

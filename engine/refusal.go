@@ -62,7 +62,8 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "nothing-undone":
 		return fault.New(a.Code, "thread %s has no undone step to go forward to", id)
 	case "earlier-limited":
-		err = fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id, s.limited.Reason)
+		err = fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id,
+			s.limited.Reason)
 		return fault.Hinted(err, "uwf thread undo "+id+" moves it now")
 	case "no-such-child":
 		err = fault.New(a.Code, "thread %s has no child %q that is still to be joined", id, s.Key)
@@ -78,11 +79,13 @@ func (s *session) asksOtherwise(a decide.Action) error {
 	case "asks-nothing":
 		return fault.New(a.Code, "thread %s asks nothing: it is at its end", id)
 	case "needs-words":
-		return fault.Hinted(fault.New(a.Code, "thread %s asks for words, not for data", id), "uwf thread resume "+id+" -p '<answer>'")
+		return fault.Hinted(fault.New(a.Code, "thread %s asks for words, not for data", id),
+			"uwf thread resume "+id+" -p '<answer>'")
 	case "needs-form":
 		return fault.Hinted(fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are not enough", id, role), "uwf thread answer "+id)
 	case "words-reach-no-child":
-		return fault.Hinted(fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id, role), "uwf thread resume "+id+" -p '' runs those again that have failed")
+		return fault.Hinted(fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id,
+			role), "uwf thread resume "+id+" -p '' runs those again that have failed")
 	}
 	if s.Verb == decide.Answer {
 		return fault.Hinted(fault.New(a.Code, "thread %s asks nothing: next is role %q", id, role), "uwf thread step "+id)
@@ -95,7 +98,8 @@ func (s *session) hasMoved() error {
 	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
 		return err
 	}
-	return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered", s.locked.id, s.locked.head, s.Answer.At),
+	return fault.Hinted(fault.New(protocol.CodeFailed,
+		"thread %s has moved on: its head is %s now, not %s. Nothing was answered", s.locked.id, s.locked.head, s.Answer.At),
 		"uwf thread show "+s.locked.id)
 }
 
@@ -106,13 +110,16 @@ func (s *session) waits() error {
 	if s.step.Hash != "" {
 		what = s.step.Hash
 	}
-	return s.anew(fault.Hinted(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is waiting to be used: step %s", s.record.Role, what),
+	return s.anew(fault.Hinted(fault.New(protocol.CodeFailed,
+		"role %q has already finished an earlier request, and its result is waiting to be used: step %s", s.record.Role,
+		what),
 		s.open.further()+" takes it over"))
 }
 
 // anew adds a hint for users who do not want the result that is there.
 func (s *session) anew(err *protocol.Error) error {
-	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it first", "what is there is in "+s.dir.Path)
+	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it first",
+		"what is there is in "+s.dir.Path)
 }
 
 // budgetOf says which limit leaves no room for the role that is asked for.
@@ -146,13 +153,15 @@ func (s *session) notAgain(a decide.Action) error {
 	case s.Verb == decide.Undo:
 		return fault.New(a.Code, "thread %s has no step to undo", id)
 	case a.Reason == "no-step":
-		return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id), "uwf thread step "+id)
+		return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id),
+			"uwf thread step "+id)
 	}
 	why := "a person has made the step"
 	if s.facts.Last == decide.ByChildren {
 		why = "the step joins the results of other threads"
 	}
-	return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: %s", id, why), "uwf thread fork "+string(s.target.Previous())+" starts another thread from the step before")
+	return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: %s", id, why),
+		"uwf thread fork "+string(s.target.Previous())+" starts another thread from the step before")
 }
 
 // doubt says which child may have been paid already.
@@ -160,7 +169,8 @@ func (s *session) doubt() error {
 	k := s.doubtful()
 	err := fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor history.jsonl has it (%s): it is not started on a guess",
 		children.Named(k.Key, children.LabelOf(k.Child)), s.locked.id, k.ID)
-	return fault.Hinted(err, "uwf cas fsck --repair", "uwf thread retry "+children.Address(s.locked.id, k.Key)+" plays it anew")
+	return fault.Hinted(err, "uwf cas fsck --repair", "uwf thread retry "+children.Address(s.locked.id,
+		k.Key)+" plays it anew")
 }
 
 // promptOf is the prompt that a record names.

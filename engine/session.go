@@ -144,7 +144,8 @@ func (s *session) readIntent(context.Context) (err error) {
 	}
 	switch i := s.intent; {
 	case err != nil:
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err}, "uwf thread step "+s.locked.id+" --keep-files goes on with the files as they are")
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err},
+			"uwf thread step "+s.locked.id+" --keep-files goes on with the files as they are")
 	case i.Kind == rundir.Moving && i.HeadFrom != s.locked.head && i.HeadTo != s.locked.head:
 		s.facts.Intent = decide.Settled // somebody has moved the head elsewhere
 	case i.Kind == rundir.Moving:
@@ -203,7 +204,8 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 // have put back the files from before it.
 func (s *session) oldPoke() bool {
 	r, last := s.record, s.pos.Thread.Last
-	return s.intent.Kind == "" && s.known() && r.Replaces && !r.KeepFiles && r.Unfinished(s.locked.head) && last != nil && last.Files != nil &&
+	return s.intent.Kind == "" && s.known() && r.Replaces && !r.KeepFiles && r.Unfinished(s.locked.head) &&
+		last != nil && last.Files != nil &&
 		s.left() == nil
 }
 
@@ -260,7 +262,8 @@ func (s *session) standing() decide.Children {
 // doubtful is a child that is in no list although it has run, or although others have been started,
 // which all were together; nil: there is none.
 func (s *session) doubtful() *children.Kid {
-	started := s.locked.facts.Imported == nil && slices.ContainsFunc(s.pos.Kids, func(k children.Kid) bool { return k.Head != "" })
+	started := s.locked.facts.Imported == nil && slices.ContainsFunc(s.pos.Kids,
+		func(k children.Kid) bool { return k.Head != "" })
 	for i := range s.pos.Kids {
 		k := &s.pos.Kids[i]
 		another := s.locked.facts.Attempts[s.pos.Place().AttemptKey(k.Key)] > 0
@@ -290,7 +293,8 @@ func (s *session) readTask(ctx context.Context) (err error) {
 			s.task, err = s.pokeTask(ctx)
 		}
 		f.NoBudget = s.target.WithinBudget(role) != nil
-	case s.Verb == decide.Resume && f.Life != decide.Active, s.Verb == decide.Resume && f.Player < decide.ByPerson && f.Next >= decide.Asks && f.Next <= decide.CostLimit:
+	case s.Verb == decide.Resume && f.Life != decide.Active, s.Verb == decide.Resume && f.Player < decide.ByPerson &&
+		f.Next >= decide.Asks && f.Next <= decide.CostLimit:
 		s.task, s.notask = s.resumeTask(ctx)
 		role = s.task.role
 		if f.Life != decide.Active {
@@ -315,7 +319,8 @@ func (s *session) readTask(ctx context.Context) (err error) {
 }
 
 // then is where a thread stood at one of its nodes; "": where it stands now.
-func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position, at protocol.Hash) (*status.Position, error) {
+func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position,
+	at protocol.Hash) (*status.Position, error) {
 	if at == "" || at == h.head {
 		return now, nil
 	}
@@ -374,10 +379,12 @@ func (s *session) readRun(ctx context.Context) error {
 		f.Run = decide.InFlight
 	case r.Damaged:
 		f.Run = decide.InFlight
-	case r.Head != s.locked.head || !r.Status.InFlight() && r.Status != rundir.Failed, r.Replaces && s.pos.Thread.Last == nil:
+	case r.Head != s.locked.head || !r.Status.InFlight() && r.Status != rundir.Failed, r.Replaces &&
+		s.pos.Thread.Last == nil:
 		f.Run = decide.Ended
 		return nil
-	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 && f.Asked != decide.ByGraph: // killed while it waited
+	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 &&
+		f.Asked != decide.ByGraph: // killed while it waited
 		if f.Run = decide.Errored; r.Exhausted {
 			f.Run = decide.Exhausted
 		}
@@ -452,7 +459,8 @@ func (s *session) opened(ctx context.Context) (*attempt, error) {
 
 // judge finds out what the run in flight has left.
 func (s *session) judge(ctx context.Context) (decide.Result, error) {
-	if ran, over := oscommand.Left(runfiles.Dir(s.dir.Path)); over && s.known() && s.record.Agent == protocol.CommandAgent {
+	if ran, over := oscommand.Left(runfiles.Dir(s.dir.Path)); over && s.known() &&
+		s.record.Agent == protocol.CommandAgent {
 		if result, submitted := s.dir.Finished(); !submitted || !s.inChain(ctx, result.StepHash) {
 			s.ran = &ran
 			return decide.Ready, nil
@@ -484,7 +492,8 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 	var no *verify.Rejection
 	switch {
 	case errors.As(err, &no):
-		no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s", s.dir.File(runfiles.StdoutFile), no.Why.Message)
+		no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s",
+			s.dir.File(runfiles.StdoutFile), no.Why.Message)
 		s.unfit = err
 		return decide.Unfit, nil
 	case err != nil:
@@ -509,9 +518,10 @@ func (s *session) judgeSpoiled(ctx context.Context, wrong *agentproc.ResultError
 		return decide.NoResult
 	}
 	s.unfit = &protocol.Error{
-		Code:    protocol.CodeCorrupt,
-		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v", s.open.task.role, s.dir.File(runfiles.StdoutFile), wrong),
-		Err:     wrong,
+		Code: protocol.CodeCorrupt,
+		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v",
+			s.open.task.role, s.dir.File(runfiles.StdoutFile), wrong),
+		Err: wrong,
 	}
 	return decide.Spoiled
 }
@@ -560,7 +570,8 @@ func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
 // only if it would change them.
 func (s *session) decide(ctx context.Context) (decide.Action, error) {
 	a := decide.Decide(s.facts, s.Request)
-	if a.Kind != decide.Move && a.Kind != decide.Replace || s.KeepFiles || a.Kind == decide.Replace && s.Verb != decide.Poke && s.record.KeepFiles {
+	if a.Kind != decide.Move && a.Kind != decide.Replace || s.KeepFiles || a.Kind == decide.Replace &&
+		s.Verb != decide.Poke && s.record.KeepFiles {
 		return a, nil
 	}
 	err := s.planFiles(ctx)

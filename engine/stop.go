@@ -75,7 +75,10 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 
 // killAll ends a thread and its children as cancelled.
 func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
-	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) { return true, e.Kill(ctx, kid) }); err != nil {
+	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) {
+		return true, e.Kill(ctx,
+			kid)
+	}); err != nil {
 		return err
 	}
 	if err := e.killOthers(ctx, h); err != nil {
@@ -125,7 +128,8 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 // eachKid calls do for the thread's children that have not ended, and prevents others from
 // being started. The thread is locked, so nobody joins them meanwhile. A thread that cannot be
 // read has no children. end: the thread will be ended.
-func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context, kid string) (bool, error)) (done bool, err error) {
+func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context,
+	kid string) (bool, error)) (done bool, err error) {
 	pos, err := e.Position(ctx, h.id, h.head)
 	if err != nil || h.ended != nil || len(pos.Kids) == 0 {
 		return false, nil
@@ -214,7 +218,8 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 	}
 	same := func() bool {
 		now := dir.Read()
-		return now.ID() == r.ID() && now.Status == rundir.Running && now.AgentPid() == r.Pid && dir.Alive(r) && !r.AgentEnded()
+		return now.ID() == r.ID() && now.Status == rundir.Running && now.AgentPid() == r.Pid && dir.Alive(r) &&
+			!r.AgentEnded()
 	}
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }

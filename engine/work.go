@@ -63,7 +63,10 @@ type Answer struct {
 // returns what was done: an output for each step, or one that says why there was none. Errors
 // are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
-	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) })
+	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) {
+		return e.driving(w).drive(ctx, thread,
+			nil, w)
+	})
 }
 
 // TellForsaken calls [Engine.Rested] on behalf of killed processes, for the threads that they
@@ -159,7 +162,8 @@ func Expected(thread string, want, head protocol.Hash) error {
 	if want == "" || want == head {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread, head, want),
+	return fault.Hinted(fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread,
+		head, want),
 		"uwf thread show "+thread)
 }
 

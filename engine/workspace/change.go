@@ -145,7 +145,8 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	if other == id {
 		return nil
 	}
-	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way", place.Shown(root), other)
+	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way",
+		place.Shown(root), other)
 	return fault.Hinted(busy, "uwf thread step "+other+" settles it; with --keep-files it leaves the files as they are")
 }
 

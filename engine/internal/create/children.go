@@ -22,7 +22,8 @@ func (m Maker) Children(ctx context.Context, parent workspace.Thread, pos *statu
 	if err := Runnable(pos.Workflow); err != nil {
 		return err
 	}
-	dir, err := place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, pos.Next.Role, pos.Dir(), pos.Next.Location)
+	dir, err := place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, pos.Next.Role, pos.Dir(),
+		pos.Next.Location)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,8 @@ func (m Maker) Children(ctx context.Context, parent workspace.Thread, pos *statu
 		at := start.Hash
 		if head := finished[k.Key]; children.SameTask(ctx, m.Nodes(), head, start.Value) {
 			at = head
-			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: m.Env.Now().UnixMilli()})
+			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head,
+				Status: protocol.StatusCompleted, CompletedAt: m.Env.Now().UnixMilli()})
 		}
 		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.ID, Hash: at}, Facts: facts})
 	}
@@ -122,7 +124,8 @@ type firstNode struct {
 }
 
 // startOf adds the first node of a child.
-func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Kid, dir string, files *protocol.Workspace) (firstNode, error) {
+func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Kid, dir string,
+	files *protocol.Workspace) (firstNode, error) {
 	var none firstNode
 	w, hash := pos.Workflow, k.Workflow
 	var err error
@@ -142,13 +145,15 @@ func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, 
 	if err != nil {
 		var bad *protocol.Error
 		if errors.As(err, &bad) {
-			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key, pos.Next.Role, bad.Message), Err: err}
+			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key,
+				pos.Next.Role, bad.Message), Err: err}
 		}
 		return none, err
 	}
 	start := protocol.Start{
 		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs, Workspace: files,
-		Child: &protocol.Child{Of: pos.Thread.Head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key)},
+		Child: &protocol.Child{Of: pos.Thread.Head, Role: pos.Next.Role, Key: k.Key,
+			Attempt: pos.Place().Attempt(pos.Facts, k.Key)},
 	}
 	h, err := b.Add(ctx, start)
 	return firstNode{h, start}, err

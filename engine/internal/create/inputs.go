@@ -55,10 +55,12 @@ func Runnable(w protocol.Workflow) error {
 			said bool
 			name string
 		}{
-			{w.Roles[name].Workspace != "" && w.Roles[name].Workspace != protocol.InWorktree, "workspace"}, {w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
+			{w.Roles[name].Workspace != "" && w.Roles[name].Workspace != protocol.InWorktree, "workspace"},
+			{w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
 		} {
 			if field.said {
-				return fault.New(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name, w.Name, field.name)
+				return fault.New(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name,
+					w.Name, field.name)
 			}
 		}
 	}
