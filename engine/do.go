@@ -235,7 +235,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 	t.keepFiles = keep
 	var i rundir.Intent
 	if !keep {
-		if t.putBack, t.known, err = s.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
+		if t.known, t.putBack, err = s.trees(ctx); err != nil {
 			return out, err
 		}
 	}
@@ -248,10 +248,13 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 			return out, err
 		}
 	}
-	s.release()
 	if _, err = s.eachKid(ctx, s.locked, false, s.Stop); err == nil {
+		t.kept, err = s.change.Take(ctx)
+	}
+	if err == nil {
 		out, err = s.begin(ctx, before, t)
 	}
+	s.release()
 	if now := s.dir.Read(); i.Kind == "" || out.StepHash != nil || now.Unfinished(i.HeadFrom) {
 		return out, err
 	}

@@ -47,11 +47,11 @@ func (h *lockedThread) files() workspace.Thread {
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.Files().Before(ctx, workspace.Step{
-		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known,
+		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known, Open: a.task.kept,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})
-	a.locked.kept = a.kept
+	a.locked.kept, a.task.kept = a.kept, nil
 	return err
 }
 

@@ -39,8 +39,19 @@ func (s *session) planFiles(ctx context.Context) error {
 	return err
 }
 
-// trees are the files that are there, and those that a move or a poke wants; "": they stay.
+// trees are the files that are there, and those that a move or a poke wants; "": they stay. To find
+// them starts git, so it is done once.
 func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error) {
+	if s.looked == nil {
+		if from, to, err = s.lookForTrees(ctx); err != nil {
+			return "", "", err
+		}
+		s.looked = &[2]protocol.Tree{from, to}
+	}
+	return s.looked[0], s.looked[1], nil
+}
+
+func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err error) {
 	keep, at := s.Files(), s.locked.files()
 	if left := s.left(); s.Verb == decide.Redo && left != nil && left.Tree != "" { // they never went back
 		return left.Tree, left.Tree, nil

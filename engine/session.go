@@ -62,6 +62,7 @@ type session struct {
 	unfit  error              // why what the run has left does not count
 
 	change  *workspace.Change // of the files, that was found possible
+	looked  *[2]protocol.Tree // the trees that it is about; nil: not looked for yet
 	limited limits.Limit      // of the account
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -23,6 +24,7 @@ type task struct {
 	// begins, and known those after it; "": it begins with the files that are there.
 	putBack, known protocol.Tree
 	keepFiles      bool
+	kept           *workspace.Keeping // with the files from before it laid already; nil: they are not
 }
 
 // graphTask turns the decision to run a role into a task.

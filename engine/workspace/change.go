@@ -98,6 +98,16 @@ func (e Keeper) Claim(k *Keeping, id string) error {
 	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
 }
 
+// Take is [Change.Lay]. The step that is made among these files goes on with the work tree, which
+// stays locked; nil: nothing is kept.
+func (c *Change) Take(ctx context.Context) (*Keeping, error) {
+	if c == nil {
+		return nil, nil
+	}
+	_, err := c.Lay(ctx)
+	return c.Keeping, err
+}
+
 // Claim is [Keeper.Claim] of the work tree.
 func (c *Change) Claim() error {
 	if c == nil {

@@ -21,8 +21,9 @@ type Step struct {
 	// PutBack are the files that it begins with, in the place of those that are there; "": it begins
 	// with these. Known are files that are kept with a step.
 	PutBack, Known protocol.Tree
-	Joins          bool   // the results of children that have worked in the same directory
-	Again          string // the command that tries it again
+	Open           *Keeping // its work tree, with these files in it; nil: it is opened now
+	Joins          bool     // the results of children that have worked in the same directory
+	Again          string   // the command that tries it again
 }
 
 // Before finds out what the files are before a step, and restores them if the step is made
@@ -34,11 +35,14 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Keeping, error) {
 	if w == nil || w.Mode == AsItIs {
 		return nil, e.claimedAround(ctx, s.Dir, s.Thread.ID)
 	}
-	k, err := e.OpenFiles(ctx, s.Thread.ID, s.Dir, w)
+	k, err := s.Open, error(nil)
+	if k == nil {
+		k, err = e.OpenFiles(ctx, s.Thread.ID, s.Dir, w)
+	}
 	if err != nil {
 		return nil, e.notKept(s, err)
 	}
-	if s.PutBack != "" {
+	if s.PutBack != "" && s.Open == nil {
 		if err := e.replace(ctx, k, s.Thread.ID, s.Known, s.PutBack); err != nil {
 			k.Release()
 			return nil, err
