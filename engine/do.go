@@ -326,20 +326,19 @@ func (s *session) warnCut(r rundir.Record) {
 
 // discard closes a run whose result nobody wants, and puts back the files from before it.
 func (s *session) discard(ctx context.Context) error {
-	i := s.intent
-	if s.facts.Intent == decide.NoIntent {
-		known, to, err := s.filesOfResult(ctx)
-		if err != nil {
-			return err
-		}
-		i = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: to, TreeTo: known}
+	known, to, err := s.filesOfResult(ctx)
+	if err != nil {
+		return err
+	}
+	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head, TreeFrom: to, TreeTo: known}
+	if s.facts.Intent != decide.NoIntent {
+		i.TreeFrom = s.intent.TreeFrom
 	}
 	if s.KeepFiles {
 		i.TreeFrom = ""
 	}
-	if i.TreeFrom != "" && s.facts.Intent == decide.NoIntent {
-		var err error // what somebody else has made since is not taken away with it
-		if s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err == nil {
+	if i.TreeFrom != "" { // what somebody else has made since is not taken away with it
+		if s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), known, i.TreeFrom); err == nil {
 			err = s.change.Claim()
 		}
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -33,7 +34,7 @@ func (s *session) planFiles(ctx context.Context) error {
 		return err
 	}
 	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
-	if from == "" { // nobody knows what was there: it is kept aside
+	if s.left() != nil { // what no step has is kept aside
 		s.release()
 	}
 	return err
@@ -53,7 +54,7 @@ func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error)
 
 func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err error) {
 	keep, at := s.Files(), s.locked.files()
-	if left := s.left(); s.Verb == decide.Redo && left != nil && left.Tree != "" { // they never went back
+	if left := s.left(); s.Verb == decide.Redo && left != nil && left.Ahead {
 		return left.Tree, left.Tree, nil
 	}
 	if s.Verb == decide.Redo {
@@ -99,7 +100,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 		}
 	}
 	if s.Verb == decide.Redo {
-		i.KeepFiles = i.KeepFiles || s.left() != nil && s.left().Tree != ""
+		i.KeepFiles = i.KeepFiles || s.left() != nil && s.left().Ahead
 		i.HeadTo, i.Undone = s.undone.Head, h.facts.Undone[1:]
 		return i, nil
 	}
@@ -183,7 +184,7 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 	change := heads.Facts{Undone: i.Undone, Attempts: i.Attempts}
 	switch {
 	case i.KeepFiles:
-		change.FilesLeft = &heads.FilesLeft{Head: i.HeadTo, Tree: s.Files().Now(ctx, h.files(), s.pos.Dir())}
+		change.FilesLeft = s.leave(ctx, i)
 	case h.facts.FilesLeft != nil:
 		change.FilesLeft = &heads.FilesLeft{}
 	}
@@ -208,6 +209,17 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 		return out, err
 	}
 	return s.arrive(ctx, h)
+}
+
+// leave is what is known of files that stay as they are while the head moves.
+func (s *session) leave(ctx context.Context, i rundir.Intent) *heads.FilesLeft {
+	now := s.Files().Now(ctx, s.locked.files(), s.pos.Dir())
+	if next := s.undone; next != nil && next.Head == i.HeadTo && next.Last.Files != nil && next.Last.Files.Tree == now {
+		return &heads.FilesLeft{} // they are the head's again
+	}
+	back := slices.Contains(i.Undone, i.HeadFrom)
+	ahead := now != "" && (back || s.left() != nil && s.left().Ahead && len(i.Undone) > 0)
+	return &heads.FilesLeft{Head: i.HeadTo, Tree: now, Ahead: ahead}
 }
 
 // left are the files that a person has left at the head; nil: they are the head's.

@@ -81,10 +81,30 @@ func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
 	}); err != nil {
 		return err
 	}
+	e.settleKids(ctx, h)
 	if err := e.killOthers(ctx, h); err != nil {
 		return err
 	}
 	return e.cancel(ctx, h)
+}
+
+// settleKids settles what is open of children that have ended: after the thread's end nobody can.
+func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
+	pos, err := e.Position(ctx, h.id, h.head)
+	if err != nil {
+		return
+	}
+	for _, k := range pos.Kids {
+		if !k.Open {
+			continue
+		}
+		if _, err = e.Stop(ctx, k.ID); err == nil {
+			_, err = e.change(ctx, k.ID, Work{})
+		}
+		if err != nil {
+			e.warn("child " + k.Key + ": " + err.Error())
+		}
+	}
 }
 
 // killOthers ends the children that the thread has asked for at steps that were undone, or in

@@ -44,6 +44,8 @@ type Facts struct {
 type FilesLeft struct {
 	Head protocol.Hash `json:"head"`           // at which they were left; what is noted of another head is history
 	Tree protocol.Tree `json:"tree,omitempty"` // "": not known
+	// Ahead: an undo has left them, so a redo need not write any.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 // AllRoles is the key for every role that is not listed; it is no valid name of a role.

@@ -56,6 +56,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
 	}
 	c := &Change{Keeping: k, From: from, To: to, id: t.ID}
+	err = e.nobodyAtWork(ctx, t.ID, k.Repo.Root)
 	for _, tree := range []protocol.Tree{from, to} {
 		if err == nil && tree != "" {
 			err = e.Bring(ctx, k.Spec.Git, tree)
@@ -72,6 +73,42 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 		c.From = c.layout.Taken.Tree
 	}
 	return c, nil
+}
+
+// nobodyAtWork refuses to change the files of a work tree in which a step of another thread runs
+// that holds no lock of it, since its files are not kept. Children of the thread are stopped.
+func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
+	for h, err := range e.Heads.Heads(ctx) {
+		if err != nil || h.Thread == id {
+			continue // a thread that cannot be read does not run
+		}
+		dir := e.RunDir(h.Thread)
+		run := dir.Read()
+		if _, inside := place.Below(root, run.Cwd); !inside || !run.Status.InFlight() || !dir.Alive(run) {
+			continue
+		}
+		if e.isBelow(ctx, h.Thread, id) {
+			continue
+		}
+		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, place.Shown(root))
+		return fault.Hinted(busy, "uwf thread wait "+h.Thread)
+	}
+	return nil
+}
+
+// isBelow reports whether a thread plays a role of another one, or of its children.
+func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
+	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	for range generations {
+		facts, err := e.Heads.Facts(ctx, id)
+		if err != nil || facts.Parent == nil {
+			return false
+		}
+		if id = facts.Parent.Thread; id == above {
+			return true
+		}
+	}
+	return false
 }
 
 // Lay writes the files, and returns what that changed; nil: nothing. The intent of the change
