@@ -199,7 +199,7 @@ func (a *attempt) newRecord() rundir.Record {
 	return rundir.Record{
 		Thread: a.locked.id, Workflow: a.pos.Thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
-		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles, Intents: true,
 		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting, Snapshot: a.kept.Told(),
 	}
 }

@@ -129,9 +129,7 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Finish:
 		out.StepOutput, err = s.finish(ctx)
 	case decide.TakeBack:
-		if err = s.takeBack(ctx, s.intent); err == nil && s.old { // nothing else says that it is settled
-			err = s.closeRun(ctx)
-		}
+		err = s.takeBack(ctx, s.intent)
 	case decide.LeaveFiles:
 		out.StepOutput, err = s.leaveFiles(ctx)
 	case decide.Queue:

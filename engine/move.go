@@ -27,17 +27,29 @@ func (s *session) planFiles(ctx context.Context) error {
 	if err != nil || to == "" {
 		return err
 	}
-	if left := s.left(); left != nil {
+	if left := s.left(); left != nil && s.isOfAStep(ctx, left.Tree) {
 		from = left.Tree
 	}
 	if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
 		return err
 	}
 	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
-	if s.left() != nil { // what no step has is kept aside
-		s.release()
-	}
 	return err
+}
+
+// isOfAStep reports whether files that a person has left are those of the head, or of a step that
+// was undone: then nothing else is lost with them.
+func (s *session) isOfAStep(ctx context.Context, tree protocol.Tree) bool {
+	if tree == "" {
+		return false
+	}
+	for _, hash := range append([]protocol.Hash{s.locked.head}, s.locked.facts.Undone...) {
+		t, err := thread.Open(ctx, s.Nodes(), hash)
+		if err == nil && t.Last != nil && t.Last.Files != nil && t.Last.Files.Tree == tree {
+			return true
+		}
+	}
+	return false
 }
 
 // trees are the files that are there, and those that a move or a poke wants; "": they stay. To find
@@ -276,6 +288,11 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 	}
 	if s.left() != nil {
 		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: &heads.FilesLeft{}}); err != nil {
+			return err
+		}
+	}
+	if s.facts.Run == decide.InFlight && s.facts.Result == decide.NoResult { // before nothing says that it is settled
+		if err := s.closeRun(ctx); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,6 @@ type session struct {
 	dir    rundir.Dir
 	record rundir.Record
 	intent rundir.Intent
-	old    bool // the intent is one that an older program did not keep
 	pos    *status.Position
 	facts  decide.Facts
 
@@ -174,7 +173,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 		err = nil
 	}
 	f.CanRedo = s.undone != nil
-	if s.old = s.oldPoke(); s.old {
+	if s.oldPoke() {
 		s.intent.Kind, s.intent.HeadFrom, f.Intent = rundir.Prepared, s.locked.head, decide.Prepared
 		if s.intent.TreeTo, s.intent.TreeFrom, err = s.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
 			return err
@@ -205,7 +204,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 // have put back the files from before it.
 func (s *session) oldPoke() bool {
 	r, last := s.record, s.pos.Thread.Last
-	return s.intent.Kind == "" && s.known() && r.Replaces && !r.KeepFiles && r.Unfinished(s.locked.head) &&
+	return s.intent.Kind == "" && s.known() && r.Replaces && !r.Intents && r.Unfinished(s.locked.head) &&
 		last != nil && last.Files != nil &&
 		s.left() == nil
 }

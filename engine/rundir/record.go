@@ -26,6 +26,7 @@ type Record struct {
 	Resumes    bool          `json:"resumes,omitempty"`   // the step answers a suspension or reopens the thread
 	Replaces   bool          `json:"replaces,omitempty"`  // the step takes the place of Head: it follows what Head follows
 	KeepFiles  bool          `json:"keepFiles,omitempty"` // a step that is made again begins with the files that are there
+	Intents    bool          `json:"intents,omitempty"`   // whoever has started it keeps an intent while files are laid for it
 	More       bool          `json:"more,omitempty"`      // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
 	Snapshot   string        `json:"snapshot,omitempty"` // of the files before the step, as an agent is told of it

@@ -255,6 +255,12 @@ func (e Keeper) PutBack(ctx context.Context, t Thread, dir string, known, to pro
 		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
 	}
 	defer k.Release()
+	if base := t.Facts.Workspace.Base; base != "" {
+		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
+			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of thread %s", place.Shown(k.Repo.Root), t.ID)
+			return fault.Hinted(other, "uwf thread step "+t.ID+" --cwd DIR of the right one", leaveThem)
+		}
+	}
 	return e.replace(ctx, k, t.ID, known, to)
 }
 
