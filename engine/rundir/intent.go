@@ -77,6 +77,17 @@ func (d Dir) cutRestore() (Intent, error) {
 	return Intent{Kind: Prepared, TreeFrom: cut.From, TreeTo: cut.To}, nil
 }
 
+// CutOff reports whether there is an intent. It costs two looks where there is none.
+func (d Dir) CutOff() bool {
+	_, none := os.Lstat(d.File(runfiles.IntentFile))
+	_, old := os.Lstat(d.File(runfiles.RestoreFile))
+	if none != nil && old != nil {
+		return false
+	}
+	i, err := d.Intent()
+	return err != nil || i.Kind != ""
+}
+
 // SetIntent makes an intent durable.
 func (d Dir) SetIntent(i Intent) error {
 	data, err := runfiles.Checked(i)

@@ -219,10 +219,7 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 }
 
 // CutOff reports whether a change of a thread was cut off.
-func (r *Reader) CutOff(id string) bool {
-	i, err := r.RunDir(id).Intent()
-	return err != nil || i.Kind != ""
-}
+func (r *Reader) CutOff(id string) bool { return r.RunDir(id).CutOff() }
 
 // IsOpen reports whether something of a thread is under way at a head, or was cut off.
 func (r *Reader) IsOpen(id string, head protocol.Hash) bool {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -162,14 +163,28 @@ func (e Keeper) claimOf(root string) string {
 
 // claimedAround is [Keeper.unclaimed] for a thread whose files are not kept, in a directory.
 func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
-	if entries, err := os.ReadDir(filepath.Dir(e.claimOf(""))); err != nil || len(entries) == 0 {
-		return nil //nolint:nilerr // nobody has ever claimed anything
+	if !e.anyClaim() { // to find the work tree starts git
+		return nil
 	}
 	repo, err := files.Find(ctx, e.Env, dir)
 	if err != nil {
 		return nil //nolint:nilerr // it is in no work tree, or git cannot tell
 	}
 	return e.unclaimed(repo.Root, id, false)
+}
+
+// anyClaim reports whether a change of files stands half-way somewhere. A claim outlives its intent
+// until its work tree is used again.
+func (e Keeper) anyClaim() bool {
+	dir := filepath.Dir(e.claimOf(""))
+	entries, _ := os.ReadDir(dir) // without it nobody has ever claimed anything
+	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
+		by, err := careful.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, careful.NoFollow)
+		if _, parsed := threadid.Parse(string(by)); err != nil || parsed != nil {
+			return false
+		}
+		return e.RunDir(string(by)).CutOff()
+	})
 }
 
 // unclaimed refuses a work tree in which a change for another thread was cut off: its files are

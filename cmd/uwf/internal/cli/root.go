@@ -36,7 +36,7 @@ func (a commands) root() *ucli.App {
 			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of threads, workflows and config (default: $UWF_HOME, else ~/.uwf)"},
 			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
-			&ucli.BoolFlag{Name: "debug", Usage: "print on stderr what is known of a thread before each action, and why that was chosen"},
+			&ucli.BoolFlag{Name: "debug", Usage: "print to stderr, before each action, the facts about the thread and the rule that applies"},
 			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},

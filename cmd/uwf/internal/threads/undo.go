@@ -12,7 +12,7 @@ import (
 
 // keepFilesFlag is that of commands that put files back.
 func keepFilesFlag() ucli.Flag {
-	return &ucli.BoolFlag{Name: "keep-files", Usage: "leave all files as they are, also if a change of them was cut off"}
+	return &ucli.BoolFlag{Name: "keep-files", Usage: "leave all files as they are, even if an interrupted change of them is incomplete"}
 }
 
 func (a Commands) threadUndoCommand() *ucli.Command {
