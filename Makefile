@@ -209,14 +209,8 @@ release: ## commit and tag VERSION=v0.2.0; it pushes nothing
 	$(GO) run ./internal/release release -version "$(VERSION)"
 
 .PHONY: size
-size: ## count the lines of Go, tests aside: the product, our instruments, what uwf links, the largest packages
-	@files() { git ls-files --cached --others --exclude-standard '*.go' | grep -v '_test\.go$$\|/testdata/\|/thirdparty/' | grep "$$@"; }; \
-	count() { files "$$@" | xargs -r cat 2>/dev/null | wc -l; }; \
-	echo 'lines of Go, without tests'; \
-	printf '  %-12s %6d  %s\n' product $$(count -v '^internal/\|^examples/') '' instruments $$(count '^internal/') internal/ examples $$(count '^examples/') '' \
-		'uwf links' $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}' ./cmd/uwf | tr ' ' '\n' | grep '[.]go$$' | grep -v /thirdparty/ | xargs cat | wc -l) ''; \
-	echo 'the largest packages'; \
-	files . | xargs wc -l 2>/dev/null | awk '$$2 ~ "/" { sub("/[^/]*$$", "", $$2); n[$$2] += $$1 } END { for (p in n) printf "  %-28s %5d\n", p, n[p] }' | sort -k2,2nr | head -3
+size: ## count the lines of Go without tests: core, leaf modules, kits, instruments; the widest and the largest
+	@$(GO) run ./internal/release size
 
 .PHONY: clean
 clean: ## remove what make made

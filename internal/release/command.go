@@ -19,6 +19,7 @@ const usage = `usage: release [-C DIR] COMMAND
   tidy [-sums | -check]       go mod tidy in every module, siblings from the tree; -check fails if that changes a file
   install-check [dir...]      go install each command from such a proxy
   archives -o DIR [-version V] [-only OS/ARCH,...] [-nfpm PROGRAM]  what people install from, and SHA256SUMS
+  size                        count the lines of Go
   release -version V          commit and tag a release; it pushes nothing
 `
 
@@ -72,6 +73,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 		"install-check": {func(ctx context.Context, t *tree, a arguments, p process) error {
 			return t.installCheck(ctx, a.dirs, p)
 		}, true},
+		"size":    {sizeCommand, true},
 		"release": {func(ctx context.Context, t *tree, a arguments, p process) error { return t.release(ctx, a.version, p) }, a.version != ""},
 	}
 	if !known[name].usable || len(a.dirs) > 0 && name != "install-check" {
