@@ -1,10 +1,13 @@
 package cmdline
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Candidate is a word that can stand where the cursor is.
@@ -157,4 +160,172 @@ func flagCandidates(flags []cli.Flag) []Candidate {
 		}
 	}
 	return out
+}
+
+// Reorder puts a command line into the one order that urfave/cli understands:
+// global flags, command words, the command's flags, "--", the rest. People
+// write flags anywhere; the library would take a flag behind the first
+// positional argument for one more positional argument. A command's flag wins
+// over a global one of the same name, even if it is typed before the command.
+func Reorder(app *cli.App, args []string) ([]string, error) {
+	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
+	return r.run(args)
+}
+
+type reorderer struct {
+	app      *cli.App
+	global   map[string]bool // name → takes a value
+	local    map[string]bool // of the command reached so far
+	commands []*cli.Command  // below the command reached so far
+	path     []string
+
+	help         bool
+	globals      []globalFlag
+	locals, rest []string
+}
+
+// globalFlag is a global flag as typed, with its value if that is a word of its
+// own.
+type globalFlag struct {
+	name  string
+	words []string
+}
+
+func (r *reorderer) run(args []string) ([]string, error) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			r.rest = append(r.rest, args[i+1:]...)
+			return r.assemble()
+		case len(arg) > 1 && arg[0] == '-':
+			took, err := r.flag(arg, args[i+1:])
+			if err != nil {
+				return nil, err
+			}
+			i += took
+		default:
+			r.word(arg)
+		}
+	}
+	return r.assemble()
+}
+
+// word descends into a subcommand, or is a positional argument.
+func (r *reorderer) word(arg string) {
+	if len(r.rest) == 0 {
+		for _, c := range r.commands {
+			if c.HasName(arg) {
+				r.path = append(r.path, arg)
+				r.local = flagTable(c.Flags)
+				r.commands = c.Subcommands
+				return
+			}
+		}
+	}
+	r.rest = append(r.rest, arg)
+}
+
+// flag files one flag and reports how many of the arguments behind it belong to it.
+func (r *reorderer) flag(arg string, behind []string) (int, error) {
+	name := strings.TrimLeft(arg, "-")
+	name, _, hasValue := strings.Cut(name, "=")
+	takesValue, local := r.local[name]
+	global := false
+	if !local {
+		takesValue, global = r.global[name]
+	}
+	if name == "help" || name == "h" { // of the command it is typed behind
+		r.help = true
+		return 0, nil
+	}
+	if !local && !global {
+		return 0, r.unknown(arg, name)
+	}
+	out, took := []string{arg}, 0
+	if takesValue && !hasValue {
+		if len(behind) == 0 {
+			return 0, UsageError(fmt.Sprintf("flag %s needs a value", arg), r.helpHint())
+		}
+		out, took = append(out, behind[0]), 1
+	}
+	if global {
+		r.globals = append(r.globals, globalFlag{name, out})
+	} else {
+		r.locals = append(r.locals, out...)
+	}
+	return took, nil
+}
+
+func (r *reorderer) unknown(arg, name string) error {
+	if len(r.commands) > 0 && len(r.rest) > 0 {
+		// The word before it should have been a command, which may know the flag.
+		return unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
+	}
+	var names []string
+	for n := range r.local {
+		names = append(names, n)
+	}
+	for n := range r.global {
+		names = append(names, n)
+	}
+	hints := []string{r.helpHint()}
+	if now := Renamed(r.app)[dashes(name)]; now != "" {
+		hints = append([]string{"it is " + now + " now"}, hints...)
+	} else if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+		hints = append([]string{"did you mean " + dashes(near[0]) + "?"}, hints...)
+	}
+	return UsageError("unknown flag "+arg, hints...)
+}
+
+func (r *reorderer) helpHint() string {
+	return strings.Join(append([]string{r.app.Name}, append(r.path, "--help")...), " ")
+}
+
+// assemble is the command line in its order. Whoever asks for help gets it,
+// whatever else stands there; the library would look for a topic of that name.
+func (r *reorderer) assemble() ([]string, error) {
+	if r.help {
+		if len(r.commands) > 0 && len(r.rest) > 0 {
+			return nil, unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
+		}
+		return append(r.path, "--help"), nil
+	}
+	var globals, locals []string
+	for _, f := range r.globals {
+		if _, local := r.local[f.name]; local {
+			locals = append(locals, f.words...)
+		} else {
+			globals = append(globals, f.words...)
+		}
+	}
+	out := append(globals, r.path...)
+	out = append(out, locals...)
+	out = append(out, r.locals...)
+	if len(r.rest) > 0 {
+		out = append(out, "--")
+	}
+	return append(out, r.rest...), nil
+}
+
+// flagTable maps every name of the flags to whether it takes a value.
+func flagTable(flags []cli.Flag) map[string]bool {
+	table := map[string]bool{}
+	for _, f := range flags {
+		takesValue := true
+		if b, ok := f.(*cli.BoolFlag); ok && b != nil {
+			takesValue = false
+		}
+		for _, n := range f.Names() {
+			table[n] = takesValue
+		}
+	}
+	return table
+}
+
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }

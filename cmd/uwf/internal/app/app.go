@@ -6,30 +6,45 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
 )
@@ -288,4 +303,280 @@ func (a *App) Secrets() *secret.Set {
 func (a *App) Width() int {
 	columns, _ := terminal.Size(a.Env.Stdout)
 	return columns
+}
+
+// FormatFlag is --format of a command whose result has forms of its own. It
+// stands in for the global flag, so its names must hold all that make sense.
+func FormatFlag(names []string, otherwise string) ucli.Flag {
+	return &ucli.StringFlag{
+		Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise),
+	}
+}
+
+// OwnFormat reads the flag of [formatFlag]; "" means that it was not given. A
+// name that the whole program knows holds for errors, too; with any other, an
+// error is text.
+func (a *App) OwnFormat(c *ucli.Context, names []string) (string, error) {
+	name := c.String("format")
+	if name == "" && c.Bool("json") {
+		name = string(render.JSON)
+	}
+	if name == "" {
+		return "", nil
+	}
+	if f, err := render.ParseFormat(name); err == nil && slices.Contains(names, string(f)) {
+		a.Flags.Format = string(f)
+		return string(f), nil
+	}
+	a.TextErrors = true
+	if slices.Contains(names, name) {
+		return name, nil
+	}
+	hints := []string{"one of " + strings.Join(names, ", ")}
+	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+		hints = append([]string{"did you mean --format " + near[0] + "?"}, hints...)
+	}
+	return "", &protocol.Error{
+		Code: protocol.CodeUsage, Message: fmt.Sprintf("unknown format %q", name), Hints: hints,
+	}
+}
+
+// InGroups puts commands under headings.
+func InGroups(commands []*ucli.Command, headings map[string]string) []*ucli.Command {
+	for _, c := range commands {
+		c.Category = headings[c.Name]
+	}
+	return commands
+}
+
+// Confirm asks a person whether something is meant; script is how it is said without
+// being asked.
+func (a *App) Confirm(ctx context.Context, question, script string) error {
+	if !terminal.Is(a.Env.Stdin) {
+		return cmdline.UsageError("nobody can be asked here: "+question, script)
+	}
+	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
+	if err != nil {
+		return err
+	}
+	if said = strings.ToLower(said); said != "y" && said != "yes" {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: "not done: the answer was no"}
+	}
+	return nil
+}
+
+// Leaf is a command that does something; see [cmdline.Leaf]. A flag that is given
+// and empty comes of a variable that is not set: without it, the command would do
+// something else than was meant.
+func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
+	flags := c.Flags
+	return cmdline.Leaf(c, func(ctx context.Context, cc *ucli.Context) error {
+		for _, f := range flags {
+			name := f.Names()[0]
+			if _, text := f.(*ucli.StringFlag); text && cc.IsSet(name) && cc.String(name) == "" && name != "prompt" {
+				return cmdline.UsageError("flag --"+name+" is empty", cc.Command.HelpName+" --help")
+			}
+		}
+		return run(ctx, cc)
+	})
+}
+
+// Group is a command that only holds others.
+func (a *App) Group(c ucli.Command) *ucli.Command { return cmdline.Group(a.Env.Stderr, c) }
+
+// Say tells the user something on stderr that is not a result; on a terminal before the
+// lines that count.
+func (a *App) Say(format string, args ...any) {
+	if a.Flags.Quiet {
+		return
+	}
+	text := plaintext.Indent(fmt.Sprintf(format, args...))
+	if v := a.shown.Load(); v != nil && v.live && (v.w == a.Env.Stderr || a.sameScreen()) {
+		v.note(text)
+		return
+	}
+	fmt.Fprintln(a.Env.Stderr, text)
+}
+
+// Hint is a line with the next command to type.
+func (a *App) Hint(format string, args ...any) {
+	a.Say("hint: %s", a.keepRemote(fmt.Sprintf(format, args...)))
+}
+
+// worksAt is a command for a thread that takes --remote.
+var worksAt = lazyregexp.New(`uwf thread (step|resume|answer|retry) [0-9A-HJKMNP-TV-Z]{26}`)
+
+// keepRemote lets a hint of a command that works at a remote work there, too: without
+// --remote the thread would go on here alone, and part from the one there.
+func (a *App) keepRemote(hint string) string {
+	if a.WorksAt == "" || strings.Contains(hint, "--remote") {
+		return hint
+	}
+	return worksAt().ReplaceAllStringFunc(hint, func(command string) string { return command + " --remote " + plaintext.Word(a.WorksAt) })
+}
+
+// EndsAs sets the exit status of commands that see a thread come to rest: a script
+// must notice that a person is needed, or that the thread cannot go on.
+func (a *App) EndsAs(out protocol.StepOutput) {
+	switch {
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeLimit:
+		a.Status = protocol.CodeLimit
+	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusRateLimited:
+		a.Status = protocol.CodeSuspended
+	case out.Status == protocol.StatusError && out.Error != nil:
+		a.Status = out.Error.Code
+	}
+}
+
+// OrStdin is a value, or stdin for "-".
+func (a *App) OrStdin(value string) (string, error) {
+	if value != "-" {
+		return value, nil
+	}
+	data, err := io.ReadAll(a.Env.Stdin)
+	if err != nil {
+		return "", fmt.Errorf("read stdin: %w", err)
+	}
+	return strings.TrimRight(string(data), "\n"), nil
+}
+
+// YesFlag is --yes of a command that asks with [App.Agree].
+func YesFlag() *ucli.BoolFlag {
+	return &ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "confirm without being asked"}
+}
+
+// Agree shows the commands of a workflow or thread and asks whether they may run, then calls
+// confirm. With --yes it does not ask.
+func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands []string, confirm func() error) error {
+	if !c.Bool("yes") {
+		a.Say("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
+		unasked := c.Command.HelpName + " " + c.Args().First() + " --yes"
+		if err := a.Confirm(ctx, "may they run, now and later?", unasked); err != nil {
+			return err
+		}
+	}
+	return confirm()
+}
+
+// PrintAgreed is the result of such a command, for a person.
+func PrintAgreed(w io.Writer, what string, commands []string) error {
+	_, err := fmt.Fprintln(w, strings.Join(append([]string{"confirmed: " + what}, commands...), "\n  "))
+	return err
+}
+
+// defaultQuota is how many characters a reader gets without asking for more.
+const defaultQuota = 4000
+
+// QuotaFlag bounds what is read; see [QuotaOf].
+func QuotaFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
+}
+
+// QuotaOf is the value of [QuotaFlag].
+func QuotaOf(c *ucli.Context) (int, error) {
+	n, err := term.NumberFlag(c, "quota", 1, defaultQuota)
+	var coded *protocol.Error
+	if errors.As(err, &coded) { // in the original's words
+		coded.Message = "invalid --quota: must be a positive integer, got: " + c.String("quota")
+	}
+	return n, err
+}
+
+// Reader opens a thread for reading: as it was when the step in flight began, if
+// there is one.
+func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *status.Flight) (transcript.Reader, error) {
+	head, err := e.Head(ctx, id)
+	if err != nil {
+		return transcript.Reader{}, err
+	}
+	if flight != nil {
+		head = flight.Head
+	}
+	t, err := a.OpenThread(ctx, head)
+	if err != nil {
+		return transcript.Reader{}, err
+	}
+	wf, err := t.Workflow(ctx)
+	if err != nil {
+		return transcript.Reader{}, err
+	}
+	return transcript.Reader{
+		Store: e.Store, Thread: t, ID: id, Workflow: wf,
+		Changes: e.Files().Totals(ctx, head, workspace.MostTotals), Quoting: a.Quoting(),
+	}, nil
+}
+
+// Quoting is for models if an agent has started this program during a step.
+func (a *App) Quoting() transcript.Quoting {
+	during := a.Env.Get(protocol.EnvRunDir) + a.Env.Get(protocol.EnvStartedFor)
+	return transcript.Quoting(during != "")
+}
+
+// logEvents records what an engine does. What cannot be written is lost: a
+// step must not fail because of its log.
+func (a *App) logEvents(e *engine.Engine) {
+	pid := fmt.Sprintf("%d-%d", a.Env.Now().UnixMilli(), os.Getpid())
+	e.Events = func(ev engine.Event) {
+		entry := eventlog.Entry{
+			TS: a.Env.Now().UTC(), Pid: pid, Tag: string(ev.Name), Msg: eventText(ev),
+			Thread: ev.Thread, Workflow: ev.Workflow, Role: ev.Role, Agent: ev.Agent, Ms: ev.Took.Milliseconds(),
+		}
+		if ev.Err != nil {
+			entry.Code = string(ev.Err.Code)
+		}
+		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), entry)
+	}
+}
+
+// eventText is an event in words. Of an error only its first line is told, and of
+// an agent's only how it ended: the rest may be what was said in the thread.
+func eventText(ev engine.Event) string {
+	words := strings.ReplaceAll(string(ev.Name), "-", " ")
+	if ev.Role != "" {
+		words += ": " + ev.Role
+	}
+	if ev.Err != nil {
+		text := ev.Err.Message
+		if exit := (*agentproc.ExitError)(nil); errors.As(ev.Err, &exit) {
+			text = exit.Brief()
+		}
+		words += ": " + strings.TrimSuffix(term.FirstLine(text, 200), "…")
+	}
+	return plaintext.Line(words)
+}
+
+// decisions is a log of what the engine decides: its facts, the reason and the action.
+func decisions(to io.Writer) *slog.Logger {
+	plain := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: plain}))
+}
+
+// Colour is a colour on a stream that may have them, else none.
+func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
+	if cmdline.Colours(a.Env, w) {
+		return in
+	}
+	return terminal.Plain
+}
+
+// InColours writes a text whose lines have colours, where the stream may have them.
+func (a *App) InColours(w io.Writer, text string, of func(line string) terminal.Sequence) error {
+	if !cmdline.Colours(a.Env, w) {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+	var frame terminal.Painter
+	for line := range strings.Lines(text) {
+		line, end := strings.CutSuffix(line, "\n")
+		term.Painted(&frame, of(line), line)
+		if end {
+			frame.Text("\n")
+		}
+	}
+	return frame.Draw(w)
 }

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,10 +16,21 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/ocascli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/gitfile"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Creators are the commands that make a home or a store where there is none, or
@@ -103,4 +118,275 @@ func (a *App) MissingStore(e *protocol.Error) {
 	if _, err := os.Stat(dirs.Store); errors.Is(err, fs.ErrNotExist) {
 		e.Hints = append(e.Hints, "there is no store at "+dirs.Store+": is OCAS_HOME right?")
 	}
+}
+
+// bundled is a bundle that takes the place of the home and its store, for one
+// command that only reads.
+type bundled struct {
+	file *bundle.File
+	Path string // as it was typed
+	name string // the same, if it was typed as an argument
+	// home is a directory with the index of the bundle's threads, and nothing else.
+	home string
+}
+
+// Reads lets a read-only command work on a bundle: on that of --bundle, or on one given as
+// its argument.
+func (a *App) Reads(c *ucli.Command) *ucli.Command {
+	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
+	run := c.Action
+	c.Action = func(cc *ucli.Context) (err error) {
+		path, name := cc.String("bundle"), ""
+		if path == "" {
+			if name, _, _ = strings.Cut(cc.Args().First(), "@"); !a.isBundle(name) {
+				return run(cc)
+			}
+			path = name
+		}
+		done, err := a.openBundle(cc.Context, path, name)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		return run(cc)
+	}
+	return c
+}
+
+// isBundle reports whether an argument is a file that begins like a bundle.
+func (a *App) isBundle(arg string) bool {
+	if arg == "" {
+		return false
+	}
+	f, err := os.Open(a.Env.Path(arg))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	start := make([]byte, bundle.Sniff)
+	_, err = io.ReadFull(f, start)
+	return err == nil && bundle.IsBundle(start)
+}
+
+// openBundle puts a bundle in the place of the home; done takes it away again. Its nodes
+// are checked as they are read; that it is complete is not: that is what verify is
+// for.
+func (a *App) openBundle(ctx context.Context, path, name string) (done func() error, err error) {
+	f, closeFile, err := ocascli.OpenBundle(ctx, a.Env, path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "uwf-bundle-")
+	if err != nil {
+		return nil, errors.Join(err, closeFile())
+	}
+	a.Bundle = &bundled{file: f, Path: path, name: name, home: dir}
+	done = func() error {
+		a.Bundle = nil
+		return errors.Join(closeFile(), os.RemoveAll(dir))
+	}
+	if err := fileheads.Open(dir, durable.OS()).Adopt(ctx, f.Adoptions(ctx), 0); err != nil {
+		return nil, errors.Join(err, done())
+	}
+	return done, nil
+}
+
+// BundleFiles puts the files of a complete bundle in its temporary home, where the engine
+// finds them; they are removed with it. Without a bundle it does nothing.
+func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
+	if a.Bundle == nil || len(a.Bundle.file.Manifest.Trees) == 0 {
+		return nil
+	}
+	if _, err := a.Bundle.file.Check(ctx); err != nil {
+		return ocascli.BundleError(a.Bundle.Path, err)
+	}
+	_, err := e.Files().KeepFiles(ctx, a.Bundle.file, map[string][]protocol.Tree{"bundle": a.Bundle.file.Manifest.Trees})
+	return err
+}
+
+// NotInBundle turns the error that files are nowhere into one that says that the bundle
+// does not have them.
+func (a *App) NotInBundle(err error) error {
+	var none *workspace.NoFilesError
+	if a.Bundle == nil || !errors.As(err, &none) || !none.Gone {
+		return err
+	}
+	return cmdline.NotFound("the files of step "+string(none.Step)+" are not in the bundle "+a.Bundle.Path,
+		"uwf thread export --files, where the step was made, takes them along")
+}
+
+// HintNames reports the names that the bundle gives to workflows.
+func (a *App) HintNames(ctx context.Context) error {
+	names, err := a.Bundle.file.Names(ctx)
+	for _, named := range names {
+		a.Hint("the bundle gives: %s", NameText(named))
+	}
+	return err
+}
+
+// dirs are the bundle's; its home holds nothing else.
+func (b *bundled) dirs() home.Dirs {
+	return home.Dirs{Home: b.home, Store: filepath.Join(b.home, "cas")}
+}
+
+// only is the only thread of a bundle that was named in place of a thread.
+func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, err error) {
+	if b.name == "" || arg != b.name {
+		return "", false, nil
+	}
+	if id = b.file.Only(ctx); id == "" {
+		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
+			"uwf verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
+	}
+	return id, true, nil
+}
+
+// NameText says which name a bundle gives to a workflow.
+func NameText(w bundle.CheckedWorkflow) string {
+	text := fmt.Sprintf("name %s for workflow %s", plaintext.Line(w.Name), w.Hash)
+	if w.Name != w.WorkflowName {
+		text += fmt.Sprintf(", which calls itself %s: an import does not take it", plaintext.Line(w.WorkflowName))
+	}
+	return text
+}
+
+// keptFiles lets the store's commands handle the files of steps.
+type keptFiles struct{ *App }
+
+// CollectFiles implements ocascli.Files.
+func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (any, string, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	done, err := e.Files().CollectFiles(ctx, homes, dry, alone)
+	for _, failed := range done.Failed {
+		a.Say("uwf: %v", failed)
+		a.Status = protocol.CodeFailed
+	}
+	if err != nil || done.Repositories+len(done.Failed) == 0 {
+		return nil, "", err
+	}
+	verb := "forgot"
+	if dry {
+		verb = "would forget"
+	}
+	line := fmt.Sprintf("%s the files of %s", verb, render.Count(done.Refs, "thread"))
+	if !dry {
+		line += fmt.Sprintf(", %d KB freed", done.Freed>>10)
+	}
+	if done.Worktrees > 0 {
+		line += "\nremoved " + render.Count(done.Worktrees, "worktree") + " that killed commands have left"
+	}
+	if done.Removed > 0 {
+		line += fmt.Sprintf("\nremoved what was kept of %d repositories that are gone", done.Removed)
+	}
+	return done, line, nil
+}
+
+// CheckFiles implements ocascli.Files.
+func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	facts, _ := e.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
+	return e.Files().CheckFiles(ctx, func(f workspace.FileFault) {
+		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
+		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
+		if f.Err == nil {
+			fault.Message = fmt.Sprintf("the files of this step, %s, are not on this machine", f.Tree)
+			fault.Remains = facts[f.Thread].Imported == nil && isThere(facts[f.Thread].Workspace)
+		}
+		wrong(fault)
+	})
+}
+
+// isThere reports whether a workspace's repository exists: without it its files are gone.
+func isThere(w *heads.Workspace) bool {
+	if w == nil || w.Repo == "" {
+		return false
+	}
+	_, err := os.Stat(w.Repo)
+	return err == nil
+}
+
+// fetched is what a workflow's address leads to. What is only looked at needs no answer
+// of the user's; what is to be run is shown and taken once for each content, and pinned.
+func (a *App) fetched(ctx context.Context, text string) (data []byte, file string, ok bool, err error) {
+	if !gitfile.Is(text) {
+		return nil, "", false, nil
+	}
+	at, git, lock, err := a.GitFile(text)
+	if err != nil {
+		return nil, "", true, err
+	}
+	pin, pinned, err := lock.Find(at)
+	if err != nil {
+		return nil, "", true, err
+	}
+	name := path.Base(at.Path)
+	f, err := git.Fetch(ctx, at)
+	if err != nil {
+		if kept := git.Taken(pin.Content); pinned && kept != nil {
+			a.Say("uwf: warning: %v: the pinned content is used", err)
+			return kept, name, true, nil
+		}
+		return nil, "", true, err
+	}
+	if pinned && f.Content != pin.Content {
+		return nil, "", true, &protocol.Error{
+			Code: protocol.CodeInvalid,
+			Message: fmt.Sprintf("%s has moved: pinned is %s (commit %s), now it is %s (commit %s)", text,
+				pin.Content, plaintext.Line(pin.Commit), f.Content, f.Commit),
+			Hints: []string{"uwf workflow update " + plaintext.Word(text) + " shows what differs"},
+		}
+	}
+	if !a.Takes {
+		return f.Text, name, true, nil
+	}
+	if git.Taken(f.Content) == nil {
+		a.ShowFetched(at, f, f.Text)
+		if err := a.Take(ctx, text); err != nil {
+			return nil, "", true, err
+		}
+		if err := git.Take(f); err != nil {
+			return nil, "", true, err
+		}
+	}
+	if !pinned {
+		err = lock.Set(at, f)
+	}
+	return f.Text, name, true, err
+}
+
+// GitFile is what is needed for an address.
+func (a *App) GitFile(text string) (gitfile.Address, gitfile.Git, gitfile.Lock, error) {
+	at, err := gitfile.Parse(text)
+	if err != nil {
+		return at, gitfile.Git{}, gitfile.Lock{}, err
+	}
+	dirs, err := a.Dirs()
+	if err != nil {
+		return at, gitfile.Git{}, gitfile.Lock{}, err
+	}
+	root, err := project.From(a.Env, a.Env.Dir).Root()
+	return at, gitfile.Git{Env: a.Env, Dirs: dirs}, gitfile.Lock{Root: root}, err
+}
+
+// ShowFetched shows what is to be taken.
+func (a *App) ShowFetched(at gitfile.Address, f gitfile.File, text []byte) {
+	fmt.Fprintf(a.Env.Stderr, "%s is commit %s, %s:\n\n", plaintext.Line(at.Text), f.Commit, f.Content)
+	for line := range strings.Lines(string(text)) {
+		fmt.Fprintf(a.Env.Stderr, "  %s\n", plaintext.Line(strings.TrimRight(line, "\r\n")))
+	}
+	fmt.Fprintln(a.Env.Stderr)
+}
+
+// Take asks whether what was shown is to be taken, unless --yes has said so.
+func (a *App) Take(ctx context.Context, text string) error {
+	if a.Yes {
+		return nil
+	}
+	return a.Confirm(ctx, "use "+text+" as shown above?", "--yes takes it")
 }

@@ -1,23 +1,46 @@
+// Package bundles is the command line of what leaves this home, and comes back: bundles, pages,
+// seals and redactions.
 package bundles
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/util/threadid"
 )
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
 
 // Verify is uwf verify.
 func (a Commands) Verify() *ucli.Command {
@@ -134,4 +157,332 @@ func sealText(seal string, carried bool) string {
 		return seal
 	}
 	return seal + " (computed)"
+}
+
+// Export is uwf thread export.
+func (a Commands) Export() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
+		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
+			"with verify FILE, and brought into another home with thread import FILE. It is not\n" +
+			"compressed, unless it holds files: gzip does that well.\n\n" +
+			"   uwf thread export @ --files -o run.uwfb    # with the files after each step, as git has them\n" +
+			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
+		Flags: []ucli.Flag{
+			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
+			&ucli.BoolFlag{Name: "files", Usage: "also the files of each step that are kept, whole, in a bundle that an older uwf refuses"},
+			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts; with --files it has small diffs, too"},
+		},
+	}, a.threadExport)
+}
+
+func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
+	args := c.Args().Slice()
+	if c.Bool("all") == (len(args) > 0) {
+		return cmdline.UsageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+	}
+	if c.Bool("html") {
+		return a.exportHTML(ctx, c)
+	}
+	var ids []string
+	for _, arg := range args {
+		id, err := a.Thread(ctx, arg)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	s, err := a.files(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := a.HoldStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x, err := a.Index()
+	if err != nil {
+		return err
+	}
+	m, err := bundle.Collect(ctx, s, x, ids)
+	if err != nil {
+		return err
+	}
+	if len(m.Threads) == 0 {
+		return cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+	}
+	output := c.String("output")
+	var from bundle.Objects
+	if c.Bool("files") {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		objects, missing, err := e.Files().AddFiles(ctx, &m)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = objects.Close() }()
+		if from = objects; missing > 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: "+render.Count(missing, "state")+" of the files are not on this machine, and not in the bundle")
+		}
+		if len(m.Instead) > 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: the bundle is of version 3, which an older uwf refuses: it has the files without what uwf thread redact took out")
+		}
+		if len(m.Trees) == 0 {
+			fmt.Fprintln(a.Env.Stderr, "warning: "+"no files are kept with these steps: the bundle has none")
+		}
+	}
+	looked := watch(s)
+	written, err := ocascli.WriteBundle(ctx, a.Env, output, looked, m, from)
+	if err != nil {
+		return notFetched(err)
+	}
+	a.warnOfKeys(looked, m.Threads[0].Thread)
+	for _, link := range written.Links {
+		fmt.Fprintln(a.Env.Stderr, "warning: "+"link "+plaintext.Line(link)+" leads out of the work tree: uwf thread import wants --links for it")
+	}
+	if output == "-" {
+		return nil
+	}
+	a.Hint("uwf verify %s", plaintext.Word(output))
+	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
+			return err
+		}
+		return ocascli.PrintWritten(w, written)
+	})
+}
+
+// notFetched says how to get what a partial clone does not have: uwf itself fetches nothing.
+func notFetched(err error) error {
+	var missing *files.MissingError
+	if !errors.As(err, &missing) || missing.Partial == "" {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("%s is a partial clone, and git has never fetched file %s", plaintext.Line(missing.Partial), missing.Object),
+		Hints: []string{"git -C " + plaintext.Word(missing.Partial) + " fetch --refetch --no-filter", "without --files the bundle has all but the files"},
+	}
+}
+
+// exported answers thread export.
+type exported struct {
+	File    string `json:"file"`
+	Threads int    `json:"threads"`
+	bundle.Written
+}
+
+// files is the store as the files that it is, for commands about those.
+func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, ok := s.(*fsstore.Store)
+	if !ok {
+		return nil, cmdline.Invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
+	}
+	return files, nil
+}
+
+// Import is uwf thread import.
+func (a Commands) Import() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
+		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
+			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
+			"under an id of its own. On any fault nothing is changed; importing again changes nothing.\n" +
+			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or is in the future"},
+			&ucli.BoolFlag{Name: "no-files", Usage: "leave out the files of the steps"},
+			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
+			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},
+		},
+	}, a.threadImport)
+}
+
+func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error) {
+	name := c.Args().First()
+	f, done, err := ocascli.OpenBundle(ctx, a.Env, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	dirs, err := a.Dirs()
+	if err != nil {
+		return err
+	}
+	// A store that does not exist yet gets the bundle's hash function.
+	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: f.Algorithm()})
+	if err != nil {
+		return ocascli.StoreError(err, app.CasProgram)
+	}
+	a.FS = s
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	o := bundle.ImportOptions{From: name, Now: a.Env.Now, Lock: e.Exclusive, Waits: e.Waiting, Register: c.Bool("register"), Links: c.Bool("links")}
+	if !c.Bool("no-files") {
+		o.Keep = e.Files().KeepFiles
+	}
+	if c.Bool("as-new") {
+		o.NewID = func() (string, error) { return threadid.New(a.Env.Now(), a.Env.Rand) }
+	}
+	imported, err := f.Import(ctx, bundle.Target{Store: s, Index: a.Heads}, o)
+	if err != nil {
+		return importError(name, err)
+	}
+	for _, t := range imported.Threads {
+		if t.Result == bundle.Added || t.Result == bundle.Renamed || t.Result == bundle.Advanced {
+			if err := e.Origins().NoteForeign(ctx, t.Head); err != nil {
+				return err
+			}
+		}
+	}
+	a.hintImported(imported.Threads)
+	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
+		a.Hint("the workflows that came along have no names here: uwf thread import --register %s", name)
+	}
+	return a.Print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
+}
+
+// hintImported says what becomes of the first thread of each kind that wants a person.
+func (a Commands) hintImported(threads []bundle.ImportedThread) {
+	first := func(results ...string) (bundle.ImportedThread, bool) {
+		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return t.Parent == "" && slices.Contains(results, t.Result) })
+		if at < 0 {
+			return bundle.ImportedThread{}, false
+		}
+		return threads[at], true
+	}
+	if t, ok := first(bundle.Added, bundle.Renamed, bundle.Advanced); ok {
+		a.Hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, plaintext.Word(a.Env.Dir))
+	}
+	if t, ok := first(bundle.Stays); ok {
+		a.Hint("thread %s has ended here, and stays as it was; --as-new adds it as the bundle has it, under a new id", t.Thread)
+	}
+}
+
+func importError(name string, err error) error {
+	var conflict *bundle.ConflictError
+	var future *bundle.FutureError
+	if errors.As(err, &future) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
+			"if your clock is wrong, set it",
+		}}
+	}
+	var link *bundle.LinkError
+	if errors.As(err, &link) {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error(), Err: err, Hints: []string{
+			"uwf thread import --no-files " + plaintext.Word(name) + " leaves all files out",
+			"uwf thread import --links " + plaintext.Word(name) + " takes them as they are",
+		}}
+	}
+	if errors.As(err, &conflict) {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
+			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
+			"uwf thread read " + plaintext.Word(name) + " shows the bundle's",
+		}}
+	}
+	return ocascli.BundleError(name, err)
+}
+
+// exportedPage answers thread export --html.
+type exportedPage struct {
+	File   string `json:"file"`
+	Thread string `json:"thread"`
+}
+
+func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
+	if c.Bool("all") || c.Args().Len() != 1 {
+		return cmdline.UsageError("--html is for one thread", "uwf thread export @ --html -o run.html")
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	looked := watch(e.Store)
+	e.Store = looked
+	defer func() { a.warnOfKeys(looked, id) }()
+	output := c.String("output")
+	if output == "-" {
+		if terminal.Is(a.Env.Stdout) {
+			return cmdline.UsageError("a page is not for a terminal", "-o run.html")
+		}
+		return writePage(ctx, a.Env.Stdout, e, id, c.Bool("files"))
+	}
+	path := a.Env.Path(output)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return cmdline.UsageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "run.html")))
+	}
+	f, err := durable.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cmdline.NotFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
+	}
+	if err != nil {
+		return err
+	}
+	if err := writePage(ctx, f, e, id, c.Bool("files")); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	if err := f.Commit(0o600); err != nil { // what is in a run is its owner's
+		return err
+	}
+	return a.Print(exportedPage{File: output, Thread: id}, func(w io.Writer) error {
+		return term.TextLines(w, output, "thread "+id)
+	})
+}
+
+func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
+	out := bufio.NewWriter(w)
+	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs), out.Flush())
+}
+
+// watched is a store whose nodes are looked at for keys as they leave the machine.
+type watched struct {
+	cas.Store
+	looks secret.Looks
+	mu    sync.Mutex
+	found map[cas.Hash]string
+}
+
+func watch(s cas.Store) *watched {
+	return &watched{Store: s, looks: secret.NewLooks(), found: map[cas.Hash]string{}}
+}
+
+// Get implements [cas.Getter].
+func (w *watched) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	n, err := w.Store.Get(ctx, h)
+	if err == nil {
+		if key := w.looks.In(n.Payload); key != "" {
+			w.mu.Lock()
+			w.found[h] = key
+			w.mu.Unlock()
+		}
+	}
+	return n, err
+}
+
+// warnOfKeys names nodes that seem to hold a key.
+func (a Commands) warnOfKeys(w *watched, thread string) {
+	hashes := slices.Sorted(maps.Keys(w.found))
+	if len(hashes) == 0 {
+		return
+	}
+	const most = 5
+	list := ""
+	for _, h := range hashes[:min(len(hashes), most)] {
+		list += fmt.Sprintf("\n  %s  %s", h, plaintext.Line(w.found[h]))
+	}
+	if more := len(hashes) - most; more > 0 {
+		list += fmt.Sprintf("\n  and %d more", more)
+	}
+	a.Say("uwf: warning: what was exported seems to hold a key, in %s:%s", render.Count(len(hashes), "node"), list)
+	a.Hint("to remove the content of a node: uwf thread redact %s --node %s --shared", thread, hashes[0])
+	a.Hint("a thread's newest output stays until its step is undone: uwf thread undo %s", thread)
 }

@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,14 +15,21 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/redact"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote/storeremote"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Redact is uwf thread redact.
@@ -186,4 +194,223 @@ func redactError(id string, err error) error {
 		return err
 	}
 	return coded
+}
+
+// copies are the files beside the store that may hold the texts of a node: those
+// of the last runs of its threads and of their sessions. All can be done without: a
+// session that is gone costs a whole prompt.
+type copies struct {
+	dirs     home.Dirs
+	threads  []string
+	texts    *secret.Set
+	sessions []string // ids
+}
+
+// newCopies remembers the texts of a node; one that cannot be read has none.
+func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, error) {
+	c := &copies{dirs: e.Dirs, texts: secret.NewSet()}
+	n, err := e.Store.Get(ctx, h)
+	if err != nil {
+		return c, ctx.Err() // the redaction says it
+	}
+	v, err := n.Value()
+	if err != nil {
+		return c, err
+	}
+	c.learn(v)
+	return c, nil
+}
+
+// of adds the files of threads; those of other homes are not known.
+func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
+	standings, err := heads.Standings(ctx, e.Heads)
+	for _, id := range threads {
+		at, here := standings[id]
+		if !here {
+			continue
+		}
+		c.threads = append(c.threads, id)
+		err = errors.Join(err, c.findSessions(ctx, e, id, at.Head))
+	}
+	c.sessions = slices.DeleteFunc(c.sessions, func(id string) bool { return len(id) < secret.Shortest })
+	return err
+}
+
+// findSessions looks for the ids of a thread's sessions: its steps name them, and of a
+// try that made no step, or a step that was replaced, the agent's own note does.
+func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, head cas.Hash) error {
+	chain, err := thread.Open(ctx, e.Store, head)
+	if err != nil {
+		return err
+	}
+	for step, err := range chain.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		id, err := chain.SessionID(ctx, step)
+		if err != nil {
+			return err
+		}
+		c.sessions = append(c.sessions, id)
+	}
+	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", id+".*.json"))
+	for _, path := range notes {
+		var note struct{ SessionID string }
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &note) == nil {
+			c.sessions = append(c.sessions, note.SessionID)
+		}
+	}
+	return err
+}
+
+// ours reports whether a file is of the threads' runs or sessions.
+func (c *copies) ours(path string) bool {
+	name := filepath.Base(path)
+	return slices.ContainsFunc(c.threads, func(id string) bool {
+		return filepath.Dir(path) == c.dirs.Run(id) || strings.HasPrefix(name, id+".")
+	}) ||
+		slices.ContainsFunc(c.sessions, func(id string) bool { return strings.Contains(name, id) })
+}
+
+// learn takes over the texts of a value. Each line of a text is one: a session may
+// have it numbered or cut.
+func (c *copies) learn(v any) {
+	const least = 16 // shorter ones are in many files that have nothing to do with it
+	switch v := v.(type) {
+	case string:
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); len(line) >= least && !cas.Hash(line).Valid() {
+				c.texts.Add(line)
+			}
+		}
+		if len(strings.TrimSpace(v)) < least && len(v) >= secret.Shortest {
+			c.texts.Add(v)
+		}
+	case []any:
+		for _, item := range v {
+			c.learn(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if key != "role" && key != "name" && key != "id" && key != "toolCallId" {
+				c.learn(item)
+			}
+		}
+	}
+}
+
+// remove removes the files and returns those that it has removed.
+func (c *copies) remove() (removed []string, err error) {
+	if c.texts.Empty() {
+		return nil, nil
+	}
+	kept := []string{runfiles.RecordFile, runfiles.TotalsFile, runfiles.LockFile, runfiles.StdoutFile}
+	roots := []string{c.dirs.Sessions()}
+	for _, id := range c.threads {
+		roots = append(roots, c.dirs.Run(id))
+	}
+	for _, root := range roots {
+		err = errors.Join(err, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || slices.Contains(kept, d.Name()) || !c.ours(path) {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !c.texts.Holds(string(data)) {
+				return err
+			}
+			removed = append(removed, path)
+			return durable.OS().Remove(path)
+		}))
+	}
+	return removed, err
+}
+
+// Seal is uwf thread seal.
+func (a Commands) Seal() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 over the whole run, and store what it covers",
+		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
+			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
+			"Redacting a node does not change the seal.",
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "compare with a `SEAL` from before; status 7 if the run has changed"}},
+	}, a.threadSeal)
+}
+
+// sealed answers thread seal.
+type sealed struct {
+	Thread string        `json:"thread"`
+	Head   protocol.Hash `json:"head"`
+	Seal   string        `json:"seal"`
+	New    int           `json:"newNodes"` // sealed for the first time
+	Kept   bool          `json:"kept"`     // in the store
+}
+
+func (a Commands) threadSeal(ctx context.Context, c *ucli.Context) error {
+	expect, err := expectedSeal(c)
+	if err != nil {
+		return err
+	}
+	id, head, err := a.ThreadHead(ctx, c)
+	if err != nil {
+		return err
+	}
+	out := sealed{Thread: id, Head: head}
+	var got cas.Seal
+	if expect.IsZero() {
+		got, err = a.keepSeal(ctx, &out)
+	} else {
+		// Nothing that is kept is believed.
+		s, openErr := a.Store(ctx)
+		if openErr != nil {
+			return openErr
+		}
+		got, err = seal.New(s, seal.Options{}).Seal(ctx, head)
+	}
+	if err != nil {
+		return err
+	}
+	if !expect.IsZero() && got != expect {
+		return &protocol.Error{
+			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("thread %s is not what it was: its seal is %s, not %s", id, got, expect),
+			Hints: []string{"a thread that has gone on has another seal: uwf thread steps " + id, "uwf cas fsck"},
+		}
+	}
+	out.Seal = got.String()
+	return a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, got)
+		return err
+	})
+}
+
+// keepSeal seals a thread, and keeps the seals where that can be done.
+func (a Commands) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
+	s, err := a.files(ctx)
+	if err != nil {
+		return cas.Seal{}, err
+	}
+	release, err := a.HoldStore(ctx)
+	if err != nil {
+		return cas.Seal{}, err
+	}
+	defer release()
+	keeper := seal.NewKeeper(s)
+	got, err := keeper.Seal(ctx, out.Head)
+	if err != nil {
+		return got, err
+	}
+	if s.Originals() {
+		a.Say("uwf: the store cannot keep seals: note this one")
+		return got, nil
+	}
+	if err := keeper.Flush(ctx); errors.Is(err, fs.ErrPermission) {
+		a.Say("uwf: the seal cannot be kept, note it: %v", err)
+		return got, nil
+	} else if err != nil {
+		return got, err
+	}
+	out.New, out.Kept = keeper.New, true
+	return got, nil
 }

@@ -4,19 +4,27 @@
 // engine where it knows the thread; nowhere below.
 //
 // The commands stand in packages beside it, one per noun: threads, workflows, steps,
-// bundles, settings. root.go lists them; package app is what they share.
+// bundles, settings. root lists them; package app is what they share.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/guide"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/remotes"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/settings"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -128,3 +136,205 @@ func (a commands) readGlobals(c *ucli.Context) error {
 
 // commands are those of this package, and the root of all.
 type commands struct{ *app.App }
+
+// root is the command tree, listed in one place in the order of help.
+func (a commands) root() *ucli.App {
+	root := &ucli.App{
+		Name:    "uwf",
+		Usage:   "run workflows of AI agents, one verifiable step at a time",
+		Version: cmdline.Version(),
+		Description: "   uwf setup                               # once: who plays the roles\n" +
+			"   uwf workflow new hello                  # a workflow file to begin with\n" +
+			"   uwf run ./hello.yaml -p 'Say hello'     # to the end, or until a person is needed\n" +
+			"   uwf thread resume @ -p 'Yes'            # answer, or go on after Ctrl-C\n" +
+			"   uwf thread read @                       # the whole run\n\n" +
+			"uwf help TOPIC covers " + strings.Join(guide.Topics(), ", ") + ".",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` of threads, workflows and config (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.BoolFlag{Name: "debug", Usage: "print to stderr, before each action, the facts about the thread and the rule that applies"},
+			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
+			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+		},
+		Commands: []*ucli.Command{
+			threads.New(a.App).Run(), threads.New(a.App).Tick(),
+			workflows.New(a.App).Command(),
+			threads.New(a.App).Command(),
+			a.inboxCommand(),
+			a.statsCommand(),
+			a.webCommand(),
+			a.remoteCommand(),
+			remotes.New(a.App).Push(), remotes.New(a.App).Pull(), remotes.New(a.App).Fetch(),
+			a.stepCommand(),
+			settings.New(a.App).Config(),
+			a.logCommand(),
+			a.guideCommand(),
+			a.schemaCommand(),
+			bundles.New(a.App).Verify(),
+			a.casCommand(),
+			settings.New(a.App).Setup(),
+			settings.New(a.App).Doctor(),
+			a.completionCommand(),
+			a.importOriginalCommand(),
+			a.versionCommand(),
+		},
+		Metadata:                  map[string]any{cmdline.RenamedKey: renamed()},
+		HideVersion:               true,
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,
+		Writer:                    a.Env.Stdout,
+		ErrWriter:                 a.Env.Stderr,
+		Before:                    a.readGlobals,
+		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
+		OnUsageError:              cmdline.OnUsageError,
+	}
+	root.Commands = append(root.Commands, a.completeCommand(root), a.helpCommand(root))
+	app.InGroups(root.Commands, topLevel())
+	a.withPager(root.Commands, "uwf")
+	a.WithCreators(root.Commands, app.Creators()...)
+	cmdline.PlainDefaults(root.Flags)
+	root.Action = func(c *ucli.Context) error {
+		if c.Bool("help") {
+			return ucli.ShowAppHelp(c)
+		}
+		if c.Bool("version") {
+			_, err := fmt.Fprintln(a.Env.Stdout, "uwf", cmdline.Version())
+			return err
+		}
+		if c.Args().Len() == 0 { // a script that forgot a word must notice
+			a.Status = protocol.CodeUsage
+			root.Writer = a.Env.Stderr
+			return ucli.ShowAppHelp(c)
+		}
+		return cmdline.UnknownCommand(c, a.Env.Stderr, "uwf", root.Commands)
+	}
+	return root
+}
+
+// topLevel says under which heading of the help a command stands. Headings are sorted by
+// their names.
+func topLevel() map[string]string {
+	return map[string]string{
+		"run": doing, "run-due": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
+		"step": forAgents, "guide": forAgents, "schema": forAgents,
+		"verify": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
+		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp,
+		"help": settingUp,
+	}
+}
+
+const (
+	doing     = "Run"
+	sharing   = "Share"
+	forAgents = "Write agents and workflows"
+	keeping   = "Maintain"
+	settingUp = "Set up"
+)
+
+func (a commands) versionCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {
+		result := map[string]string{"version": cmdline.Version()}
+		return a.Print(result, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "uwf", cmdline.Version())
+			return err
+		})
+	})
+}
+
+// helpCommand is help on commands, and on what concerns many of them.
+func (a commands) helpCommand(root *ucli.App) *ucli.Command {
+	help := cmdline.HelpCommand(root)
+	help.ArgsUsage = "[topic|command…]"
+	help.Description = "The topics are " + strings.Join(guide.Topics(), ", ") + "."
+	ofCommands := help.Action
+	help.Action = func(c *ucli.Context) error {
+		if text, ok := guide.Topic(c.Args().First()); ok && c.Args().Len() == 1 {
+			_, err := io.WriteString(a.Env.Stdout, text)
+			return err
+		}
+		return ofCommands(c)
+	}
+	return help
+}
+
+// renamed has our own names from before the first release, each with the one that took its
+// place. The error for an old name prints the new one. A flag stands behind its command, one
+// that several commands have behind "--" alone.
+func renamed() map[string]string {
+	return map[string]string{
+		"tick":           "uwf run-due",
+		"bundle":         "uwf verify FILE",
+		"thread again":   "uwf thread retry",
+		"thread join":    "uwf thread wait",
+		"thread running": "uwf thread list --status running",
+		"thread tell":    "uwf thread message",
+		"--at":           "--if-head",
+		"--expect":       "--if-head",
+		"--fresh":        "--discard-result",
+		"--more":         "--raise-limit",
+		"--more-cost":    "--add-cost",
+		"--more-time":    "--add-time",
+		"--more-tokens":  "--add-tokens",
+	}
+}
+
+// casCommand has the commands of the store: the same as the program ocas.
+func (a commands) casCommand() *ucli.Command {
+	return a.Group(ucli.Command{
+		Name: "cas", Usage: "inspect, check and clean the node store", Subcommands: a.StoreCLI().Commands(),
+	})
+}
+
+// stepCommand holds what concerns one step, the original's later names for
+// thread commands, and the plumbing for agents in other languages.
+func (a commands) stepCommand() *ucli.Command {
+	list := threads.New(a.App).History()
+	list.Name, list.Aliases, list.Hidden = "list", []string{"ls"}, true
+	fork := threads.New(a.App).Fork()
+	fork.Hidden = true
+	return a.Group(ucli.Command{
+		Name: "step", Usage: "inspect a step, or make one from any language",
+		Subcommands: []*ucli.Command{
+			a.Reads(list),
+			a.Reads(steps.New(a.App).Show()),
+			a.Reads(steps.New(a.App).Read()),
+			a.Reads(steps.New(a.App).Turns()),
+			a.Reads(steps.New(a.App).Diff()),
+			fork,
+			steps.New(a.App).Prompt(),
+			steps.New(a.App).Turn(),
+			steps.New(a.App).Put(),
+			steps.New(a.App).Extract(),
+		},
+	})
+}
+
+func (a commands) guideCommand() *ucli.Command {
+	c := ucli.Command{
+		Name: "guide", Aliases: []string{"skill", "prompt"}, Usage: "print guides for people and agents",
+		Subcommands: []*ucli.Command{a.Leaf(ucli.Command{
+			Name: "list", Aliases: []string{"ls"}, Usage: "list the guides",
+		}, a.guideList)},
+	}
+	for _, text := range guide.All() {
+		c.Subcommands = append(c.Subcommands, a.Leaf(ucli.Command{
+			Name: text.Name, Aliases: text.Aliases, Usage: text.About,
+		}, func(context.Context, *ucli.Context) error {
+			_, err := io.WriteString(a.Env.Stdout, text.Markdown)
+			return err
+		}))
+	}
+	return a.Group(c)
+}
+
+func (a commands) guideList(context.Context, *ucli.Context) error {
+	for _, text := range guide.All() {
+		if _, err := fmt.Fprintln(a.Env.Stdout, text.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

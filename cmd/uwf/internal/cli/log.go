@@ -1,21 +1,28 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a commands) logCommand() *ucli.Command {
@@ -178,4 +185,146 @@ func day(s string, now time.Time) (string, error) {
 		return "", err
 	}
 	return t.UTC().Format(time.DateOnly), nil
+}
+
+func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
+
+func (a commands) statsCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "stats", Usage: "sum up steps, time, tokens and cost",
+		Description: "A step that forks share counts once. What no agent has told is unknown, not zero: ≥ marks a sum\n" +
+			"that lacks some.\n\n" +
+			"   uwf stats --since 7d --by role,model",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "since", Usage: "only steps that were finished after `TIME`: a date, or 7d, 24h, 30m ago"},
+			&ucli.StringFlag{Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow"},
+			app.FormatFlag(statsFormats(), "text on a terminal, else json"),
+		},
+	}, a.stats)
+}
+
+func (a commands) stats(ctx context.Context, c *ucli.Context) error {
+	format, err := a.OwnFormat(c, statsFormats())
+	if err != nil {
+		return err
+	}
+	by, err := statsBy(c.String("by"))
+	if err != nil {
+		return err
+	}
+	var after time.Time
+	if now := a.Env.Now(); c.IsSet("since") {
+		if after, err = term.ParseTime(c.String("since"), now, now.Location()); err != nil {
+			return err
+		}
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	s, err := view.Stats(ctx, e, after, by)
+	if err != nil {
+		return err
+	}
+	for _, hole := range s.Unread {
+		a.Say("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
+		a.Status = protocol.CodeCorrupt
+	}
+	if format == "csv" {
+		return view.StatsCSV(a.Env.Stdout, s)
+	}
+	return a.Print(s, func(w io.Writer) error { return statsText(w, s) })
+}
+
+// statsBy reads --by.
+func statsBy(list string) ([]string, error) {
+	var by []string
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		switch {
+		case slices.Contains(by, word):
+		case slices.Contains(view.StatsBy(), word):
+			by = append(by, word)
+		default:
+			hints := []string{"one of " + strings.Join(view.StatsBy(), ", ")}
+			if near := suggest.Nearest(word, view.StatsBy(), 1); len(near) > 0 {
+				hints = append([]string{"did you mean --by " + near[0] + "?"}, hints...)
+			}
+			return nil, cmdline.UsageError(fmt.Sprintf("steps cannot be told apart by %q", word), hints...)
+		}
+	}
+	return by, nil
+}
+
+func statsText(w io.Writer, s protocol.Stats) error {
+	var header []string
+	for _, by := range s.By {
+		header = append(header, strings.ToUpper(by))
+	}
+	t := term.NewTable(append(header, "STEPS", "TIME", "TOKENS", "COST")...)
+	row := func(names []string, sum protocol.Totals) {
+		t.Row(append(names, strconv.Itoa(sum.Steps), render.Duration(sum.DurationMs), cmp.Or(view.Tokens(sum), "-"), cmp.Or(view.Cost(sum), "-"))...)
+	}
+	for _, r := range s.Rows {
+		var names []string
+		for _, by := range s.By {
+			names = append(names, cmp.Or(r.Of[by], "(unknown)"))
+		}
+		row(names, r.Totals)
+	}
+	total := make([]string, len(s.By))
+	total[0] = "all"
+	row(total, s.Totals)
+	return t.Print(w)
+}
+
+func (a commands) inboxCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "inbox", Usage: "list what waits for you: questions and failures, the oldest first, each with the line to type",
+	}, func(ctx context.Context, _ *ucli.Context) error {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		items := view.Inbox(ctx, e, func(err error) {
+			a.Say("uwf: %v", err)
+			a.Status = app.Classify(err).Code
+		})
+		return a.Print(items, func(w io.Writer) error {
+			facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
+			return inboxText(w, items, facts, a.Env.Now(), cmdline.Colours(a.Env, w))
+		})
+	})
+}
+
+// inboxText is a paragraph for each thread: a line to type is not for a table.
+func inboxText(
+	w io.Writer, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time, colours bool,
+) error {
+	if len(items) == 0 {
+		_, err := io.WriteString(w, "nothing waits for you\n")
+		return err
+	}
+	const most = 200 // characters of a question: thread show has all of it
+	for i, it := range items {
+		asks := it.Reason
+		if it.Question != nil {
+			asks = it.Question.Role + " asks: " + it.Question.Text
+		}
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
+			app.TitleText(it.Title, nil)).InColour(colours)
+		t.Headed = false
+		if err := t.Print(w); err != nil {
+			return err
+		}
+		if err := term.TextLines(w, "  ", term.FirstLine(asks, most), "  ", it.Command); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -11,10 +12,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/utilagent/box"
 )
 
 // atOnce is how many agents are asked at the same time.
@@ -163,4 +170,244 @@ func installing(command string) string {
 		return "go install " + protocol.ModulePath + "/cmd/" + name + "@latest, if it is one of ours; else put it on PATH"
 	}
 	return "put it on PATH, or correct its command in the config"
+}
+
+// readConfig looks at config.yaml and .env. What needs the config is skipped
+// when it cannot be read.
+func (x *examination) readConfig(ctx context.Context) {
+	path := x.Dirs.Config()
+	if e, err := config.LoadDotEnv(x.Dirs.DotEnv(), x.Env); err != nil {
+		x.problem("config", "correct "+x.Dirs.DotEnv(), "%v", err)
+	} else {
+		x.Env = e
+	}
+	c, err := config.Load(ctx, path, x.Env)
+	if err != nil {
+		x.broken(err)
+		return
+	}
+	if c, err = x.withProject(c); err != nil {
+		x.broken(err)
+		return
+	}
+	x.config = &c
+	for _, warning := range config.Exposed(path, x.Dirs.DotEnv()) {
+		what, do, _ := strings.Cut(warning, ": ")
+		x.warn("config", do, "%s", what)
+	}
+	switch {
+	case !exists(path):
+		x.agentless("uwf setup", "there is no %s: nobody plays the roles", path)
+	case c.DefaultAgent == "" && len(c.AgentOverrides) == 0:
+		x.agentless("uwf setup --agent NAME", "%s names no defaultAgent: every role that an agent plays needs --agent; commands and people need none", path)
+	case c.DefaultAgent == "":
+		x.note("config", "uwf setup --agent NAME", "%s names no defaultAgent: steps without an override need --agent", path)
+	default:
+		x.ok("config", "%s", path)
+	}
+}
+
+// withProject is the config with the settings of the project beneath it.
+func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
+	path, ignored, err := engine.ProjectConfig(x.Env, x.Env.Dir, x.Dirs)
+	for _, i := range ignored {
+		x.warn("config", "", "ignored %s: it %s", i.Path, i.Why)
+	}
+	if err != nil || path == "" {
+		return c, err
+	}
+	if c, err = config.WithProject(c, path); err == nil {
+		x.ok("config", "%s, beneath it", path)
+	}
+	return c, err
+}
+
+// broken reports each mistake in the config with its place.
+func (x *examination) broken(err error) {
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) {
+		x.problem("config", remedy(err, "correct "+x.Dirs.Config()), "%v", err)
+		return
+	}
+	for _, p := range invalid.Problems {
+		do := p.Remedy
+		if do == "" {
+			do = "correct " + x.Dirs.Config()
+		}
+		x.problem("config", do, "%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+	}
+}
+
+// remedy is the first hint of an error, else other.
+func remedy(err error, other string) string {
+	var e *protocol.Error
+	if errors.As(err, &e) && len(e.Hints) > 0 {
+		return e.Hints[0]
+	}
+	return other
+}
+
+// overrides looks whether what the config says of roles is said of any: a slip there has
+// no other sign than that somebody else plays. Only registered workflows are known.
+func (x *examination) overrides(ctx context.Context) {
+	if x.config == nil {
+		return
+	}
+	for _, workflow := range slices.Sorted(maps.Keys(x.config.AgentOverrides)) {
+		for _, role := range slices.Sorted(maps.Keys(x.config.AgentOverrides[workflow])) {
+			x.override(ctx, "agentOverrides", workflow, role)
+		}
+	}
+	for _, scenario := range slices.Sorted(maps.Keys(x.config.ModelOverrides)) {
+		if at := strings.LastIndexByte(scenario, '.'); at > 0 {
+			x.override(ctx, "modelOverrides", scenario[:at], scenario[at+1:])
+		}
+	}
+}
+
+func (x *examination) override(ctx context.Context, section, workflow, role string) {
+	h, err := x.index.Workflow(ctx, workflow)
+	if errors.Is(err, heads.ErrNoWorkflow) {
+		names, _ := x.index.Workflows(ctx) // what is wrong there is said elsewhere
+		var known []string
+		for _, n := range names {
+			known = append(known, n.Name)
+		}
+		if near := suggest.Nearest(workflow, known, 1); len(near) > 0 {
+			x.warn("config", "did you mean "+near[0]+"? uwf config unset "+plaintext.Word(section+"."+workflow), "%s names workflow %q, which is not registered", section, workflow)
+		}
+		return
+	}
+	if err != nil {
+		return
+	}
+	s, err := fsstore.Open(ctx, x.Dirs.Store, fsstore.Options{Home: x.Dirs.Home})
+	if err != nil {
+		return // the store's own findings say why
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, s, h)
+	if _, known := w.Roles[role]; err != nil || known {
+		return
+	}
+	do := "uwf config unset " + plaintext.Word(section+"."+workflow+"."+role)
+	if near := suggest.Nearest(role, slices.Collect(maps.Keys(w.Roles)), 1); len(near) > 0 {
+		do = "did you mean " + near[0] + "? " + do
+	}
+	x.warn("config", do, "%s names role %q, which workflow %s does not have", section, role, workflow)
+}
+
+// models looks up each model's endpoint and key, and asks it if that is wanted.
+func (x *examination) models(ctx context.Context) {
+	if x.config == nil {
+		return
+	}
+	needed := x.neededModel()
+	if needed != "" && x.config.Models[needed].Name == "" || needed == "" && x.asksModel() && !slices.Contains(x.config.Agents[x.config.DefaultAgent].Args, "--model") {
+		x.problem("models", "uwf setup", "%s asks a model, and none is configured for it", x.config.DefaultAgent)
+	}
+	for _, alias := range slices.Sorted(maps.Keys(x.config.Models)) {
+		report := x.warn
+		if alias == needed {
+			report = x.problem
+		}
+		e, err := config.ResolveModel(*x.config, alias, x.Env)
+		if err != nil {
+			report("models", remedy(err, "correct "+x.Dirs.Config()), "%s: %v", alias, err)
+			continue
+		}
+		if x.Ask == nil {
+			x.ok("models", "%s: %s at %s", alias, e.Model, e.BaseURL)
+			continue
+		}
+		if err := x.Ask(ctx, e); err != nil {
+			report("models", remedy(err, "correct models."+alias+" in "+x.Dirs.Config()), "%s does not answer: %v", alias, err)
+			continue
+		}
+		x.ok("models", "%s: %s at %s answers", alias, e.Model, e.BaseURL)
+	}
+}
+
+// asksModel reports whether the default agent asks a model of the config.
+func (x *examination) asksModel() bool {
+	return x.config.DefaultAgent != "" && config.OwnsModels(x.config.Agents[x.config.DefaultAgent].Command)
+}
+
+// neededModel is the alias of the model without which the default agent plays no role;
+// "" if it needs none, or has none.
+func (x *examination) neededModel() string {
+	if !x.asksModel() || slices.Contains(x.config.Agents[x.config.DefaultAgent].Args, "--model") {
+		return ""
+	}
+	return config.AgentModel(*x.config, x.config.DefaultAgent, "", "")
+}
+
+// confinement tells what holds the commands of models back on this machine.
+func (x *examination) confinement(context.Context) {
+	const area = "confinement"
+	if x.Confinement == nil {
+		return
+	}
+	text, system, lacks := x.Confinement()
+	defer func() { x.access(area, system, lacks) }()
+	switch {
+	case system.Namespaces:
+		x.ok(area, "commands are confined by %s", text)
+	case system.Confines:
+		x.warn(area, lacks.Do, "commands are confined by %s; without namespaces: %s", text, lacks.Why)
+	default:
+		x.warn(area, "uwf config set sandbox.mode required refuses commands then; or run uwf in a container",
+			"commands cannot be confined here (%s; without namespaces: %s)", text, lacks.Why)
+	}
+}
+
+// access tells what each agent of the config may do.
+func (x *examination) access(area string, s config.System, lacks box.Diagnosis) {
+	if x.config == nil {
+		return
+	}
+	mode := config.CommandSandbox(*x.config).Mode
+	switch may := config.CommandAccess(*x.config, s) + config.Reaches(config.Network(*x.config, "", "", "")); {
+	case mode == protocol.SandboxRequired && !s.Namespaces:
+		x.problem(area, remedyOf(lacks, "commands.sandbox.mode"), "roles that are commands: %s", may)
+	case mode == protocol.SandboxLandlock && !s.Confines:
+		x.problem(area, "uwf config set commands.sandbox.mode auto; or run uwf in a container", "roles that are commands: %s", may)
+	case mode == protocol.SandboxNone:
+		x.note(area, "uwf config set commands.sandbox.mode auto holds them back", "roles that are commands: %s", may)
+	default:
+		x.ok(area, "roles that are commands: %s", may)
+	}
+	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
+		a := x.config.Agents[alias]
+		argv := append([]string{a.Command}, a.Args...)
+		may := config.Access(*x.config, alias, argv, x.Env, s) + config.Reaches(config.Network(*x.config, alias, "", ""))
+		if s.Confines && config.IsUnknown(*x.config, alias, argv) {
+			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto confines it; none allows that", "%s: %s", alias, may)
+			continue
+		}
+		if config.OwnsModels(a.Command) && a.Permission == "" && noCommands(x.config.Builtin) && !config.AnyCommand(x.config.Builtin, x.Env) && a.Command != "uwf-llm" {
+			x.note(area, "uwf setup --commands all, or a list such as go,git", "%s: %s", alias, may)
+			continue
+		}
+		mode := config.Sandbox(*x.config, alias).Mode
+		if mode == protocol.SandboxLandlock && !s.Confines && x.playsAll([]string{alias}) {
+			x.problem(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto; or run uwf in a container", "%s: %s", alias, may)
+			continue
+		}
+		if mode == protocol.SandboxRequired && !s.Namespaces && x.playsAll([]string{alias}) {
+			x.problem(area, remedyOf(lacks, "agents."+alias+".sandbox.mode"), "%s: %s", alias, may)
+			continue
+		}
+		x.ok(area, "%s: %s", alias, may)
+	}
+}
+
+func noCommands(b *protocol.BuiltinConfig) bool { return b == nil || len(b.AllowCommands) == 0 }
+
+// remedyOf is what to do where programs must have namespaces: get them, or ask for less.
+func remedyOf(lacks box.Diagnosis, key string) string {
+	less := "uwf config set " + plaintext.Word(key) + " landlock accepts less"
+	if lacks.Do == "" {
+		return less
+	}
+	return lacks.Do + "; or " + less
 }

@@ -1,25 +1,41 @@
 // Package doctor looks at everything that a step needs, and says what is in its
 // way and what to do about it. It changes nothing.
 //
-// One file per area: home.go, store.go, threads.go, config.go, overrides.go, agents.go,
-// models.go, confinement.go, git.go. A finding is a problem if a step could not run as things are:
-// it stops every one, or those of the agent that plays unless something else is said.
+// agents.go examines what the config names, this file the rest. A finding is a problem if a
+// step could not run as things are: it stops every one, or those of the agent that plays
+// unless something else is said.
 // Whatever touches another agent, model or file is a warning.
 package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
+	"time"
 
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Doctor examines one home.
@@ -92,4 +108,344 @@ func existing(path string) string {
 		path = filepath.Dir(path)
 	}
 	return path
+}
+
+// Less space than this is worth a word, or stops the work: a step of an agent
+// that talks much is some hundred kilobytes.
+const (
+	littleSpace = 200 << 20
+	noSpace     = 1 << 20
+)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// home looks at the directory of everything that changes.
+func (x *examination) home(context.Context) {
+	dir := x.Dirs.Home
+	info, err := os.Stat(dir)
+	switch {
+	case os.IsNotExist(err):
+		x.note("home", "uwf setup", "%s does not exist yet; the first command that writes makes it", dir)
+		dir = existing(dir)
+	case err != nil:
+		x.problem("home", "make it readable, or choose another: export UWF_HOME=DIR", "%v", err)
+		return
+	case !info.IsDir():
+		x.problem("home", "move it away, or choose another: export UWF_HOME=DIR", "%s is not a directory", dir)
+		return
+	}
+	if err := writable(dir); err != nil {
+		x.problem("home", writeRemedy(err, dir, "UWF_HOME"), "nothing can be written in %s: %v", dir, err)
+		return
+	}
+	if err := config.Distrust(x.Dirs); err != nil {
+		x.problem("home", remedy(err, ""), "%v", err)
+	}
+	for _, warning := range config.Open(x.Dirs) {
+		what, do, _ := strings.Cut(warning, ": ")
+		x.warn("home", do, "%s", what)
+	}
+	if off := offlimits.New(offlimits.Options{Dir: x.Env.Dir, Home: dir, Store: x.Dirs.Store}); x.Dirs.Home != x.Env.Dir {
+		if said := off.Narrows(x.Env.Dir); said != "" {
+			x.note("home", "work in another directory, or choose another home: export UWF_HOME=DIR", "%s", said)
+		}
+	}
+	x.openToOthers()
+	x.pending()
+	if exists(x.Dirs.Home) {
+		x.ok("home", "%s", dir)
+	}
+}
+
+// pending names workspaces in which git may obey what a model has written.
+func (x *examination) pending() {
+	found, err := box.Pending(box.SharedState(x.Dirs))
+	for _, dir := range found {
+		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
+	}
+	if err != nil {
+		x.warn("home", "look at "+box.SharedState(x.Dirs),
+			"whether commands of killed agents have changed what git runs is not known: %v", err)
+	}
+}
+
+// openToOthers names what others on this machine may write, once they get to it: whoever
+// writes it says what runs next.
+func (x *examination) openToOthers() {
+	paths := []string{x.Dirs.Store, filepath.Join(x.Dirs.Home, "runs"), x.Dirs.Sessions()}
+	for _, name := range []string{"threads.yaml", "registry.yaml", "history.jsonl", "facts.jsonl"} {
+		paths = append(paths, filepath.Join(x.Dirs.Home, name))
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && careful.OthersWrite(info) {
+			x.warn("home", "chmod go-w "+path, "others may write %s", path)
+		}
+	}
+}
+
+// writable tries it: modes do not say it all (owners, read-only disks, quotas).
+func writable(dir string) error {
+	fsys := durable.OS()
+	temp, err := fsys.WriteTemp(dir+string(os.PathSeparator)+"doctor", []byte("x"), 0o600, durable.NoFlush)
+	if err != nil {
+		return cause(err)
+	}
+	return fsys.Remove(temp)
+}
+
+// makeRoom is what to do about a full disk.
+const makeRoom = "make room; `uwf cas gc` removes what no thread needs"
+
+// writeRemedy is what to do about a directory in which nothing can be written;
+// variable names another one.
+func writeRemedy(err error, dir, variable string) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return makeRoom
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Sprintf("mount it so that it can be written, or choose another: export %s=DIR", variable)
+	}
+	return fmt.Sprintf("become its owner (ls -ld %s), or choose another: export %s=DIR", dir, variable)
+}
+
+// cause is what the operating system says, without the name of our own file.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// disk looks at the space.
+func (x *examination) disk(context.Context) {
+	dirs := []string{x.Dirs.Home, x.Dirs.Store}
+	var last uint64
+	for i, dir := range dirs {
+		free, err := durable.FreeSpace(existing(dir))
+		if err != nil {
+			x.note("disk", "", "how much space there is for %s cannot be told: %v", dir, err)
+			continue
+		}
+		if i > 0 && free == last {
+			continue // one disk is told of once
+		}
+		last = free
+		switch text := fmt.Sprintf("%s free for %s", size(free), dir); {
+		case free < noSpace:
+			x.problem("disk", makeRoom, "%s", text)
+		case free < littleSpace:
+			x.warn("disk", makeRoom, "%s", text)
+		case i == 0:
+			x.ok("disk", "%s", text)
+		}
+	}
+}
+
+// size prints bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d kB", n>>10)
+}
+
+// store looks at the node store: what it is, and how it flushes. Whether every
+// node is whole is fsck's to say, since that takes time.
+func (x *examination) store(ctx context.Context) {
+	dir := x.Dirs.Store
+	s, err := fsstore.Open(ctx, dir, fsstore.Options{Home: x.Dirs.Home})
+	if err != nil {
+		remedy := "uwf cas fsck --repair"
+		if errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
+			remedy = "install the uwf that wrote it: its newer release reads and writes it"
+		}
+		x.problem("store", remedy, "%v", err)
+		return
+	}
+	if !s.Exists() {
+		x.note("store", "", "%s does not exist yet; the first thread makes it", dir)
+		return
+	}
+	if err := writable(filepath.Clean(dir)); err != nil {
+		x.problem("store", writeRemedy(err, dir, "OCAS_HOME"), "nothing can be written in %s: %v", dir, err)
+		return
+	}
+	kind := string(s.Algorithm())
+	if s.Originals() {
+		kind += ", the original's layout"
+	}
+	mode, why := s.FlushMode()
+	x.ok("store", "%s (%s), flushed in %s mode: %s", dir, kind, mode, why)
+	if mode == "none" {
+		x.warn("store", `set "flush":"auto" in `+filepath.Join(dir, "format.json"), "nothing is flushed: a power cut can lose finished steps")
+	}
+}
+
+// threads looks at the files of the heads, and at the steps in flight.
+func (x *examination) threads(ctx context.Context) {
+	active, err := x.count(ctx)
+	if err != nil {
+		x.problem("threads", "uwf cas fsck tells the line; uwf cas fsck --repair moves it away", "%v", err)
+		return
+	}
+	names, err := x.index.Workflows(ctx)
+	if err != nil {
+		x.problem("threads", "correct "+filepath.Join(x.Dirs.Home, "registry.yaml"), "%v", err)
+		return
+	}
+	facts, err := x.index.AllFacts(ctx)
+	if err != nil {
+		x.problem("threads", "uwf cas fsck --repair moves the line away", "%v", err)
+		return
+	}
+	if err := x.index.CheckLost(ctx); err != nil {
+		x.problem("threads", "uwf cas fsck names them", "%v", err)
+		return
+	}
+	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
+	x.rateLimited(ctx, facts)
+	x.running(ctx)
+}
+
+// rateLimited notes threads that wait until a provider grants more.
+func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Facts) {
+	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
+	for h := range x.index.Heads(ctx) { // all could be read just now
+		switch f := facts[h.Thread]; {
+		case f.ParkedUntil > now:
+			waiting++
+		case f.ParkedUntil > 1: // the time has come, and nobody has gone on
+			due++
+		}
+	}
+	active := x.accounts().Active()
+	for _, account := range slices.Sorted(maps.Keys(active)) {
+		l := active[account]
+		x.note("threads", "uwf thread list --status rate-limited", "account %s is limited until %s: %s",
+			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
+	}
+	if waiting > 0 {
+		x.note("threads", "uwf thread list", "%s rate-limited; uwf run-due continues once the provider allows it", render.Count(waiting, "thread"))
+	}
+	if due > 0 {
+		x.note("threads", "uwf run-due", "%s can go on: the provider grants more again", render.Count(due, "thread"))
+	}
+}
+
+// day notes that the limit of the day is used up.
+func (x *examination) day(context.Context) {
+	if x.config == nil {
+		return
+	}
+	if l := x.accounts().Today(x.config.Limits).UsedUp(); l != (limits.Limit{}) {
+		x.note("threads", "uwf inbox", "no agent starts until %s: %s",
+			l.Until().In(x.Env.Now().Location()).Format(time.DateTime), l.Reason)
+	}
+}
+
+func (x *examination) accounts() limits.Accounts {
+	return limits.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
+		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
+	}}
+}
+
+// count reads both lists of threads to their ends.
+func (x *examination) count(ctx context.Context) (active int, err error) {
+	for h, err := range x.index.Heads(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		active++
+		x.fromFuture(h.Thread)
+	}
+	for _, err := range x.index.History(ctx) {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return active, nil
+}
+
+// ahead is how far a clock may be before another one.
+const ahead = 24 * time.Hour
+
+// fromFuture notes a thread that was started while the clock was wrong: it is no
+// fault, but until then it is the newest one.
+func (x *examination) fromFuture(thread string) {
+	at, err := threadid.Time(thread)
+	if err == nil && at.After(x.Env.Now().Add(ahead)) {
+		x.note("threads", "name other threads by their ids: @ is this one", "thread %s says that it was started at %s: the clock was wrong", thread, at.UTC().Format(time.DateOnly))
+	}
+}
+
+// running names the threads that somebody works on: a step that seems to hang
+// is one of them.
+func (x *examination) running(ctx context.Context) {
+	if x.Running == nil {
+		return
+	}
+	all, err := x.Running(ctx)
+	if err != nil {
+		x.warn("threads", "uwf thread list --status running", "which threads are running cannot be told: %v", err)
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	var ids []string
+	for _, r := range all {
+		ids = append(ids, r.Thread)
+	}
+	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
+}
+
+// git reports whether the files of steps can be kept here, and what of them is not.
+func (x *examination) git(ctx context.Context) {
+	const area, older = "git", "install git 2.38 or newer"
+	v, err := files.GitVersion(ctx, x.Env, x.Env.Dir)
+	switch {
+	case err != nil:
+		x.note(area, older, "the files of steps are not kept: %v", err)
+		return
+	case !v.AtLeast(2, 31):
+		x.warn(area, older, "git %s: the files of steps are not kept", v.Text)
+		return
+	case !v.AtLeast(2, 38):
+		x.note(area, older, "git %s keeps the files of steps, but cannot bring a result to your branch by a merge", v.Text)
+	default:
+		x.ok(area, "git %s keeps the files of steps", v.Text)
+	}
+	dir, err := filepath.EvalSymlinks(x.Env.Dir)
+	if err != nil {
+		return
+	}
+	repo, err := files.Find(ctx, x.Env, dir)
+	if errors.Is(err, files.ErrNone) {
+		return
+	}
+	if err != nil {
+		x.warn(area, "--workspace none works there as it is", "the files of %s are not kept: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
+		return
+	}
+	if old := filepath.Join(repo.Common, "uwf"); exists(filepath.Join(old, "uwf.lock")) {
+		x.note(area, "rm -r "+plaintext.Word(old), "%s is of a build before the release, and is not read any more", plaintext.Line(old))
+	}
+	spec := files.Spec{Root: repo.Root}
+	if x.config != nil && x.config.Workspace != nil {
+		spec.MaxFile = int64(x.config.Workspace.MaxFileMB) << 20
+	}
+	left, err := repo.Survey(ctx, spec)
+	switch {
+	case err != nil:
+		x.warn(area, "git status", "the files of %s cannot be listed: %s", plaintext.Line(repo.Root), plaintext.Line(err.Error()))
+	case len(left) > 0:
+		x.note(area, "", "a step in %s does not keep: %s", plaintext.Line(repo.Root), plaintext.Line(strings.Join(left, "; ")))
+	}
 }

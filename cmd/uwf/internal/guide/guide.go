@@ -4,7 +4,8 @@
 package guide
 
 import (
-	_ "embed" // for the texts
+	"embed"
+	"io/fs"
 	"strings"
 )
 
@@ -50,4 +51,23 @@ func All() []Text {
 	}
 	usage := Text{Name: "usage", About: "user, author, adapter and developer in one", Markdown: strings.Join(parts, separator) + "\n"}
 	return append([]Text{usage}, texts...)
+}
+
+//go:embed help/*.txt
+var topics embed.FS
+
+// Topics are the names of what `uwf help` tells besides commands, sorted.
+func Topics() []string {
+	var names []string
+	files, _ := fs.Glob(topics, "help/*.txt") // the pattern is right, and the files are in the program
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "help/"), ".txt"))
+	}
+	return names
+}
+
+// Topic is such a text.
+func Topic(name string) (text string, ok bool) {
+	data, err := topics.ReadFile("help/" + name + ".txt")
+	return string(data), err == nil
 }

@@ -1,6 +1,8 @@
+// Package settings is the command line of setting up: config, setup and doctor.
 package settings
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,18 +10,34 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/terminal"
 )
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
 
 // Config is uwf config.
 func (a Commands) Config() *ucli.Command {
@@ -237,4 +255,201 @@ func scalarText(value any) string {
 		return fmt.Sprint(value)
 	}
 	return string(data)
+}
+
+func (a Commands) configUnset(ctx context.Context, c *ucli.Context) error {
+	key, err := config.ParseKey(c.Args().First())
+	if err != nil {
+		return err
+	}
+	_, err = a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
+		text, err := config.Unset(src, path, key, a.Env)
+		return text, nil, err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Print(configValue{Key: key.String()}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s is unset\n", key)
+		return err
+	})
+}
+
+// configOrigin is one value of config show --origin.
+type configOrigin struct {
+	configValue
+	Origin string `json:"origin"` // the file
+}
+
+func (a Commands) configShow(ctx context.Context, c *ucli.Context) error {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	inForce, err := e.Config(ctx)
+	if err != nil {
+		return err
+	}
+	shown, err := config.Shown(inForce)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("origin") {
+		return a.Print(shown, func(w io.Writer) error { return flatText(w, "", shown) })
+	}
+	own, err := config.Load(ctx, e.Dirs.Config(), e.Env)
+	if err != nil {
+		return err
+	}
+	users, err := config.Shown(own)
+	if err != nil {
+		return err
+	}
+	said := map[string]any{}
+	flatten("", users, func(key string, value any) { said[key] = value })
+	list := []configOrigin{}
+	flatten("", shown, func(key string, value any) {
+		from := e.Dirs.Config()
+		if was, known := said[key]; !known || !reflect.DeepEqual(was, value) {
+			from = e.Project
+		}
+		list = append(list, configOrigin{configValue{key, value}, from})
+	})
+	return a.Print(list, func(w io.Writer) error {
+		for _, v := range list {
+			if _, err := fmt.Fprintf(w, "%s = %s  (%s)\n", plaintext.Line(v.Key), plaintext.Line(scalarText(v.Value)), plaintext.Line(a.Workflows().Shown(v.Origin))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a Commands) configPath(context.Context, *ucli.Context) error {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return err
+	}
+	return a.Print(map[string]string{"path": dirs.Config()}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, plaintext.Line(dirs.Config()))
+		return err
+	})
+}
+
+// configMode: the file may hold keys.
+const configMode = 0o600
+
+// changeConfig replaces config.yaml by what change makes of it, in one piece and
+// under a lock: two commands at once do not lose each other's changes. A missing
+// file is empty.
+func (a Commands) changeConfig(
+	ctx context.Context, change func(src []byte, path string) ([]byte, []protocol.Problem, error),
+) ([]protocol.Problem, error) {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	disk := durable.OS()
+	if err := durable.MkdirAll(disk, dirs.Home, 0o700); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	lock, err := durable.Lock(ctx, filepath.Join(dirs.Locks(), "config.lock"))
+	if err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
+	if err := durable.RemoveTemps(disk, dirs.Config()); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	src, err := config.ReadFile(dirs.Config())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	text, missing, err := change(src, dirs.Config())
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.WriteFile(disk, dirs.Config(), text, configMode); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	return missing, nil
+}
+
+// configEdit lets an editor change a copy, which takes the config's place if it can be
+// used. A change that came meanwhile is not lost: then nothing is taken. The copy, and
+// what the editor lays beside it, hold the keys of the config: they are in the home, which
+// commands of models cannot read, and go with the editor.
+func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return err
+	}
+	lock, err := durable.TryLock(app.EditLock(dirs))
+	if errors.Is(err, durable.ErrLocked) {
+		return &protocol.Error{Code: protocol.CodeLocked, Message: dirs.Config() + " is open in another editor", Err: err, Hints: []string{"uwf config set <key> <value>"}}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next start does it
+	before, err := config.ReadFile(dirs.Config())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read config: %w", err)
+	}
+	if err := errors.Join(os.RemoveAll(dirs.Edit()), os.MkdirAll(dirs.Edit(), 0o700)); err != nil {
+		return err
+	}
+	file := filepath.Join(dirs.Edit(), "config.yaml")
+	if err := os.WriteFile(file, before, configMode); err != nil {
+		return err
+	}
+	if err := a.editor(ctx, file); err != nil {
+		return err
+	}
+	after, err := config.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	_, err = a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
+		if string(src) != string(before) {
+			return nil, nil, &protocol.Error{Code: protocol.CodeLocked, Message: path + " was changed meanwhile"}
+		}
+		_, err := config.Parse(after, path, a.Env)
+		return after, nil, err
+	})
+	refused := dirs.Config() + ".refused"
+	if err != nil {
+		if os.Rename(file, refused) == nil {
+			a.Hint("what you wrote is in %s", plaintext.Word(refused))
+		}
+		return err
+	}
+	if err := os.Remove(refused); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return a.configPath(ctx, nil)
+}
+
+// editorGrace is how long an editor may take to end once it is asked to.
+const editorGrace = 500 * time.Millisecond
+
+// editor opens a file, and waits until it is closed. A signal to us ends it.
+func (a Commands) editor(ctx context.Context, file string) error {
+	words := strings.Fields(cmp.Or(a.Env.Get("VISUAL"), cmp.Or(a.Env.Get("EDITOR"), "vi")))
+	program, err := proc.LookPath(words[0], a.Env.Dir, a.Env.Environ)
+	if err != nil {
+		return cmdline.NotFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
+	}
+	cmd := exec.CommandContext(ctx, program, append(words[1:], file)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = editorGrace
+	cmd.Env, cmd.Dir, cmd.Stdin = a.Env.Environ, a.Env.Dir, a.Env.Stdin
+	cmd.Stdout, cmd.Stderr = terminal.ForChild(a.Env.Stderr), terminal.ForChild(a.Env.Stderr)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	return nil
 }

@@ -6,12 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -19,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
+	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -286,4 +296,215 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// probeWorkflow is one role that answers one question.
+const probeWorkflow = `name: setup-probe
+description: One role answers one question. uwf setup makes such a run.
+roles:
+  probe:
+    description: Answers a question.
+    goal: You answer one question in one sentence, from what you know. You use no tools.
+    capabilities: []
+    procedure: Answer at once.
+    output: The answer, in one sentence.
+    frontmatter:
+      type: object
+      properties: { $status: { const: done }, answer: { type: string } }
+      required: [$status, answer]
+graph:
+  $START: { _: { role: probe, prompt: "{{{$prompt}}}" } }
+  probe: { done: { role: $END, prompt: "{{{answer}}}" } }
+`
+
+const (
+	probeQuestion = "Who are you? Say in one sentence which model or program you are."
+	probeTime     = 3 * time.Minute
+)
+
+// probe lets an agent answer one question, in a thread of its own and a directory that
+// holds nothing. The thread is removed: nobody would go on with it, or count it.
+func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe {
+	a.Say("asking %s one question …", agent)
+	p := &protocol.SetupProbe{}
+	id, err := a.runProbe(ctx, p)
+	if id != "" {
+		if err := a.forget(context.WithoutCancel(ctx), id); err != nil {
+			a.Say("uwf: warning: thread %s of this question stays: %v", id, err)
+		}
+	}
+	if err == nil {
+		p.OK = true
+		return p
+	}
+	coded := app.Classify(err)
+	p.Error = coded.Message
+	for _, hint := range coded.Hints {
+		if id == "" || !strings.Contains(hint, id) {
+			p.Hints = append(p.Hints, hint)
+		}
+	}
+	return p
+}
+
+// forget ends a thread and removes it.
+func (a Commands) forget(ctx context.Context, id string) error {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if at, err := e.Show(ctx, id); err == nil && at.Status != protocol.StatusCompleted {
+		if err := e.Kill(ctx, id); err != nil {
+			return err
+		}
+	}
+	_, err = prune.Run(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
+	return err
+}
+
+func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id string, err error) {
+	dir, err := os.MkdirTemp("", "uwf-setup-")
+	if err != nil {
+		return id, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return id, err
+	}
+	file := filepath.Join(dir, "setup-probe.yaml")
+	if err := os.WriteFile(file, []byte(probeWorkflow), 0o600); err != nil {
+		return id, err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return id, err
+	}
+	o := engine.StepOptions{Timeout: probeTime}
+	started, err := a.Workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, engine.StartOptions{},
+		func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) })
+	if err != nil {
+		return id, err
+	}
+	id = started.Thread
+	results, err := e.Do(ctx, started.Thread, engine.Work{Steps: engine.UntilEnd, StepOptions: o})
+	if err != nil {
+		return id, err
+	}
+	last := results[len(results)-1]
+	if last.Status != protocol.StatusCompleted {
+		return id, fmt.Errorf("the run is %s: %s", last.Status, app.StatusText(last))
+	}
+	step, err := cas.Read[protocol.Step](ctx, e.Store, last.Head)
+	if err != nil {
+		return id, err
+	}
+	output, err := e.Store.Get(ctx, step.Output)
+	if err != nil {
+		return id, err
+	}
+	value, err := output.Value()
+	if err != nil {
+		return id, err
+	}
+	fields, _ := value.(map[string]any)
+	p.Answer, _ = fields["answer"].(string)
+	return id, nil
+}
+
+// Doctor is uwf doctor.
+func (a Commands) Doctor() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "doctor", Usage: "check the setup and suggest fixes",
+		Description: "Checks the home, the store and how it flushes, the threads, the config and the\n" +
+			"project's, overrides, the agents in the config and on PATH with their versions and\n" +
+			"logins, what they may run, confinement, the models and the space on disk. It changes\n" +
+			"nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
+			"Exits with 1 if there is a problem: then a step could not run as things are. Notes\n" +
+			"and warnings are about other agents, models and files.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word, or the agent that plays one question (this costs a few tokens)"},
+		},
+	}, a.doctor)
+}
+
+func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
+	dirs, err := a.Dirs()
+	if err != nil {
+		return err
+	}
+	d := doctor.Doctor{Env: a.Env, Dirs: dirs, Running: a.runningThreads, Root: os.Geteuid() == 0}
+	d.Confinement = func() (string, config.System, box.Diagnosis) {
+		system, lacks := a.System()
+		if system.Namespaces {
+			return "namespaces, " + confine.Describe(), system, lacks
+		}
+		return confine.Describe() + confine.Open(false), system, lacks
+	}
+	if c.Bool("check") {
+		d.Ask, d.AskAgent = askModel, a.probe
+	}
+	diagnosis := d.Examine(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !diagnosis.Healthy {
+		a.Status = protocol.CodeFailed
+	}
+	return a.Print(diagnosis, func(w io.Writer) error {
+		var text strings.Builder
+		if err := printDiagnosis(&text, diagnosis); err != nil {
+			return err
+		}
+		return a.InColours(w, text.String(), term.OfFinding)
+	})
+}
+
+// runningThreads lists the threads that somebody works on.
+func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.Running(ctx)
+}
+
+// askModel asks a model for one word, once.
+func askModel(ctx context.Context, e config.Endpoint) error {
+	e.Stream = false
+	_, err := llm.New(e, llm.Options{Once: true}).Complete(ctx, llm.Request{
+		Messages: []llm.Message{llm.User("Answer with the word yes.")},
+	})
+	return err
+}
+
+// printDiagnosis lists the findings for people, remedies below what they are for. Of the
+// agents that nobody asks for, those that lack something share a line.
+func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
+	findings, lacking := []protocol.Finding{}, []string{}
+	for _, f := range d.Findings {
+		if f.Area == "agents" && f.Severity == protocol.SeverityNote && strings.HasPrefix(f.What, protocol.AgentPrefix) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.What, protocol.AgentPrefix), " ")
+			lacking = append(lacking, strings.TrimSuffix(name, ":"))
+			continue
+		}
+		findings = append(findings, f)
+	}
+	if len(lacking) > 0 {
+		findings = append(findings, protocol.Finding{
+			Area: "agents", Severity: protocol.SeverityNote,
+			What: "not ready, and not asked for: " + strings.Join(slices.Compact(lacking), ", "), Do: "uwf setup --agent NAME says what one lacks",
+		})
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What)); err != nil {
+			return err
+		}
+		if f.Do == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-17s → %s\n", "", plaintext.Line(f.Do)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

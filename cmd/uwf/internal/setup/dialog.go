@@ -3,13 +3,21 @@ package setup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"golang.org/x/term"
+
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -328,4 +336,236 @@ func (s *Setup) endpoint(a Answers) (config.Endpoint, error) {
 		Providers: map[string]protocol.Provider{a.Provider: p},
 		Models:    map[string]protocol.Model{"m": {Provider: a.Provider, Name: cmp.Or(a.Model, "m")}},
 	}, "m", s.Env)
+}
+
+// Player can play roles on this machine, or nearly.
+type Player struct {
+	Name    string // as --agent takes it
+	Title   string // for people, with its version
+	Problem string // why it cannot play yet; "": it can
+	Do      string // about the problem
+}
+
+// builtin is our own agent, which needs a model and nothing else.
+const builtin = "builtin"
+
+// FindPlayers looks for whoever can play roles here: the coding agents on PATH, our own, and
+// agents of others. installed are the names of the agents on PATH. Adapters that drive any
+// program must be told which: nobody finds them by looking.
+func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
+	adapters := slices.DeleteFunc(protocol.Adapters(), func(a protocol.Adapter) bool { return a.Program == "" })
+	found := make([]*Player, len(adapters))
+	var group sync.WaitGroup
+	for i, adapter := range adapters {
+		group.Go(func() { found[i] = look(ctx, adapter, e, installed) })
+	}
+	group.Wait()
+	var players []Player
+	for _, p := range found {
+		if p != nil {
+			players = append(players, *p)
+		}
+	}
+	own := Player{Name: builtin, Title: "uwf's own agent, with a model of yours (a key, or a server on this machine)"}
+	if !slices.Contains(installed, protocol.AgentName(builtin)) {
+		own.Problem, own.Do = "uwf-builtin is not on PATH", install(builtin)
+	}
+	players = append(players, own)
+	for _, program := range installed {
+		if !slices.Contains(protocol.OwnAgents(), program) {
+			players = append(players, Player{Name: strings.TrimPrefix(program, protocol.AgentPrefix), Title: "another agent on PATH"})
+		}
+	}
+	return players
+}
+
+// look asks an adapter about the program that it drives; nil if the program is not here.
+func look(ctx context.Context, a protocol.Adapter, e env.Env, installed []string) *Player {
+	name := strings.TrimPrefix(a.Name, protocol.AgentPrefix)
+	p := &Player{Name: name, Title: a.Title}
+	if !slices.Contains(installed, a.Name) {
+		if _, err := proc.LookPath(a.Program, e.Dir, e.Environ); err != nil {
+			return nil
+		}
+		p.Problem, p.Do = a.Name+", which drives it, is not on PATH", install(name)
+		return p
+	}
+	switch found := discover.Ask(ctx, a.Name, nil, e); {
+	case found.Err != nil:
+		p.Problem, p.Do = found.Err.Error(), install(name)
+	case found.Check == nil:
+	case found.Check.Program == "":
+		return nil
+	default:
+		p.Title = strings.TrimSpace(a.Title + " " + found.Check.Version)
+		if len(found.Check.Problems) > 0 {
+			p.Problem, p.Do = found.Check.Problems[0].What, found.Check.Problems[0].Do
+		}
+	}
+	return p
+}
+
+// install is how one of our agents comes here.
+func install(name string) string {
+	return "go install " + protocol.ModulePath + "/cmd/" + protocol.AgentName(name) + "@latest"
+}
+
+// Preset is an endpoint that speaks OpenAI's chat completions.
+type Preset struct {
+	Name    string
+	Title   string
+	BaseURL string
+	KeyEnv  string // the variable that its users have; "": it needs no key
+}
+
+// Presets are the endpoints that setup offers, in the order of its menu.
+func Presets() []Preset {
+	return []Preset{
+		{"openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY"},
+		{"openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"},
+		{"anthropic", "Anthropic (its compatible endpoint)", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"},
+		{"gemini", "Google Gemini (its compatible endpoint)", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"},
+		{"deepseek", "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"},
+		{"groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"},
+		{"mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"},
+		{"ollama", "Ollama on this machine", "http://localhost:11434/v1", ""},
+		{"vllm", "vLLM on this machine", "http://localhost:8000/v1", ""},
+		{"lmstudio", "LM Studio on this machine", "http://localhost:1234/v1", ""},
+		{"xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY"},
+		{"venice", "Venice", "https://api.venice.ai/api/v1", "VENICE_API_KEY"},
+		{"dashscope", "DashScope", "https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"},
+		{"siliconflow", "SiliconFlow", "https://api.siliconflow.cn/v1", "SILICONFLOW_API_KEY"},
+		{"volcengine", "Volcengine", "https://ark.cn-beijing.volces.com/api/v3", "ARK_API_KEY"},
+		{"kimi", "Kimi", "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY"},
+		{"glm", "GLM", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY"},
+		{"stepfun", "StepFun", "https://api.stepfun.com/v1", "STEPFUN_API_KEY"},
+		{"minimax", "MiniMax", "https://api.minimax.io/v1", "MINIMAX_API_KEY"},
+	}
+}
+
+// preset finds an endpoint by name.
+func preset(name string) (Preset, bool) {
+	all := Presets()
+	i := slices.IndexFunc(all, func(p Preset) bool { return strings.EqualFold(p.Name, name) })
+	if i < 0 {
+		return Preset{}, false
+	}
+	return all[i], true
+}
+
+// PresetNames are the names of all, for help and suggestions.
+func PresetNames() []string {
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Agreeing is a [Person] for --yes: Enter to every question. What Enter does not answer
+// is an error that names the flags.
+type Agreeing struct{ asked []string }
+
+// Line answers a question.
+func (a *Agreeing) Line(_ context.Context, question string) (string, error) {
+	if strings.Contains(question, "[y/N]") || slices.Contains(a.asked, question) {
+		return "", undecided(strings.TrimSpace(question))
+	}
+	a.asked = append(a.asked, question)
+	return "", nil
+}
+
+// Secret answers the question for a key: it is kept, or taken from the environment.
+func (a *Agreeing) Secret(ctx context.Context, question string) (string, error) {
+	return a.Line(ctx, question)
+}
+
+func undecided(question string) error {
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Message: "--yes cannot answer this: " + question,
+		Hints: []string{"the flags answer it: --agent NAME, --provider NAME, --api-key-env VARIABLE, --model NAME, --commands all", "uwf setup --help"},
+	}
+}
+
+// Terminal asks a person. Questions go to Out, which is stderr: stdout is for
+// results.
+type Terminal struct {
+	In  io.Reader
+	Out io.Writer
+}
+
+// ErrNoMore means that the person has closed the terminal (end of input).
+var ErrNoMore = errors.New("no answer: the input has ended")
+
+// Line asks for a line. ctx ends the wait: an interrupt must not need an Enter.
+func (t Terminal) Line(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(t.Out, question)
+	return wait(ctx, func() (string, error) { return t.readLine() })
+}
+
+// Secret asks for a line that is not shown, neither typed nor pasted.
+func (t Terminal) Secret(ctx context.Context, question string) (string, error) {
+	file, ok := t.In.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return "", errors.New("a key is only read from a terminal; give it with --api-key, or through the environment")
+	}
+	fd := int(file.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("terminal: %w", err)
+	}
+	fmt.Fprint(t.Out, question)
+	secret, err := wait(ctx, func() (string, error) {
+		text, err := term.ReadPassword(fd)
+		if errors.Is(err, io.EOF) {
+			err = ErrNoMore
+		}
+		return strings.TrimSpace(string(text)), err
+	})
+	fmt.Fprintln(t.Out)
+	if ctx.Err() != nil { // nobody else gives the terminal its echo back
+		return "", errors.Join(err, term.Restore(fd, before))
+	}
+	return secret, err
+}
+
+// wait runs a read that cannot be interrupted until it ends or ctx does.
+func wait(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := read()
+		got <- answer{text, err}
+	}()
+	select {
+	case a := <-got:
+		return a.text, a.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// readLine reads byte by byte: what is behind the line belongs to the next
+// question, which may read a secret from the terminal itself.
+func (t Terminal) readLine() (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		n, err := t.In.Read(b)
+		if n == 1 && b[0] == '\n' {
+			return strings.TrimSpace(string(line)), nil
+		}
+		line = append(line, b[:n]...)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return strings.TrimSpace(string(line)), nil
+		case errors.Is(err, io.EOF):
+			return "", ErrNoMore
+		case err != nil:
+			return "", err
+		}
+	}
 }

@@ -1,10 +1,11 @@
 // Package setup writes config.yaml from a few answers: who plays the roles
-// (players.go), a provider, its key and a model if one of them needs it, and whether
-// commands may run (commands.go). The answers come from flags or from a person
-// (dialog.go); what is not asked for stays as it is, comments included (write.go).
+// a provider, its key and a model if one of them needs it, and whether commands may
+// run. The answers come from flags or from a person (dialog.go); what is not asked for
+// stays as it is, comments included.
 package setup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -20,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/yamltext"
 )
 
 // Setup changes the config of one home.
@@ -211,4 +214,345 @@ func (s *Setup) Endpoint(c protocol.Config) (e config.Endpoint, ok bool, err err
 	}
 	e, err = config.ResolveModel(c, c.DefaultModel, s.Env)
 	return e, true, err
+}
+
+// The words of --commands, beside a list of programs.
+const (
+	commandsAll  = "all"
+	commandsNone = "none"
+)
+
+// editsOnly is the permission of an agent that runs no commands.
+const editsOnly = "edits"
+
+// programs is what --commands means for our own agents: the programs that they may run.
+func programs(commands string) []string {
+	switch commands {
+	case commandsAll:
+		return []string{config.AnyProgram}
+	case commandsNone:
+		return []string{}
+	}
+	return strings.FieldsFunc(commands, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// checkCommands refuses what is neither a word nor a list of programs.
+func checkCommands(commands string) error {
+	if commands == "" || len(programs(commands)) > 0 && !strings.ContainsAny(commands, "*/\\'\"") || commands == commandsNone {
+		return nil
+	}
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Message: fmt.Sprintf("--commands %q is neither all, none nor a list of programs", commands),
+		Hints: []string{"--commands all", "--commands none", "--commands go,git"},
+	}
+}
+
+// listed is builtin.allowCommands as it is asked for; ok is false if nobody asks, or no
+// agent of ours is concerned.
+func (s *Setup) listed(a Answers) (_ []any, ok bool) {
+	if a.Commands == "" || !s.asksModels(s.concerned(a)) {
+		return nil, false
+	}
+	out := []any{} // as the config's editor takes it
+	for _, program := range programs(a.Commands) {
+		out = append(out, program)
+	}
+	return out, true
+}
+
+// current is --commands as the config says it for some agents.
+func (s *Setup) current(agents []string) string {
+	if s.asksModels(agents) {
+		switch b := s.old.Builtin; {
+		case b == nil || len(b.AllowCommands) == 0:
+			return commandsNone
+		case slices.Contains(b.AllowCommands, config.AnyProgram):
+			return commandsAll
+		default:
+			return strings.Join(b.AllowCommands, ",")
+		}
+	}
+	for _, name := range agents {
+		if p := s.old.Agents[name].Permission; p == editsOnly || p == "read-only" {
+			return commandsNone
+		}
+	}
+	return commandsAll
+}
+
+// asksModels reports whether one of some agents asks a model of the config.
+func (s *Setup) asksModels(agents []string) bool {
+	return slices.ContainsFunc(agents, func(name string) bool { return config.OwnsModels(s.program(name)) })
+}
+
+// program is what an agent is or will be started by.
+func (s *Setup) program(name string) string {
+	if a, known := s.old.Agents[name]; known {
+		return a.Command
+	}
+	return protocol.AgentName(name)
+}
+
+// commands asks whether the agents may run commands.
+func (d dialog) commands(ctx context.Context, a *Answers) error {
+	if a.Commands != "" {
+		return nil
+	}
+	agents := a.agents()
+	fallback := commandsAll
+	switch {
+	case d.known(agents):
+		fallback = d.current(agents)
+	case !d.Confined:
+		fallback = commandsNone
+	}
+	where := "They can write only in the directory where it works."
+	if !d.Confined {
+		where = "Nothing on this machine keeps them from writing elsewhere."
+	}
+	d.say("\nMay it run commands, such as your tests? %s", where)
+	d.say("   all   any program")
+	if d.asksModels(agents) {
+		d.say("   LIST  only these programs, such as go,git,npm")
+	}
+	d.say("   none  it reads and changes files, and says what should be run")
+	for {
+		answer, err := d.person.Line(ctx, "Commands ["+fallback+"]: ")
+		if err != nil {
+			return err
+		}
+		if answer == "" {
+			answer = fallback
+		}
+		if answer == fallback && d.known(agents) {
+			return nil // as it is
+		}
+		if len(programs(answer)) > 0 && answer != commandsAll && !d.asksModels(agents) {
+			d.say("%s cannot be held to a list: all or none.", strings.Join(agents, ", "))
+			continue
+		}
+		if err := checkCommands(answer); err != nil {
+			d.say("Type all, none, or the names of programs with commas between them.")
+			continue
+		}
+		a.Commands = answer
+		return nil
+	}
+}
+
+// known reports whether the config says something of these agents already.
+func (s *Setup) known(agents []string) bool {
+	return !slices.ContainsFunc(agents, func(name string) bool { _, known := s.old.Agents[name]; return !known })
+}
+
+// concerned are the agents for which --commands is said: those that are named with it,
+// else all.
+func (s *Setup) concerned(a Answers) []string {
+	if names := a.agents(); len(names) > 0 {
+		return names
+	}
+	return slices.Sorted(maps.Keys(s.old.Agents))
+}
+
+// permissions are the changes that --commands makes to agents that drive programs: of
+// those programs only all or none can be asked.
+func (s *Setup) permissions(a Answers) []change {
+	var out []change
+	for _, name := range s.concerned(a) {
+		agent, known := s.old.Agents[name]
+		if !known {
+			continue // written with it, see agentMap
+		}
+		if !config.IsAdapter(agent.Command) || !config.HeedsPermission(agent.Command) {
+			continue
+		}
+		switch {
+		case a.Commands == commandsAll && agent.Permission != "":
+			out = append(out, change{"agents." + quoted(name) + ".permission", "full"})
+		case a.Commands != commandsAll && (agent.Permission == "" || agent.Permission == "full"):
+			out = append(out, change{"agents." + quoted(name) + ".permission", editsOnly})
+		}
+	}
+	return out
+}
+
+// text is config.yaml with the answers in it.
+func (s *Setup) text(a Answers) ([]byte, error) {
+	if len(bytes.TrimSpace(s.src)) == 0 {
+		return s.fresh(a)
+	}
+	text := s.src
+	for _, c := range s.changes(a) {
+		key, err := config.ParseKey(c.key)
+		if err != nil {
+			return nil, err
+		}
+		// What is missing beside one value comes with the next one.
+		if text, _, err = config.Set(text, s.Dirs.Config(), key, c.value, s.Env); err != nil {
+			return nil, err
+		}
+	}
+	_, err := config.Parse(text, s.Dirs.Config(), s.Env)
+	return text, err
+}
+
+// change is one value of the config.
+type change struct {
+	key   string
+	value any
+}
+
+// changes are the values that differ from what the config says.
+func (s *Setup) changes(a Answers) []change {
+	var out []change
+	if a.model() {
+		provider := "providers." + quoted(a.Provider)
+		if was, known := s.old.Providers[a.Provider]; !known || a.APIKey != "" && was.APIKeyEnv != "" || a.APIKeyEnv != "" && was.APIKey != "" {
+			// A new one, or one whose key moves: written as a whole.
+			if a.BaseURL == "" {
+				a.BaseURL = was.BaseURL
+			}
+			out = append(out, change{provider, plain(providerMap(a))})
+		} else {
+			out = append(out, ifSet(provider+".baseUrl", a.BaseURL)...)
+			out = append(out, ifSet(provider+".apiKey", a.APIKey)...)
+			out = append(out, ifSet(provider+".apiKeyEnv", a.APIKeyEnv)...)
+		}
+		out = append(out, s.modelChanges(a)...)
+	}
+	for _, name := range a.agents() {
+		if _, known := s.old.Agents[name]; !known {
+			out = append(out, change{"agents." + quoted(name), plain(agentMap(name, a))})
+		}
+	}
+	out = append(out, ifSet("defaultAgent", a.Agent)...)
+	if programs, ok := s.listed(a); ok {
+		out = append(out, change{"builtin.allowCommands", programs})
+	}
+	if a.Commands != "" {
+		out = append(out, s.permissions(a)...)
+	}
+	return out
+}
+
+// modelChanges make a model the default. The old default stays under its alias, so that it can be
+// restored.
+func (s *Setup) modelChanges(a Answers) (out []change) {
+	alias := s.alias()
+	if was, known := s.old.Models[alias]; known {
+		url := s.old.Providers[was.Provider].BaseURL
+		moved := a.BaseURL != "" && a.BaseURL != url
+		same := a.Provider == was.Provider && (a.Model == "" || a.Model == was.Name)
+		if !same || moved && a.Provider == was.Provider {
+			s.Replaced = &protocol.SetupReplaced{Alias: alias, Provider: was.Provider, Model: was.Name, BaseURL: url}
+		}
+		if !same {
+			alias = s.newAlias(a)
+		}
+	}
+	if _, known := s.old.Models[alias]; !known {
+		out = append(out, change{"models." + quoted(alias), plain(modelMap(a))})
+	}
+	if s.old.DefaultModel != alias {
+		out = append(out, change{"defaultModel", alias})
+	}
+	return out
+}
+
+// newAlias returns the requested model's alias, or a free one.
+func (s *Setup) newAlias(a Answers) string {
+	alias := a.Model
+	for n := 2; ; n++ {
+		m, known := s.old.Models[alias]
+		if !known || m.Provider == a.Provider && m.Name == a.Model {
+			return alias
+		}
+		alias = a.Model + "-" + strconv.Itoa(n)
+	}
+}
+
+func ifSet(key, value string) []change {
+	if value == "" {
+		return nil
+	}
+	return []change{{key, value}}
+}
+
+// quoted is a part of a key that may hold dots.
+func quoted(part string) string {
+	if strings.ContainsAny(part, ". \"") {
+		return `"` + strings.ReplaceAll(part, `"`, `\"`) + `"`
+	}
+	return part
+}
+
+// providerMap is a provider as it is written, without what it has not.
+func providerMap(a Answers) yamltext.Map {
+	m := yamltext.Map{{Key: "baseUrl", Value: a.BaseURL}}
+	if a.APIKey != "" {
+		m = append(m, yamltext.Entry{Key: "apiKey", Value: a.APIKey})
+	}
+	if a.APIKeyEnv != "" {
+		m = append(m, yamltext.Entry{Key: "apiKeyEnv", Value: a.APIKeyEnv})
+	}
+	return m
+}
+
+func modelMap(a Answers) yamltext.Map {
+	return yamltext.Map{{Key: "provider", Value: a.Provider}, {Key: "name", Value: a.Model}}
+}
+
+// plain is a mapping without an order, as the config's editor takes it.
+func plain(m yamltext.Map) map[string]any {
+	out := map[string]any{}
+	for _, e := range m {
+		out[e.Key] = e.Value
+	}
+	return out
+}
+
+// agentMap is an agent as it is written.
+func agentMap(name string, a Answers) yamltext.Map {
+	program := protocol.AgentName(name)
+	m := yamltext.Map{{Key: "command", Value: program}}
+	if a.Commands != "" && a.Commands != commandsAll && config.IsAdapter(program) && config.HeedsPermission(program) {
+		m = append(m, yamltext.Entry{Key: "permission", Value: editsOnly})
+	}
+	return m
+}
+
+// fresh is a config for a home that has none.
+func (s *Setup) fresh(a Answers) ([]byte, error) {
+	out := bytes.NewBufferString("# The configuration of uwf. `uwf config list` shows what is in force, `uwf doctor`\n" +
+		"# what is wrong with it. It holds keys: keep it to yourself (mode 0600).\n")
+	one := func(key string, value any) yamltext.Map { return yamltext.Map{{Key: key, Value: value}} }
+	var err error
+	section := func(comment string, m yamltext.Map) {
+		text, marshalErr := yamltext.Marshal(m)
+		if err == nil {
+			err = marshalErr
+		}
+		out.WriteString("\n" + comment)
+		out.Write(text)
+	}
+	if a.model() {
+		section("# Where models are. Instead of apiKey, apiKeyEnv names the variable that holds it.\n",
+			one("providers", one(a.Provider, providerMap(a))))
+		section("# Models by a name of your own. More of them: agents and roles can have their own\n# (agents.<name>.model, modelOverrides).\n",
+			one("models", one(s.alias(), modelMap(a))))
+		section("", one("defaultModel", s.alias()))
+	}
+	if a.Agent != "" {
+		agents := yamltext.Map{}
+		for _, name := range a.agents() {
+			agents = append(agents, yamltext.Entry{Key: name, Value: agentMap(name, a)})
+		}
+		section("# Agents by a name of your own: any program that follows the protocol. permission says\n# what one may do: full (anything), edits (no commands), read-only.\n", one("agents", agents))
+		section("# Who plays the roles. Others for some of them:\n# agentOverrides: { <workflow>: { <role>: <agent> } }\n", one("defaultAgent", a.Agent))
+	}
+	if programs, ok := s.listed(a); ok {
+		section("# Which programs uwf's own agents may run, such as [go, git]: \"*\" is any, [] is none.\n# They can write only in the directory where a step works.\n",
+			one("builtin", one("allowCommands", programs)))
+	}
+	return out.Bytes(), err
 }

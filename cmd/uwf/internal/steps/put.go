@@ -6,19 +6,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
 // Put is uwf step put.
@@ -247,4 +259,317 @@ func strictJSON(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
+}
+
+// assignment is the step that the agent around this process is to make, read
+// from the environment that the engine gave it (docs/protocol.md 1).
+type assignment struct {
+	step.Assignment
+	head      cas.Hash
+	runDir    string
+	limitBase *int
+	agent     string   // its alias; "" if it has none
+	command   []string // as the user wrote it; nil: unknown
+	startedMs int64    // 0: unknown
+}
+
+// assignment reads the environment. role overrides UWF_ROLE when it is set.
+func (a Commands) assignment(ctx context.Context) (assignment, error) {
+	head := cas.Hash(a.Env.Get(protocol.EnvHead))
+	if head == "" {
+		return assignment{}, cmdline.UsageError("this command makes a step for the agent that runs it, and "+protocol.EnvHead+" is not set",
+			"it is set for every program that uwf starts as an agent: uwf thread step <thread> --agent <your-program>")
+	}
+	as := assignment{
+		Assignment: step.Assignment{
+			Thread: a.Env.Get(protocol.EnvThread), Role: a.Env.Get(protocol.EnvRole), Cwd: a.Env.Dir,
+		},
+		head: head, runDir: a.Env.Get(protocol.EnvRunDir), agent: a.Env.Get(protocol.EnvAgent),
+	}
+	if as.Role == "" {
+		return as, cmdline.UsageError(protocol.EnvRole+" is not set", "uwf sets it for the agent beside "+protocol.EnvHead+"; by hand: "+protocol.EnvRole+"=<role>")
+	}
+	if v := a.Env.Get(protocol.EnvLimitBase); v != "" {
+		n, err := term.Natural(v)
+		if err != nil {
+			return as, cmdline.UsageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase+", or pass on what uwf has set")
+		}
+		as.limitBase = &n
+	}
+	if err := a.readEdgePrompt(ctx, &as); err != nil {
+		return as, err
+	}
+	if began := runfiles.Dir(as.runDir).Record().Began(); !began.IsZero() {
+		as.startedMs = began.UnixMilli()
+	}
+	return as, nil
+}
+
+func (a Commands) readEdgePrompt(ctx context.Context, as *assignment) error {
+	ref := cas.Hash(a.Env.Get(protocol.EnvPrompt))
+	if ref == "" {
+		return nil
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := cas.Read[protocol.Text](ctx, s, ref)
+	if err != nil {
+		return fmt.Errorf("edge prompt %s: %w", ref, err)
+	}
+	as.EdgePrompt = string(text)
+	return nil
+}
+
+// announced are the turns that this run has announced on its stdout so far.
+func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
+	if as.runDir == "" {
+		return nil, nil
+	}
+	told, err := agentproc.Announced(ctx, as.runDir)
+	return told.Turns, err
+}
+
+// brief opens the thread at the head and reads what the role is told.
+func (a Commands) brief(ctx context.Context, as assignment) (*thread.Thread, step.Brief, error) {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return nil, step.Brief{}, err
+	}
+	r := cas.Recalling(s)
+	t, err := thread.Open(ctx, r, as.head)
+	if err != nil {
+		return nil, step.Brief{}, fmt.Errorf("%s %s: %w", protocol.EnvHead, as.head, err)
+	}
+	b, err := step.NewBrief(ctx, r, t, as.Assignment)
+	var unknown *step.RoleError
+	if errors.As(err, &unknown) {
+		return nil, b, cmdline.NotFound(unknown.Error(), cmdline.DidYouMean(protocol.EnvRole+"=", unknown.Role, unknown.Roles)...)
+	}
+	return t, b, err
+}
+
+// agentName is the name in the step node.
+func agentName(flag, alias string, command []string) string {
+	switch {
+	case flag != "":
+		return protocol.AgentName(flag)
+	case alias != "":
+		return protocol.AgentName(filepath.Base(alias))
+	}
+	return protocol.AgentName(programName(command))
+}
+
+// programName is what people call a program: greet for "./greet.sh", and for
+// "sh greet.sh", too.
+func programName(command []string) string {
+	name := func(word string) string {
+		base := filepath.Base(word)
+		return strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	switch {
+	case len(command) == 0 || name(command[0]) == "":
+		return "exec"
+	case len(command) > 1 && isInterpreter(name(command[0])) && !strings.HasPrefix(command[1], "-") && name(command[1]) != "":
+		return name(command[1])
+	}
+	return name(command[0])
+}
+
+func isInterpreter(name string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "pwsh", "python", "python3", "node", "bun", "ruby", "perl"}, name)
+}
+
+// Turn is uwf step turn.
+func (a Commands) Turn() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "role", Usage: "who speaks: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},
+			&ucli.StringFlag{Name: "content", Usage: "`FILE` with the turn's text; - is stdin", Required: true},
+			&ucli.StringFlag{Name: "tool-calls", Usage: `what the model asks for, as JSON: [{"id":…,"name":…,"args":…}]`},
+			&ucli.StringFlag{Name: "tool-call-id", Usage: "the `ID` of the tool call that this turn answers"},
+		},
+	}, a.stepTurn)
+}
+
+func (a Commands) stepTurn(ctx context.Context, c *ucli.Context) error {
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	content, err := a.readInput(c.String("content"))
+	if err != nil {
+		return err
+	}
+	turn := protocol.Turn{
+		Role: protocol.TurnRole(c.String("role")), Content: a.Secrets().Hide(content),
+		ToolCallID: c.String("tool-call-id"), AtMs: a.Env.Now().UnixMilli(),
+	}
+	if v := c.String("tool-calls"); v != "" {
+		if err := strictJSON([]byte(a.Secrets().Hide(v)), &turn.ToolCalls); err != nil {
+			return cmdline.Invalid(fmt.Sprintf("--tool-calls: %v", err))
+		}
+	}
+	earlier, err := as.announced(ctx)
+	if err != nil {
+		return err
+	}
+	turn.Index = len(earlier)
+	if err := turn.Validate(); err != nil {
+		return cmdline.UsageError(err.Error())
+	}
+	return a.putTurn(ctx, turn)
+}
+
+// putTurn makes the turn readable at once. It becomes durable with its step.
+func (a Commands) putTurn(ctx context.Context, turn protocol.Turn) error {
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	b := cas.NewBatch(s, a.Env.Now)
+	h, err := step.AddTurn(ctx, b, turn)
+	if err != nil {
+		return err
+	}
+	if err := b.Put(ctx); err != nil {
+		return err
+	}
+	return render.Print(a.Env.Stdout, render.JSON, protocol.NewTurnLine(h), nil)
+}
+
+// readInput reads a file that an agent names, or stdin for "-".
+func (a Commands) readInput(name string) (string, error) {
+	if name == "-" {
+		data, err := io.ReadAll(a.Env.Stdin)
+		if err != nil {
+			return "", fmt.Errorf("read stdin: %w", err)
+		}
+		return string(data), nil
+	}
+	data, err := os.ReadFile(a.Env.Path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", cmdline.NoFile(a.Env.Dir, name, "- reads stdin")
+	}
+	if err != nil {
+		return "", cmdline.NotFound(fmt.Sprintf("cannot read %s: %v", name, err))
+	}
+	return string(data), nil
+}
+
+// Extract is uwf step extract.
+func (a Commands) Extract() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "extract", Usage: "for agents: have a model extract the role's data from an answer without frontmatter",
+		Description: "The model is modelOverrides.extract, else models.extract, else defaultModel of config.yaml; " +
+			"modelOverrides.extract: off switches it off. Agents made with the kit call this when their corrections have failed. " +
+			"Nothing is stored: step put --final does both.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer; - is stdin", Required: true},
+		},
+	}, a.stepExtract)
+}
+
+func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
+	a.TextErrors = true
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := a.readInput(c.String("output"))
+	if err != nil {
+		return err
+	}
+	_, brief, err := a.brief(ctx, as)
+	if err != nil {
+		return err
+	}
+	role, err := extract.NewRole(brief.Schema)
+	if err != nil {
+		return err
+	}
+	x, err := a.extractor(ctx)
+	if err != nil {
+		return err
+	}
+	if x.alias == "" {
+		return cmdline.Invalid("no model for extraction: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
+	}
+	out, usage, err := x.read(ctx, a.Secrets().Hide(answer), brief.Role.ExtractPrompt, role)
+	said := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}
+	if err != nil {
+		said.Value, said.Error = nil, err.Error()
+	}
+	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, said, nil))
+}
+
+// extractor is the model that reads answers.
+type extractor struct {
+	alias string // "": there is none
+	model config.Endpoint
+}
+
+func (a Commands) extractor(ctx context.Context) (extractor, error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return extractor{}, err
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
+		return extractor{}, err
+	}
+	x := extractor{alias: config.ExtractModel(c)}
+	if x.alias != "" {
+		x.model, err = config.ResolveModel(c, x.alias, e.Env)
+	}
+	return x, err
+}
+
+// read asks the model once. The usage is also that of a failure.
+func (x extractor) read(ctx context.Context, answer, heading string, role extract.Role) (extract.Output, protocol.Usage, error) {
+	system, user := prompt.Extraction(heading, role.Schema, answer)
+	text, usage, err := llm.Extractor(ctx, x.model, system, user, role.Schema)
+	var out extract.Output
+	if err == nil {
+		out, err = extract.Reply(ctx, text, role)
+	}
+	if err != nil {
+		return extract.Output{}, usage, fmt.Errorf("extraction by model %s: %w", x.alias, err)
+	}
+	return out, usage, nil
+}
+
+// Prompt is uwf step prompt.
+func (a Commands) Prompt() *ucli.Command {
+	return cmdline.Leaf(ucli.Command{
+		Name: "prompt", Usage: "for agents: print the prompt of this step",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (the same for all of a role's visits) or user (the rest)", Value: "all"},
+		},
+	}, a.stepPrompt)
+}
+
+func (a Commands) stepPrompt(ctx context.Context, c *ucli.Context) error {
+	part, ok := map[string]func(prompt.Parts) string{
+		"all": prompt.Full, "system": prompt.System, "user": prompt.User,
+	}[c.String("part")]
+	if !ok {
+		var hints []string
+		if near := suggest.Nearest(c.String("part"), []string{"all", "system", "user"}, 1); len(near) > 0 {
+			hints = append(hints, "did you mean --part "+near[0]+"?")
+		}
+		return cmdline.UsageError("--part must be all, system or user, got: "+c.String("part"), hints...)
+	}
+	as, err := a.assignment(ctx)
+	if err != nil {
+		return err
+	}
+	_, brief, err := a.brief(ctx, as)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.Env.Stdout, part(brief.Parts)+"\n")
+	return err
 }

@@ -1,19 +1,41 @@
+// Package steps is uwf step: looking at a step, and making one from any language.
 package steps
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
 
 // Details is the seeds' command: the whole detail as YAML.
 func (a Commands) Details() *ucli.Command {
@@ -73,4 +95,466 @@ func originalStep(ctx context.Context, s cas.Store, h cas.Hash) (protocol.Step, 
 		return protocol.Step{}, err
 	}
 	return t.Last.Step, nil
+}
+
+// Show is the original's later name, with what the step says of itself
+// beside what happened in it.
+func (a Commands) Show() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "show", ArgsUsage: "<step>", Usage: "print a step: its agent, its output, and everything that happened inside",
+		Description: app.StepUsage,
+	}, a.stepShow)
+}
+
+// stepShown answers step show.
+type stepShown struct {
+	Hash          protocol.Hash        `json:"hash"`
+	Index         int                  `json:"index"`  // from 0, as the node has it
+	Number        int                  `json:"number"` // from 1, as in <thread>@3
+	Role          string               `json:"role"`
+	Agent         string               `json:"agent"`
+	Status        string               `json:"status"` // that routed; "" if none did
+	StartedAtMs   int64                `json:"startedAtMs"`
+	CompletedAtMs int64                `json:"completedAtMs"`
+	DurationMs    int64                `json:"durationMs"`
+	Usage         *protocol.Usage      `json:"usage"` // null: unknown
+	SessionID     string               `json:"sessionId"`
+	EdgePrompt    string               `json:"edgePrompt"`
+	Cwd           string               `json:"cwd"`
+	ExtractedBy   protocol.ExtractedBy `json:"extractedBy"`
+	Files         *protocol.Files      `json:"files,omitempty"`
+	Changes       *protocol.FileTotals `json:"changes,omitempty"`
+	Frontmatter   any                  `json:"frontmatter"` // what it delivered
+	Turns         any                  `json:"turns"`
+	Detail        any                  `json:"detail"` // the rest of it
+}
+
+func (a Commands) stepShow(ctx context.Context, c *ucli.Context) error {
+	h, step, err := a.stepNode(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := thread.Open(ctx, s, h)
+	if err != nil {
+		return err
+	}
+	out, err := t.Shown(ctx, thread.Step{Hash: h, Step: step})
+	if err != nil {
+		return err
+	}
+	if step.SessionID, err = thread.SessionID(ctx, s, step); err != nil {
+		return err
+	}
+	detail, err := cas.Expand(ctx, s, step.Detail, -1)
+	if err != nil {
+		return err
+	}
+	shown := stepShown{
+		Hash: h, Index: step.Index, Number: step.Index + 1, Role: step.Role, Agent: step.Agent, Status: view.StatusOf(out.Value),
+		StartedAtMs: step.StartedAtMs, CompletedAtMs: step.CompletedAtMs, DurationMs: step.CompletedAtMs - step.StartedAtMs,
+		Usage: step.Usage, SessionID: step.SessionID, EdgePrompt: step.EdgePrompt, Cwd: step.Cwd,
+		ExtractedBy: step.ExtractedBy, Files: step.Files, Frontmatter: out.Value, Detail: detail,
+	}
+	if step.Files != nil {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if sum, ok := e.Files().Totals(ctx, h, 1)[h]; ok {
+			shown.Changes = &sum
+		}
+	}
+	if m, ok := detail.(map[string]any); ok {
+		rest := maps.Clone(m)
+		shown.Turns = rest["turns"]
+		nameArgs(shown.Turns)
+		delete(rest, "turns")
+		shown.Detail = rest
+	}
+	return a.Print(shown, nil)
+}
+
+// nameArgs gives the arguments of tool calls the one name that they have here: the
+// original's Claude Code agent called them input.
+func nameArgs(turns any) {
+	list, _ := turns.([]any)
+	for _, turn := range list {
+		fields, _ := turn.(map[string]any)
+		calls, _ := fields["toolCalls"].([]any)
+		for _, c := range calls {
+			call, _ := c.(map[string]any)
+			input, old := call["input"]
+			if _, has := call["args"]; old && !has {
+				call["args"] = input
+				delete(call, "input")
+			}
+		}
+	}
+}
+
+// Read is uwf step read.
+func (a Commands) Read() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown, the newest that fit",
+		Description: app.StepUsage,
+		Flags: []ucli.Flag{
+			app.QuotaFlag(),
+			&ucli.BoolFlag{Name: "prompt", Usage: "the prompt that the agent was given, instead of its turns"},
+		},
+	}, a.stepRead)
+}
+
+func (a Commands) stepRead(ctx context.Context, c *ucli.Context) error {
+	quota, err := app.QuotaOf(c)
+	if err != nil {
+		return err
+	}
+	h, step, err := a.stepNode(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	header := fmt.Sprintf("# Step %s\n\n**Role:** %s\n**Agent:** %s", h, plaintext.Line(step.Role), plaintext.Line(step.Agent))
+	text := ""
+	if c.Bool("prompt") {
+		text, err = promptOf(ctx, s, step)
+	} else {
+		text, err = turnsOf(ctx, s, step, quota-term.Length(header)-1, a.Quoting())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.Env.Stdout, header+text+"\n")
+	return err
+}
+
+// promptOf is the prompt as it was assembled.
+func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, error) {
+	if step.Prompt == nil {
+		return "\n\n## Prompt\n\n_Prompt not recorded._", nil
+	}
+	text, err := cas.Read[protocol.Text](ctx, s, *step.Prompt)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return "\n\n## Prompt\n\n_" + redacted.Mark() + "_", nil
+	}
+	return "\n\n## Prompt\n\n" + string(text), err
+}
+
+// turnsOf renders the newest turns that fit. The newest one is cut if it alone is
+// too long.
+func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, quoting transcript.Quoting) (string, error) {
+	detail, err := cas.Read[protocol.Detail](ctx, s, step.Detail)
+	var other *cas.TypeError
+	if errors.As(err, &other) && s.Algorithm() == cas.XXH64 {
+		return "\n\n_The detail is one that only its agent knows: uwf step show has it._", nil
+	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return "\n\n_" + redacted.Mark() + "_", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var blocks []string // newest first
+	used := 0
+	for i := len(detail.Turns) - 1; i >= 0 && used <= quota; i-- {
+		turn, err := thread.ShownTurn(ctx, s, detail.Turns[i])
+		if err != nil {
+			return "", err
+		}
+		if turn.Role == thread.Redacted {
+			turn.Index = i
+		}
+		blocks = append(blocks, quoting.TurnBlock(turn))
+		used += term.Length(blocks[len(blocks)-1])
+	}
+	if used <= quota {
+		return transcript.JoinReversed(blocks), nil
+	}
+	note := ""
+	if len(detail.Turns) > 1 {
+		note = transcript.OmittedTurns
+	}
+	room := quota - term.Length(note)
+	for ; len(blocks) > 1 && used > room; blocks = blocks[:len(blocks)-1] {
+		used -= term.Length(blocks[len(blocks)-1])
+	}
+	if len(blocks) == 1 {
+		blocks[0] = transcript.CutMiddle(blocks[0], room, transcript.LeftOut)
+	}
+	return note + transcript.JoinReversed(blocks), nil
+}
+
+// Diff is uwf step diff.
+func (a Commands) Diff() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "diff", ArgsUsage: "<step>", Usage: "show what a step changed in the files",
+		Description: app.StepUsage + "\n\nWhat a person changed before the step is not shown. The patch can be applied by git.\n\n" +
+			"   uwf step diff @-1 | git apply -R",
+		Flags: []ucli.Flag{StatFlag("only the names, with the lines added and removed")},
+	}, a.stepDiff)
+}
+
+// StatFlag asks for a table in place of a patch.
+func StatFlag(usage string) ucli.Flag { return &ucli.BoolFlag{Name: "stat", Usage: usage} }
+
+// stepDiffOutput answers step diff.
+type stepDiffOutput struct {
+	Step   protocol.Hash `json:"step"`
+	Before protocol.Tree `json:"before"`
+	After  protocol.Tree `json:"after"`
+	Files  []FileChange  `json:"files"`
+	Left   []string      `json:"left,omitempty"` // paths that are not kept
+	Note   string        `json:"note,omitempty"`
+}
+
+// FileChange is one file of it.
+type FileChange struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"` // added, changed or removed
+	Added   *int   `json:"added"`  // lines; null: it is no text
+	Removed *int   `json:"removed"`
+}
+
+func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
+	h, _, err := a.stepNode(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := a.BundleFiles(ctx, e); err != nil {
+		return err
+	}
+	kept, err := e.Files().StepFiles(ctx, h)
+	if err != nil {
+		return a.NotInBundle(err)
+	}
+	list, err := kept.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.Say("step %s changed no file", h)
+		a.Hint("uwf thread steps shows which did")
+	}
+	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: FileChanges(list), Left: kept.Left, Note: kept.Note}
+	return a.PrintFiles(ctx, out, kept, list, c.Bool("stat"))
+}
+
+// PrintFiles prints what differs, as a patch unless a format is asked for.
+func (a Commands) PrintFiles(ctx context.Context, out any, kept workspace.StepFiles, list []files.Change, stat bool) error {
+	own := render.Text
+	return render.Print(a.Env.Stdout, a.Format(&own), out, func(w io.Writer) error {
+		if stat {
+			_, err := io.WriteString(w, statText(list))
+			return err
+		}
+		var patch bytes.Buffer
+		if err := kept.Patch(ctx, &patch); err != nil {
+			return err
+		}
+		_, err := w.Write(patch.Bytes())
+		return err
+	})
+}
+
+// FileChanges are changes as results have them.
+func FileChanges(list []files.Change) []FileChange {
+	changes := make([]FileChange, len(list))
+	for i, f := range list {
+		changes[i] = FileChange{Path: strings.ToValidUTF8(f.Path, "\uFFFD"), Status: map[byte]string{'A': "added", 'D': "removed"}[f.Status]}
+		if changes[i].Status == "" {
+			changes[i].Status = "changed"
+		}
+		if f.Added >= 0 {
+			changes[i].Added, changes[i].Removed = &f.Added, &f.Removed
+		}
+	}
+	return changes
+}
+
+// statText is a line for each file.
+func statText(list []files.Change) string {
+	var b strings.Builder
+	for _, f := range list {
+		lines := "binary"
+		if f.Added >= 0 {
+			lines = fmt.Sprintf("+%d -%d", f.Added, f.Removed)
+		}
+		fmt.Fprintf(&b, "%c %-12s %s\n", f.Status, lines, plaintext.Line(f.Path))
+	}
+	return b.String()
+}
+
+// Turns is uwf step turns.
+func (a Commands) Turns() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "turns", ArgsUsage: "<thread>", Usage: "print all turns of all steps of a thread as Markdown, oldest first",
+		Description: "Turns are numbered through the whole thread; --role, --offset and --limit choose among them, in\n" +
+			"this order. With --format json each turn is a line: {\"step\",\"number\",\"role\",\"running\",\"turn\"}.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "role", Usage: "only steps of this `ROLE`"},
+			&ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"},
+			&ucli.StringFlag{Name: "offset", Usage: "skip the first `N` turns", Value: "0"},
+			&ucli.BoolFlag{Name: "live", Usage: "keep printing each turn as it happens, until the running step has ended"},
+		},
+	}, a.stepTurns)
+}
+
+// turnLine is a turn as a line of JSON.
+type turnLine struct {
+	Step    *protocol.Hash `json:"step"`   // null while it runs
+	Number  int            `json:"number"` // of the step, from 1
+	Role    string         `json:"role"`   // of the step
+	Running bool           `json:"running"`
+	Index   int            `json:"index"` // of the turn in the thread, from 1
+	Turn    protocol.Turn  `json:"turn"`
+}
+
+// turnPrinter prints the turns of a thread one after another.
+type turnPrinter struct {
+	w             io.Writer
+	json          bool
+	role          string // "": all
+	offset, limit int    // limit < 0: none
+	seen          int    // turns of the role so far
+}
+
+func (a Commands) stepTurns(ctx context.Context, c *ucli.Context) error {
+	p := turnPrinter{w: a.Env.Stdout, role: c.String("role"), limit: -1, json: a.Flags.Format == string(render.JSON)}
+	var err error
+	if p.offset, p.limit, err = page(c); err != nil {
+		return err
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	flight, err := e.Flight(ctx, id)
+	if err != nil {
+		return err
+	}
+	r, err := a.Reader(ctx, e, id, flight)
+	if err != nil {
+		return err
+	}
+	if _, known := r.Workflow.Roles[p.role]; p.role != "" && !known {
+		return noSuchRole(r.Workflow, p.role)
+	}
+	if err := p.steps(ctx, r); err != nil || flight == nil || !p.wants(flight.Role) {
+		return err
+	}
+	return p.flight(ctx, e, r, flight, c.Bool("live"))
+}
+
+func noSuchRole(wf protocol.Workflow, role string) error {
+	roles := slices.Sorted(maps.Keys(wf.Roles))
+	hints := []string{"one of " + strings.Join(roles, ", ")}
+	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
+		hints = append([]string{"did you mean --role " + plaintext.Word(near[0]) + "?"}, hints...)
+	}
+	return cmdline.NotFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
+}
+
+// page reads --offset and --limit.
+func page(c *ucli.Context) (offset, limit int, err error) {
+	limit = -1
+	if c.IsSet("limit") {
+		if limit, err = term.NumberFlag(c, "limit", 0, 20); err != nil {
+			return 0, 0, err
+		}
+	}
+	offset, err = term.NumberFlag(c, "offset", 0, 20)
+	return offset, limit, err
+}
+
+func (p *turnPrinter) wants(role string) bool { return p.role == "" || p.role == role }
+
+// steps prints the finished steps.
+func (p *turnPrinter) steps(ctx context.Context, r transcript.Reader) error {
+	if err := p.text("# Thread `%s`\n", r.ID); err != nil {
+		return err
+	}
+	for s, err := range view.Turns(ctx, r.Store, r.Thread, p.role) {
+		if err != nil {
+			return err
+		}
+		told := render.Count(len(s.Turns), "turn")
+		if s.Gone != "" {
+			told = s.Gone
+		}
+		if err := p.text("\n## %s ✓ (%s)\n", plaintext.Line(s.Role), told); err != nil {
+			return err
+		}
+		for _, h := range s.Turns {
+			if err := p.turn(ctx, r, turnLine{Step: &s.Step, Number: s.Number, Role: s.Role}, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flight prints the step in flight; live: until it has ended.
+func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r transcript.Reader, f *status.Flight, live bool) error {
+	if err := p.text("\n## %s … (running, %s so far)\n", f.Role, render.Count(len(f.Turns), "turn")); err != nil {
+		return err
+	}
+	if !live {
+		for _, h := range f.Turns {
+			if err := p.turn(ctx, r, turnLine{Number: f.Number, Role: f.Role, Running: true}, h); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for t, err := range view.Live(ctx, e, r.ID, f) {
+		if err != nil {
+			return err
+		}
+		if err := p.turn(ctx, r, turnLine{Step: t.Step, Number: f.Number, Role: f.Role, Running: t.Step == nil}, t.Turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn prints a turn, if it is on the page.
+func (p *turnPrinter) turn(ctx context.Context, r transcript.Reader, line turnLine, h cas.Hash) error {
+	p.seen++
+	if p.seen <= p.offset || (p.limit >= 0 && p.seen > p.offset+p.limit) {
+		return nil
+	}
+	var err error
+	if line.Turn, err = thread.ShownTurn(ctx, r.Store, h); err != nil {
+		return err
+	}
+	line.Index = p.seen
+	if p.json {
+		return json.NewEncoder(p.w).Encode(line)
+	}
+	t := line.Turn
+	t.Index = p.seen - 1
+	block := r.TurnBlock(t)
+	if block == "" { // it counts, though it says nothing
+		block = fmt.Sprintf("\n\n## Turn %d\n\n**Turn role:** %s", p.seen, t.Role)
+	}
+	return p.text("%s\n", block[1:])
+}
+
+func (p *turnPrinter) text(format string, args ...any) error {
+	if p.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.w, format, args...)
+	return err
 }

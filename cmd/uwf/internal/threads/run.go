@@ -2,17 +2,35 @@ package threads
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
 
 // Run is uwf run.
@@ -117,4 +135,457 @@ func withNext(err error, thread string) error {
 		return err
 	}
 	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread resume " + thread}}
+}
+
+// planOutput answers run --dry-run.
+type planOutput struct {
+	DryRun   bool            `json:"dryRun"`
+	Workflow string          `json:"workflow"` // name
+	Cwd      string          `json:"cwd"`
+	Inputs   map[string]any  `json:"inputs,omitempty"`
+	First    planFirst       `json:"first"`
+	Roles    []planRole      `json:"roles"`
+	Limits   protocol.Limits `json:"limits"` // 0: none
+	Ready    bool            `json:"ready"`
+	// Commands are those of the workflows that it runs, a line each.
+	Commands []string `json:"commands,omitempty"`
+	graph    diagram.Graph
+}
+
+// planFirst is the first step.
+type planFirst struct {
+	Role   string `json:"role"`
+	Prompt string `json:"prompt"`
+	Cwd    string `json:"cwd"`
+	// Problem is why the role may not work there.
+	Problem *string  `json:"problem,omitempty"`
+	Hints   []string `json:"hints,omitempty"`
+}
+
+// planRole is who would play a role.
+type planRole struct {
+	Role    string          `json:"role"`
+	Player  protocol.Player `json:"player,omitempty"` // unless it is an agent
+	Agent   *string         `json:"agent"`
+	Command []string        `json:"command"`
+	Path    *string         `json:"path"`
+	Model   *string         `json:"model"`
+	Timeout *string         `json:"timeout"`
+	May     *string         `json:"may"` // run, and write where
+	// Worst is what the role may cost if everything that can go wrong does.
+	Worst   casting.Worst `json:"worst"`
+	Problem *string       `json:"problem"`
+	Hints   []string      `json:"hints,omitempty"`
+}
+
+// dryRun shows what run would do. Nothing is stored or started.
+func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions, l protocol.Limits) error {
+	prompt, err := a.taskText(c)
+	if err != nil {
+		return err
+	}
+	cwd, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return err
+	}
+	def, err := a.Workflows().Definition(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	err = agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return def.Workflow, nil }, &o)
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err == nil {
+		e, err = e.InProject(cwd)
+	}
+	if err != nil {
+		return err
+	}
+	given, err := a.inputs(ctx, c, declaredBy(def))
+	if err != nil {
+		return err
+	}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow), Commands: catalog.UsedCommands(def)}
+	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}}
+	first, err := moderator.Next(ctx, state)
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
+	a.planPlace(ctx, e, &p, first)
+	if p.Limits, err = e.Limits(ctx, def.Workflow, l); err != nil {
+		return err
+	}
+	settings, err := e.Config(ctx)
+	if err != nil {
+		return err
+	}
+	for _, role := range flow.Roles(def.Workflow) {
+		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
+		if c.Problem == nil && c.Player == protocol.PlayedByAgent {
+			c.Problem = a.lacking(ctx, settings, c)
+		}
+		a.plan(&p, settings, c)
+		planned := &p.Roles[len(p.Roles)-1]
+		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
+		if c.Player == protocol.PlayedByCommand {
+			planned.Command = moderator.KnownCommand(c.Command, state.Start)
+		}
+	}
+	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
+		return err
+	}
+	return a.Print(p, func(w io.Writer) error { return p.text(w, a.Width()) })
+}
+
+// lacking returns the error of an agent whose program is not installed, as the agent says when
+// it is asked.
+func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casting.Casting) *protocol.Error {
+	around := a.Env
+	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
+		for name, value := range agent.Env {
+			around = around.With(name, value)
+		}
+	}
+	said := discover.Ask(ctx, c.Path, c.Command[1:], around)
+	if said.Check == nil || said.Check.Program != "" || len(said.Check.Problems) == 0 {
+		return nil
+	}
+	p := said.Check.Problems[0]
+	return &protocol.Error{
+		Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)},
+	}
+}
+
+// planPlace finds where the first role would work.
+func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput, first moderator.Decision) {
+	if first.Kind != moderator.Run {
+		return
+	}
+	dir, err := e.Workplace(ctx, first.Role, p.Cwd, first.Location)
+	if err == nil {
+		p.First.Cwd = dir
+		return
+	}
+	why := app.Classify(err)
+	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, app.Ref(why.Message), why.Hints
+	p.Ready, a.Status = false, why.Code
+}
+
+// plan adds a role. One that nobody could play makes the exit status.
+func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Casting) {
+	role := planRole{Role: c.Role, Agent: app.Ref(c.Agent), Command: c.Command, Path: app.Ref(c.Path), Model: app.Ref(c.Model)}
+	if role.Command == nil {
+		role.Command = []string{}
+	}
+	system, _ := a.System()
+	switch {
+	case c.Player != protocol.PlayedByAgent:
+		role.Player = c.Player
+		if c.Player == protocol.PlayedByCommand {
+			role.May = app.Ref(config.CommandAccess(settings, system) + config.Reaches(config.Network(settings, "", p.Workflow, c.Role)))
+		}
+	case len(c.Command) > 0:
+		reaches := config.Reaches(config.Network(settings, c.Agent, p.Workflow, c.Role))
+		role.May = app.Ref(config.Access(settings, c.Agent, c.Command, a.Env, system) + reaches)
+	}
+	if c.Timeout > 0 {
+		role.Timeout = app.Ref(protocol.Span(c.Timeout))
+	}
+	if c.Problem != nil {
+		role.Problem, role.Hints = app.Ref(c.Problem.Message), c.Problem.Hints
+		if p.Ready {
+			a.Status = c.Problem.Code
+		}
+		p.Ready = false
+	}
+	p.Roles = append(p.Roles, role)
+}
+
+// program is what would be started for the role, as far as it is known.
+func (r planRole) program() string {
+	switch {
+	case r.Player == protocol.PlayedByPerson, r.Player == protocol.PlayedByWorkflow, r.Player == protocol.PlayedByAll, r.Player == protocol.PlayedByEach:
+		return "-"
+	case r.Player == protocol.PlayedByCommand && r.Path == nil && r.Problem == nil:
+		return r.Command[0]
+	}
+	return or(r.Path, "not found")
+}
+
+func (p planOutput) text(w io.Writer, width int) error {
+	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
+		return err
+	}
+	t := term.NewTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
+	for _, r := range p.Roles {
+		t.Row(r.Role, or(r.Agent, "none"), r.program(), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
+	}
+	if err := t.Print(w); err != nil {
+		return err
+	}
+	for _, r := range p.Roles {
+		if r.Player == protocol.PlayedByCommand {
+			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
+		}
+	}
+	for _, line := range p.Commands {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
+	if err := term.TextLines(w, "first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
+		"limits", view.LimitsText(p.Limits)); err != nil {
+		return err
+	}
+	if p.First.Problem != nil {
+		fmt.Fprintf(w, "problem: %s\n", plaintext.Line(*p.First.Problem))
+		for _, h := range p.First.Hints {
+			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+		}
+	}
+	told := map[string]bool{}
+	for _, r := range p.Roles {
+		if r.Problem == nil || told[*r.Problem] {
+			continue
+		}
+		told[*r.Problem] = true
+		fmt.Fprintf(w, "problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(*r.Problem))
+		for _, h := range r.Hints {
+			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+		}
+	}
+	return nil
+}
+
+func or(s *string, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return *s
+}
+
+// worstText is what a role may cost at most.
+func worstText(w casting.Worst) string {
+	visits := "any number of steps"
+	if w.Visits > 0 {
+		visits = render.Count(w.Visits, "step")
+	}
+	switch {
+	case w.CostUSD != nil:
+		return visits + ", " + protocol.Dollars(*w.CostUSD)
+	case w.Tokens != nil:
+		return visits + ", " + view.Thousands(*w.Tokens) + " tokens"
+	}
+	return visits + ", any cost"
+}
+
+// limitFlags bound what a whole run may cost.
+func limitFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"},
+		&ucli.StringFlag{Name: "max-tokens", Usage: "start nothing new once the whole run has read and written `N` tokens"},
+		&ucli.StringFlag{Name: "max-time", Usage: "start nothing new once the steps of the run have taken this `TIME`, such as 2h"},
+	}
+}
+
+// moreFlags grant a run more than its limits.
+func moreFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time, steps, or the day's for all threads"},
+		&ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"},
+		&ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"},
+		&ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"},
+	}
+}
+
+// limitsOf reads the flags of [limitFlags]; zero: not given.
+func limitsOf(c *ucli.Context) (l protocol.Limits, err error) {
+	if l.MaxCostUSD, err = dollarsOf(c, "max-cost"); err != nil {
+		return l, err
+	}
+	if l.MaxTokens, err = tokensOf(c, "max-tokens"); err != nil {
+		return l, err
+	}
+	d, err := term.SpanOf(c, "max-time")
+	l.MaxTimeMs = d.Milliseconds()
+	return l, err
+}
+
+// moreOf reads the flags of [moreFlags].
+func moreOf(c *ucli.Context) (m engine.More, err error) {
+	m.Again = c.Bool("raise-limit")
+	if m.CostUSD, err = dollarsOf(c, "add-cost"); err != nil {
+		return m, err
+	}
+	if m.Tokens, err = tokensOf(c, "add-tokens"); err != nil {
+		return m, err
+	}
+	m.Time, err = term.SpanOf(c, "add-time")
+	return m, err
+}
+
+// dollarsOf reads an amount of money; 0 if it was not given.
+func dollarsOf(c *ucli.Context, flag string) (float64, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	text := strings.TrimSpace(c.String(flag))
+	usd, ok := amount(text)
+	if !ok {
+		return 0, cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
+	}
+	return usd, nil
+}
+
+// amount reads an amount of money.
+func amount(text string) (float64, bool) {
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	return usd, err == nil && usd > 0 && usd <= protocol.MaxCostUSD
+}
+
+// tokensOf reads a number of tokens; 0 if it was not given.
+func tokensOf(c *ucli.Context, flag string) (int64, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	n, err := term.NumberFlag(c, flag, 1, 200000)
+	return int64(n), err
+}
+
+// checkBudget refuses a thread whose costs nobody would know.
+func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l protocol.Limits, o engine.StepOptions) error {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
+	if err != nil {
+		return err
+	}
+	return e.CheckBudget(ctx, w, l, o)
+}
+
+// grant sets limits of a thread and grants more, as the flags say, and says what.
+func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
+	l, err := limitsOf(c)
+	if err != nil {
+		return err
+	}
+	m, err := moreOf(c)
+	if err != nil || l == (protocol.Limits{}) && m == (engine.More{}) {
+		return err
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	lines, err := e.Grant(ctx, id, l, m)
+	for _, line := range lines {
+		a.Say("thread %s: %s", id, line)
+	}
+	return err
+}
+
+// doAsking is doTrusting, and goes on once the person at the terminal has said how
+// much more a run may cost that has stopped at its budget.
+func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
+	results, err := a.doTrusting(ctx, e, id, w)
+	for w.Steps == engine.UntilEnd && terminal.Is(a.Env.Stdin) && terminal.Is(a.Env.Stderr) {
+		why := budgetReached(results, err)
+		if why == "" {
+			break
+		}
+		more, asked := a.askMore(ctx, e, id, why)
+		if asked != nil || more == (engine.More{}) {
+			break // what it has stopped at is said as ever
+		}
+		lines, failed := e.Grant(ctx, id, protocol.Limits{}, more)
+		if failed != nil {
+			return results, failed
+		}
+		for _, line := range lines {
+			a.Say("thread %s: %s", id, line)
+		}
+		at, failed := e.Show(ctx, id)
+		if failed != nil {
+			return results, failed
+		}
+		w.Do, w.Prompt, w.Answer, w.Cwd = engine.DoStep, "", nil, ""
+		if at.Status == protocol.StatusSuspended {
+			w.Do = engine.DoResume
+		}
+		var made []protocol.StepOutput
+		made, err = a.doTrusting(ctx, e, id, w)
+		results = append(results, made...)
+	}
+	return results, err
+}
+
+// budgetReached is what of its budget a run has used up, "" if it has not.
+func budgetReached(results []protocol.StepOutput, err error) string {
+	switch {
+	case err != nil && app.Classify(err).Code == protocol.CodeLimit:
+		return err.Error()
+	case err != nil || len(results) == 0:
+		return ""
+	}
+	if at := results[len(results)-1]; at.Error != nil && at.Error.Code == protocol.CodeLimit && at.Status == protocol.StatusSuspended {
+		return at.Error.Message
+	}
+	return ""
+}
+
+// askMore asks how much more a run may cost; nothing is a no.
+func (a Commands) askMore(ctx context.Context, e *engine.Engine, id, why string) (engine.More, error) {
+	l, spent, err := e.Spending(ctx, id)
+	if err != nil {
+		return engine.More{}, err
+	}
+	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+id+": "+why))
+	question, read := amountOf(l, spent)
+	for {
+		text, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, question+" [y/N] ")
+		if err != nil {
+			return engine.More{}, err
+		}
+		switch strings.ToLower(text) {
+		case "", "n", "no":
+			return engine.More{}, nil
+		case "y", "yes":
+			return engine.More{Again: true}, nil
+		}
+		more, ok := read(text)
+		if ok {
+			return more, nil
+		}
+		a.Say("  an amount, y for as much again, or n")
+	}
+}
+
+// amountOf is the question for more of the limit that is used up most, and how an
+// amount of it is written. A budget of the one step has no amount.
+func amountOf(l protocol.Limits, spent moderator.Spent) (question string, read func(string) (engine.More, bool)) {
+	question, read = "Go on, with as much again?", func(string) (engine.More, bool) { return engine.More{}, false }
+	most := 0.0
+	for _, kind := range []struct {
+		limit, spent float64
+		question     string
+		read         func(string) (engine.More, bool)
+	}{
+		{l.MaxCostUSD, spent.CostUSD, "How much more may it cost? (y: as much again; or dollars, such as 2.50)", func(text string) (engine.More, bool) {
+			usd, ok := amount(text)
+			return engine.More{CostUSD: usd}, ok
+		}},
+		{float64(l.MaxTokens), float64(spent.Tokens), "How many more tokens may it use? (y: as many again; or a number, such as 200000)", func(text string) (engine.More, bool) {
+			n := term.NearNumber(text)
+			return engine.More{Tokens: int64(n)}, n > 0
+		}},
+		{float64(l.MaxTimeMs), float64(spent.TimeMs), "How much longer may it take? (y: as long again; or a time, such as 30m)", func(text string) (engine.More, bool) {
+			d, err := time.ParseDuration(text)
+			return engine.More{Time: d}, err == nil && d > 0
+		}},
+	} {
+		if kind.limit > 0 && (most == 0 || kind.spent/kind.limit > most) {
+			question, read, most = kind.question, kind.read, kind.spent/kind.limit
+		}
+	}
+	return question, read
 }

@@ -5,22 +5,32 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
+	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a Commands) threadShowCommand() *ucli.Command {
@@ -226,4 +236,359 @@ func stepsTable(w io.Writer, entries []any) error {
 		t.Row(cells...)
 	}
 	return t.Print(w)
+}
+
+func (a Commands) threadListCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
+			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active stands for all that uwf can continue; running adds the process"},
+			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
+			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
+			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
+			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"},
+			remoteFlag("the threads at this `REMOTE`, as they stand there"),
+		},
+	}, a.threadList)
+}
+
+func (a Commands) listFilter(c *ucli.Context) (view.Filter, error) {
+	f := view.Filter{Ended: c.Bool("all")}
+	var err error
+	if f.Statuses, err = statusList(c.String("status")); err != nil {
+		return f, err
+	}
+	now := a.Env.Now()
+	for _, bound := range []struct {
+		flag string
+		into *time.Time
+	}{{"after", &f.After}, {"before", &f.Before}} {
+		if !c.IsSet(bound.flag) {
+			continue
+		}
+		if *bound.into, err = term.ParseTime(c.String(bound.flag), now, now.Location()); err != nil {
+			return f, err
+		}
+	}
+	if c.IsSet("limit") {
+		if f.Limit, err = term.NumberFlag(c, "limit", 0, 20); err != nil {
+			return f, err
+		}
+		if f.Limit == 0 {
+			f.Limit = -1 // not one
+		}
+	}
+	f.Offset, err = term.NumberFlag(c, "offset", 0, 20)
+	return f, err
+}
+
+// statusList reads --status. "active" stands for what can be stepped, and "end"
+// is the original's later word for completed.
+func statusList(s string) ([]protocol.Status, error) {
+	if s == "" {
+		return nil, nil
+	}
+	known := Statuses()
+	var list []protocol.Status
+	for _, word := range strings.Split(s, ",") {
+		switch st := protocol.Status(strings.TrimSpace(word)); {
+		case st == "active":
+			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusError, protocol.StatusWaitingForChildren, protocol.StatusRateLimited)
+		case st == "end":
+			list = append(list, protocol.StatusCompleted)
+		case slices.Contains(known, string(st)):
+			list = append(list, st)
+		default:
+			return nil, unknownStatus(word, known)
+		}
+	}
+	return list, nil
+}
+
+// Statuses are those that a thread can have.
+func Statuses() []string {
+	var names []string
+	for _, s := range []protocol.Status{
+		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited, protocol.StatusSuspended,
+		protocol.StatusError, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
+	} {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+func unknownStatus(word string, known []string) error {
+	message := fmt.Sprintf("invalid status %q: want %s or active", word, strings.Join(known, ", "))
+	renamed := map[string]protocol.Status{
+		"failed": protocol.StatusError, "waiting": protocol.StatusWaitingForChildren, "parked": protocol.StatusRateLimited,
+	}
+	if now, ok := renamed[word]; ok {
+		return cmdline.UsageError(message, fmt.Sprintf("it is --status %s now", now))
+	}
+	if near := suggest.Nearest(word, append(known, "active", "end"), 1); len(near) > 0 {
+		return cmdline.UsageError(message, "did you mean --status "+near[0]+"?")
+	}
+	return cmdline.UsageError(message)
+}
+
+func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
+	f, err := a.listFilter(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("remote") {
+		return a.listAt(ctx, c.String("remote"), f)
+	}
+	list, text := a.list, func(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+		return listText(w, items, now, cmdline.Colours(a.Env, a.Env.Stdout))
+	}
+	if slices.Equal(f.Statuses, []protocol.Status{protocol.StatusRunning}) {
+		list, text = a.running, runningText
+	}
+	items, err := list(ctx, f)
+	if err != nil {
+		return err
+	}
+	some := false
+	told := func(yield func(protocol.ThreadItem) bool) {
+		for item := range items {
+			some = true
+			if !yield(item) {
+				return
+			}
+		}
+	}
+	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, func(w io.Writer) error { return text(w, told, a.Env.Now()) })
+	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.Format(nil) == render.Text {
+		return a.sayEnded(ctx, f, some)
+	}
+	return err
+}
+
+// sayEnded says how many threads have ended and are not listed.
+func (a Commands) sayEnded(ctx context.Context, f view.Filter, some bool) error {
+	x, err := a.Index()
+	if err != nil {
+		return err
+	}
+	switch ended := view.Ended(ctx, x, f); {
+	case ended > 0:
+		a.Hint("%s: uwf thread list --all", render.Count(ended, "ended thread"))
+	case !some:
+		a.Hint("uwf run <workflow> -p '<task>'")
+	}
+	return nil
+}
+
+// list is the page that was asked for. It is read while it is walked through, once,
+// and ends early when ctx does.
+func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
+	x, err := a.Index()
+	if err != nil {
+		return nil, err
+	}
+	entries := view.Listed(ctx, x, f, func(err error) {
+		a.Say("uwf: %v", err) // one damaged line must not hide the other threads
+		a.Status = app.Classify(err).Code
+	})
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > manyThreads {
+		// What is kept is the list of threads; what is collected, all that is read of them.
+		debug.SetGCPercent(100)
+	}
+	return view.Items(ctx, e, entries, f), nil
+}
+
+// manyThreads is from how many threads on memory counts more than time.
+const manyThreads = 10_000
+
+// rowsAtOnce is how many rows are aligned with each other: a list may be longer than
+// should be in memory.
+const rowsAtOnce = 1000
+
+func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, colours bool) error {
+	t, some := term.NewTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED", "COST", "TITLE").InColour(colours), false
+	for it := range items {
+		name := string(it.Workflow)
+		if it.WorkflowName != nil {
+			name = *it.WorkflowName
+		}
+		next := ""
+		if role := cmp.Or(it.CurrentRole, it.SuspendedRole); role != nil {
+			next = *role
+		}
+		id, cost := it.Thread, ""
+		if !it.Imported {
+			id = app.Shortened(id)
+		}
+		if sum := it.Totals; sum != nil && sum.Usage != nil {
+			cost = term.Dollars(sum.Usage, sum.StepsWithoutCost)
+		}
+		t.Row(id, string(it.Status), name, next, app.Started(it.StartedAt, now), cost, app.TitleText(it.Title, it.ForkedFrom))
+		if some = true; len(t.Rows) == rowsAtOnce {
+			if err := t.Print(w); err != nil {
+				return err
+			}
+		}
+	}
+	if !some {
+		_, err := fmt.Fprintln(w, "no active threads")
+		return err
+	}
+	return t.Print(w)
+}
+
+func (a Commands) threadReadCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "read", ArgsUsage: "<thread>", Usage: "read a whole run as Markdown: task, instructions, answers, decisions",
+		Description: "On a terminal it is all there. Elsewhere it has at most as many characters as the quota says, and the\n" +
+			"newest steps win; --all leaves nothing out.\n\n" +
+			"The text has at most as many characters as the quota says; only the headings of the newest\n" +
+			"step, and that its answer is left out, are always there. A step that alone is too long is cut in its middle, and says so.",
+		Flags: []ucli.Flag{
+			app.QuotaFlag(),
+			&ucli.BoolFlag{Name: "all", Usage: "leave nothing out, in a pipe too"},
+			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
+			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
+			&ucli.BoolFlag{Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written"},
+		},
+	}, a.threadRead)
+}
+
+func (a Commands) threadRead(ctx context.Context, c *ucli.Context) error {
+	quota, err := app.QuotaOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("all") && c.IsSet("quota") {
+		return cmdline.UsageError("--all and --quota exclude each other")
+	}
+	if c.Bool("all") || !c.IsSet("quota") && a.OnTerminal() {
+		quota = math.MaxInt32
+	}
+	if c.IsSet("before") && c.Bool("live") {
+		return cmdline.UsageError("--before and --live exclude each other: what is running comes after every step")
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	var flight *status.Flight
+	if c.Bool("live") {
+		if flight, err = e.Flight(ctx, id); err != nil {
+			return err
+		}
+		if flight == nil {
+			if flight, err = e.Tried(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	r, err := a.Reader(ctx, e, id, flight)
+	if err != nil {
+		return err
+	}
+	r.Quota = quota - 1 // for the line break at the end
+	q := transcript.Request{Start: !c.IsSet("before") || c.Bool("start")}
+	if !c.IsSet("before") && flight == nil {
+		if at, err := e.Show(ctx, id); err == nil { // otherwise what can be read is read
+			q.Ending = transcript.EndingOf(at)
+		}
+	}
+	if c.IsSet("before") {
+		step, err := a.AddressIn(ctx, id, c.String("before"))
+		if err != nil {
+			return err
+		}
+		if r.Thread, err = a.upTo(ctx, r.Thread, id, step); err != nil {
+			return err
+		}
+	}
+	if flight != nil {
+		if q.Newest, err = r.FlightBlock(ctx, *flight, a.Env.Now()); err != nil {
+			return err
+		}
+	}
+	text, err := r.Read(ctx, q)
+	if err != nil {
+		return err
+	}
+	if f := a.Flags.Format; f != "" && f != string(render.Text) { // asked for: by itself it is Markdown everywhere
+		return a.Print(protocol.ThreadText{Thread: id, Markdown: text}, nil)
+	}
+	_, err = io.WriteString(a.Env.Stdout, text+"\n")
+	return err
+}
+
+// upTo is the thread as it was before a step, which must be one of its own. It
+// reads the steps from the head back to that, once.
+func (a Commands) upTo(ctx context.Context, t *thread.Thread, id string, before cas.Hash) (*thread.Thread, error) {
+	if before == t.StartHash {
+		return a.OpenThread(ctx, before)
+	}
+	for step, err := range t.Steps(ctx) {
+		switch {
+		case err != nil:
+			return nil, err
+		case step.Hash != before:
+		case step.Prev == nil:
+			return a.OpenThread(ctx, t.StartHash)
+		default:
+			return a.OpenThread(ctx, *step.Prev)
+		}
+	}
+	return nil, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", before, id), "uwf thread steps "+id)
+}
+
+// threadGraphOutput answers thread graph in JSON: the graph with what the run has
+// made of it, and the way in words.
+type threadGraphOutput struct {
+	Thread string                `json:"thread"`
+	Status protocol.Status       `json:"status"`
+	Path   []string              `json:"path"`  // the nodes, from $START
+	Roles  []protocol.RoleTotals `json:"roles"` // in the order of the graph
+	diagram.Graph
+}
+
+func (a Commands) threadGraphCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the path that a thread took",
+		Description: "×2 on an edge means that it was taken twice, and ◀ marks where the thread stands. A role that has\n" +
+			"had its turn shows how often, and what it cost; one that children play, where these stand and how long they\n" +
+			"have worked, counted if they are more than eight. In the pictures, what was not reached is pale.\n\n" +
+			"   uwf thread graph @ --format svg > run.svg",
+		Flags: []ucli.Flag{app.FormatFlag(workflows.GraphFormats(), "text")},
+	}, a.threadGraph)
+}
+
+func (a Commands) threadGraph(ctx context.Context, c *ucli.Context) error {
+	format, err := a.OwnFormat(c, workflows.GraphFormats())
+	if err != nil {
+		return err
+	}
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	trace, err := view.TraceOf(ctx, e, id)
+	if err != nil {
+		return err
+	}
+	g := trace.Graph(view.Note)
+	if format == "json" || format == "yaml" {
+		return a.Print(threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}, nil)
+	}
+	out, err := workflows.Draw(g, format, a.Width())
+	if err != nil {
+		return err
+	}
+	if format == "" || format == "text" {
+		return a.InColours(a.Env.Stdout, out, term.OfGraph)
+	}
+	_, err = io.WriteString(a.Env.Stdout, out)
+	return err
 }

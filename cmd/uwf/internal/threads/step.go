@@ -1,11 +1,18 @@
 package threads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -14,9 +21,13 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -365,4 +376,205 @@ func waitContext(ctx context.Context, c *ucli.Context) (context.Context, context
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
 	return ctx, cancel, nil
+}
+
+// agentsByRole reads --agent. What stands before the first "=" is a role if it
+// could be one: a command line with "=" in its first word needs quotes there. The
+// workflow is asked for only if a role is named.
+func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o *engine.StepOptions) error {
+	for _, v := range values {
+		role, agent, found := strings.Cut(v, "=")
+		if !found || strings.ContainsAny(role, " /\\'\"") {
+			role, agent = "", v
+		}
+		if strings.TrimSpace(agent) == "" || (found && role == "" && agent != v) {
+			return cmdline.UsageError("--agent is empty", "--agent <alias or command>", "--agent <role>=<alias or command>")
+		}
+		if role == "" {
+			o.Agent = agent
+			continue
+		}
+		wf, err := workflow()
+		if err != nil {
+			return err
+		}
+		if _, known := wf.Roles[role]; !known {
+			roles := slices.Sorted(maps.Keys(wf.Roles))
+			hints := []string{"the roles of workflow " + wf.Name + " are " + strings.Join(roles, ", ")}
+			if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
+				hints = append([]string{fmt.Sprintf("did you mean --agent %s?", plaintext.Word(near[0]+"="+agent))}, hints...)
+			}
+			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
+		}
+		if player := wf.Roles[role].Player(); player != protocol.PlayedByAgent {
+			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("role %q is played by a %s: no agent can play it", role, player)}
+		}
+		if o.Agents == nil {
+			o.Agents = map[string]string{}
+		}
+		o.Agents[role] = agent
+	}
+	return nil
+}
+
+// threadRetryCommand is uwf thread retry, and the original's poke.
+func (a Commands) threadRetryCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "retry", Aliases: []string{"poke"}, ArgsUsage: "<thread|step>",
+		Usage: "run a step or a child again, with -p after new instructions",
+		Description: "A thread whose next step failed tries that step again. Otherwise a new step takes the place of the\n" +
+			"last one, or of the step that you name; what is next follows from it, also if the thread was completed.\n" +
+			"Without -p the role gets the same instructions. The old step stays in the store until uwf cas gc; uwf\n" +
+			"thread fork <step> continues from it. The agent begins with the files from before that step, if they\n" +
+			"were kept. Steps that followed an earlier step are undone; if the new step fails, uwf thread redo\n" +
+			"restores them.\n\n" +
+			"A child runs again from its start, unless its parent has joined its result; with -p its last step runs\n" +
+			"again. uwf thread resume of the parent then continues.\n\n" +
+			"   uwf thread retry @ -p 'shorter'\n" +
+			"   uwf thread retry @developer -p 'keep the old name' --until-end   # the last step of a role\n" +
+			"   uwf thread retry @/security",
+		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(false, "new instructions, as `TEXT`; - reads it from stdin, @FILE from a file")),
+			append(countFlags(), remoteFlags()...)...),
+	}, a.threadRetry)
+}
+
+func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
+	w, err := a.workOf(c)
+	if err != nil {
+		return err
+	}
+	parent, key, child := app.CutChild(c.Args().First())
+	if child && !c.IsSet("prompt") {
+		return a.retryChild(ctx, parent, key)
+	}
+	w.Do = engine.DoPoke
+	if c.IsSet("prompt") {
+		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
+			return err
+		}
+		if strings.TrimSpace(w.Prompt) == "" {
+			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
+		}
+	} else if strings.LastIndex(c.Args().First(), app.Newest) <= 0 { // not <thread>@<step>
+		if id, e, err := a.threadHere(ctx, c); err == nil {
+			if at, err := e.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
+				w.Do, w.Wake = engine.DoStep, true
+			}
+		}
+	}
+	return a.work(ctx, c, w)
+}
+
+// retryChild discards what a child has answered.
+func (a Commands) retryChild(ctx context.Context, parent, key string) error {
+	id, err := a.Thread(ctx, parent)
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.Again(ctx, id, key); err != nil {
+		return err
+	}
+	at, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := protocol.ChildAgain{Parent: id, Hint: "uwf thread resume " + id}
+	for _, c := range at.Children {
+		if c.Key == key {
+			out.ChildOutput = c
+		}
+	}
+	return a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "child %s: %s, will run again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
+		return err
+	})
+}
+
+// workerCommand is what a background worker is started with, behind "uwf thread".
+const workerCommand = "worker"
+
+// inBackground hands a thread to a worker, and prints what it says.
+func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
+	args := []string{"--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", workerCommand, id}
+	if a.Flags.Debug {
+		args = append([]string{"--debug"}, args...)
+	}
+	out, err := e.Background(ctx, id, w, args)
+	if err != nil {
+		return err
+	}
+	if out.Status == protocol.StatusRunning {
+		a.Say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
+	}
+	return a.Stands(app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
+}
+
+// threadWorkerCommand is not for people: it is the other side of --background.
+func (a Commands) threadWorkerCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: workerCommand, Hidden: true, ArgsUsage: "<thread> <lock>",
+		Usage: "work on a thread whose lock was inherited",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		lock, err := strconv.ParseUint(c.Args().Get(1), 10, 32)
+		if err != nil {
+			return cmdline.UsageError("this command is for uwf itself", "uwf thread step <thread> --background")
+		}
+		e, err := a.Engine(ctx, a.Progress())
+		if err != nil {
+			return err
+		}
+		return e.Worker(ctx, c.Args().First(), uintptr(lock), a.Env.Stdout)
+	})
+}
+
+// running lists the threads with a process at work, children included, and which process that is.
+func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := e.Running(ctx)
+	if err != nil {
+		a.Say("uwf: %v", err)
+		a.Status = app.Classify(err).Code
+	}
+	byThread := map[string]*protocol.RunningThread{}
+	for i, r := range runs {
+		byThread[r.Thread] = &runs[i]
+	}
+	f.Children, f.Statuses = true, nil // between two steps of one process a thread is idle
+	entries := slices.DeleteFunc(view.Listed(ctx, e.Heads, f, func(error) {}), func(l status.Listed) bool {
+		return byThread[l.Thread] == nil
+	})
+	return func(yield func(protocol.ThreadItem) bool) {
+		for item := range view.Items(ctx, e, entries, f) {
+			item.Status, item.Run = protocol.StatusRunning, byThread[item.Thread]
+			if !yield(item) {
+				return
+			}
+		}
+	}, nil
+}
+
+func runningText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+	t, some := term.NewTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID"), false
+	for it := range items {
+		r, pid := *it.Run, "gone"
+		if root, key, child := strings.Cut(r.Path, "/"); child && !it.Imported {
+			r.Path = children.Address(app.Shortened(root), key)
+		}
+		if some = true; r.Pid != 0 {
+			pid = strconv.Itoa(r.Pid)
+		}
+		t.Row(children.Named(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+	}
+	if !some {
+		_, err := fmt.Fprintln(w, "nothing is running")
+		return err
+	}
+	return t.Print(w)
 }

@@ -1,3 +1,4 @@
+// Package threads is the command line of threads: starting, stepping, showing and keeping them.
 package threads
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
@@ -28,6 +30,12 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 )
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
 
 // Command is uwf thread.
 func (a Commands) Command() *ucli.Command {
@@ -367,3 +375,181 @@ const (
 	looking        = "Inspect"
 	whileRunning   = "Monitor and stop"
 )
+
+// notAtRemotes lets each command that has no --remote say why, and what to type instead.
+func notAtRemotes(commands []*ucli.Command) []*ucli.Command {
+	for _, cmd := range commands {
+		if slices.ContainsFunc(cmd.Flags, func(f ucli.Flag) bool { return slices.Contains(f.Names(), "remote") }) {
+			continue
+		}
+		cmd.Flags = append(cmd.Flags, &ucli.StringFlag{Name: "remote", Hidden: true})
+		do := cmd.Action
+		cmd.Action = func(c *ucli.Context) error {
+			if !c.IsSet("remote") {
+				return do(c)
+			}
+			why, hints := notAtRemote(c.Command.Name)
+			return cmdline.UsageError(c.Command.HelpName+" has no --remote: "+why, hints...)
+		}
+	}
+	return commands
+}
+
+func notAtRemote(command string) (why string, hints []string) {
+	const whose = "uwf thread list --remote REMOTE says where it is worked on"
+	switch command {
+	case "stop":
+		return "a remote carries no signals", []string{whose + ": stop it there", "uwf thread kill THREAD --remote REMOTE ends a thread that nobody works on"}
+	case "message":
+		return "a remote carries no messages to an agent at work", []string{whose + ": send it there", "uwf thread retry THREAD --remote REMOTE -p '…'", "uwf thread resume THREAD --remote REMOTE -p '…'"}
+	case "watch":
+		return "what an agent is doing is on its machine", []string{whose, "uwf thread wait THREAD --remote REMOTE"}
+	case "start":
+		return "a thread starts here", []string{"uwf push @ REMOTE takes it there", "uwf run WORKFLOW --remote REMOTE"}
+	}
+	return "it works on what is on this machine", []string{"uwf pull THREAD REMOTE brings the thread here first"}
+}
+
+func (a Commands) threadTellCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "message", Usage: "send a message to the agent of a thread, also while it works", ArgsUsage: "<thread> <message>",
+		Description: "Our own agents and Claude Code read it while they work; others that keep a conversation, before\n" +
+			"their answer is taken. It is delivered once, and is part of the step.\n\n" +
+			"   uwf thread message @ 'Leave the parser alone'",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		text, err := a.promptText(c.Args().Get(1))
+		if err != nil {
+			return err
+		}
+		if err := e.Tell(ctx, id, text); err != nil {
+			return err
+		}
+		return a.Print(protocol.ThreadMessage{Thread: id, Queued: true}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "thread %s: message queued\n", id)
+			return err
+		})
+	})
+}
+
+// threadTrustOutput answers thread trust.
+type threadTrustOutput struct {
+	Thread   string   `json:"thread"`
+	Trusted  bool     `json:"trusted"`
+	Commands []string `json:"commands"` // of its workflow
+}
+
+func (a Commands) threadTrustCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
+		Description: "A thread from elsewhere brings a workflow, and inputs, answers and approvals of other people, from\n" +
+			"which the words of its commands are made. The commands run only once you have confirmed the thread.\n" +
+			"This command prints them and asks; the answer holds for the thread's children, too. After another\n" +
+			"import uwf asks again.",
+		Flags: []ucli.Flag{app.YesFlag()},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		_, commands, err := e.Origins().ThreadCommands(ctx, id)
+		if err != nil {
+			return err
+		}
+		what := "thread " + id + " and its children"
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.Origins().TrustThread(ctx, id) }); err != nil {
+			return err
+		}
+		out := threadTrustOutput{id, true, append([]string{}, commands...)}
+		return a.Print(out, func(w io.Writer) error { return app.PrintAgreed(w, what, commands) })
+	})
+}
+
+// keepFilesFlag is that of commands that put files back.
+func keepFilesFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "keep-files", Usage: "leave all files as they are, even if an interrupted change of them is incomplete"}
+}
+
+func (a Commands) threadUndoCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "undo", ArgsUsage: "<thread>", Usage: "take a thread, and its files, one step back",
+		Description: "A completed thread is active again. The files are those before the step, if they were kept and nobody\n" +
+			"has changed them since; files that git ignores stay. uwf thread redo goes forward again, until the\n" +
+			"thread makes another step.",
+		Flags: []ucli.Flag{keepFilesFlag()},
+	}, func(ctx context.Context, c *ucli.Context) error { return a.travel(ctx, c, (*engine.Engine).Undo) })
+}
+
+func (a Commands) threadRedoCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "redo", ArgsUsage: "<thread>", Usage: "restore the step that was undone, with its files",
+		Flags: []ucli.Flag{keepFilesFlag()},
+	}, func(ctx context.Context, c *ucli.Context) error { return a.travel(ctx, c, (*engine.Engine).Redo) })
+}
+
+// travel moves a thread and says where it stands.
+func (a Commands) travel(ctx context.Context, c *ucli.Context, move func(*engine.Engine, context.Context, string, engine.UndoOptions) (protocol.StepOutput, error)) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	out, err := move(e, ctx, id, engine.UndoOptions{KeepFiles: c.Bool("keep-files")})
+	if err != nil {
+		return err
+	}
+	if changed := app.FilesText([]protocol.StepOutput{out}); changed != "" {
+		a.Say("files put back: %s", changed)
+	}
+	return a.Stands(app.OutcomeAt(ctx, e, out, nil), false, nil)
+}
+
+// notified answers thread notify.
+type notified struct {
+	Thread string `json:"thread,omitempty"`
+	Event  string `json:"event,omitempty"`
+}
+
+func (a Commands) threadNotifyCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "notify", Usage: "send the notice about a thread again, as notify in config.yaml says", ArgsUsage: "[thread]",
+		Description: "Use this to test the settings, or as a reminder. Without a thread it sends what could not be sent yet.\n" +
+			"Notices about threads that come to rest are sent automatically: see docs/notify.md.\n\n" +
+			"   uwf thread notify @",
+	}, func(ctx context.Context, c *ucli.Context) error {
+		if c.Args().Len() == 0 {
+			e, err := a.Engine(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return a.SendNotices(ctx, e)
+		}
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		at, err := e.Show(ctx, id)
+		if err != nil {
+			return err
+		}
+		out := notified{Thread: id, Event: rest.Of(at)}
+		if out.Event == "" {
+			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s: there is nothing to tell", id, at.Status), Hints: []string{"uwf thread show " + id}}
+		}
+		if err := a.PutNotice(ctx, e, out.Event, at); err != nil {
+			if errors.Is(err, app.ErrNobody) {
+				return cmdline.UsageError(err.Error(), `uwf config set notify.command '["notify-me"]'`)
+			}
+			return err
+		}
+		if err := a.SendNotices(ctx, e); err != nil {
+			return err
+		}
+		return a.Print(out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "told that thread %s: %s\n", id, out.Event)
+			return err
+		})
+	})
+}

@@ -11,6 +11,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/fence"
@@ -375,3 +377,172 @@ func CutMiddle(s string, max int, marker func(left int) string) string {
 	front := keep - keep/3
 	return string(runes[:front]) + marker(n-keep) + string(runes[n-keep+front:])
 }
+
+// OmittedTurns is said when not all turns fit.
+const OmittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to increase.]_"
+
+// TurnBlock is one turn; a turn that says and does nothing is left out.
+func (q Quoting) TurnBlock(t protocol.Turn) string {
+	if strings.TrimSpace(t.Content) == "" && len(t.ToolCalls) == 0 {
+		return ""
+	}
+	if r := t.Refused; r != nil {
+		return fmt.Sprintf("\n\n## Turn %d\n\n**uwf:** %s", t.Index+1, q.refused(*r))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\n## Turn %d\n\n**Turn role:** %s", t.Index+1, plaintext.Line(string(t.Role)))
+	for _, call := range t.ToolCalls {
+		fmt.Fprintf(&b, "\n- **%s** — `%s`", plaintext.Line(call.Name), arguments(call.Args))
+	}
+	if t.Content != "" {
+		b.WriteString("\n\n")
+		b.WriteString(q.said(t.Content))
+	}
+	return b.String()
+}
+
+// arguments returns the arguments of a tool call as JSON. The original stores them as a text that is JSON.
+func arguments(args any) string {
+	if text, ok := args.(string); ok && json.Valid([]byte(text)) {
+		return plaintext.Line(text)
+	}
+	text, err := json.Marshal(args)
+	if err != nil { // it came from the store, so it is JSON
+		return "?"
+	}
+	return string(text)
+}
+
+// JoinReversed is the text of blocks that were collected from the newest on.
+func JoinReversed(blocks []string) string {
+	var b strings.Builder
+	for i := len(blocks) - 1; i >= 0; i-- {
+		b.WriteString(blocks[i])
+	}
+	return b.String()
+}
+
+// FlightBlock is the step in flight, or the one that was tried in vain: the newest
+// turns that fit into two thirds of the quota, and what is being written. What is
+// newest is cut if it must be.
+func (r Reader) FlightBlock(ctx context.Context, f status.Flight, now time.Time) (string, error) {
+	head := flightHead(f, now)
+	room := r.Quota*2/3 - term.Length(head)
+	blocks, err := r.flightTurns(ctx, f, room)
+	if err != nil || len(blocks) == 0 {
+		return head, err
+	}
+	return head + "\n\n<turns>" + JoinReversed(blocks) + "\n</turns>", nil
+}
+
+func flightHead(f status.Flight, now time.Time) string {
+	state, so := "running", "**So far:** "+render.Duration(now.Sub(f.Started).Milliseconds())
+	if f.Failed != "" {
+		state, so = "failed", "**Because:** "+term.FirstLine(f.Failed, 300)
+	}
+	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s UTC | %s",
+		f.Number, plaintext.Line(f.Role), state, plaintext.Line(f.Agent), f.Started.UTC().Format(time.DateTime), so)
+}
+
+// LeftOut stands for the middle of a text.
+func LeftOut(n int) string { return fmt.Sprintf("\n\n*(%d characters left out)*\n\n", n) }
+
+// flightTurns are the blocks of the newest turns that fit, newest first.
+func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]string, error) {
+	room -= term.Length("\n\n<turns>\n</turns>") + term.Length(OmittedTurns)
+	var blocks []string
+	take := func(t protocol.Turn) bool {
+		block := r.TurnBlock(t)
+		if block == "" {
+			return true
+		}
+		if term.Length(block) > room {
+			if len(blocks) == 0 {
+				blocks = append(blocks, CutMiddle(block, room, LeftOut))
+			}
+			blocks = append(blocks, OmittedTurns)
+			return false
+		}
+		room -= term.Length(block)
+		blocks = append(blocks, block)
+		return true
+	}
+	if f.Printed != "" {
+		take(oscommand.Turn(f.Printed))
+	}
+	if f.Writing != "" {
+		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)
+		if err != nil && !thread.IsNoTurn(err) { // it may have been replaced by the whole turn
+			return nil, err
+		}
+		switch {
+		case t.Role == protocol.TurnSystem: // what is waited for
+		case f.Failed == "":
+			t.Content += "\n\n*(still being written)*"
+		default:
+			t.Content += "\n\n*(was being written)*"
+		}
+		if err == nil && !take(t) {
+			return blocks, nil
+		}
+	}
+	for i := len(f.Turns) - 1; i >= 0; i-- {
+		t, err := thread.ShownTurn(ctx, r.Store, f.Turns[i])
+		switch {
+		case thread.IsNoTurn(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if !take(t) {
+			break
+		}
+	}
+	return blocks, nil
+}
+
+// Quoting separates the text of an agent from the document around it. Without it the text could
+// pose as another step or turn.
+type Quoting bool
+
+const (
+	// ForPeople makes such a text a quotation of Markdown.
+	ForPeople Quoting = false
+	// ForModels puts it between tags that it cannot contain.
+	ForModels Quoting = true
+)
+
+// document is a text between tags of a name. It may have headings.
+func (q Quoting) document(name fence.Name, text string) string {
+	if q == ForModels {
+		return fence.Body(name, text)
+	}
+	if ends := "</" + string(name); strings.Contains(strings.ReplaceAll(strings.ToLower(text), " ", ""), ends) {
+		text = quotation(text)
+	}
+	return fmt.Sprintf("<%s>\n%s\n</%s>", name, text, name)
+}
+
+// said is the text of a turn, which has no tags around it.
+func (q Quoting) said(text string) string {
+	if q == ForModels {
+		return fence.Said(text)
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## ") {
+			return quotation(text)
+		}
+	}
+	return text
+}
+
+// refused is why an answer was refused, which quotes the answer.
+func (q Quoting) refused(r protocol.Refused) string {
+	text := plaintext.Line(r.String())
+	if q == ForModels {
+		return fence.Word(fence.AnswerProblem, text, text)
+	}
+	return text
+}
+
+func quotation(text string) string { return "> " + strings.ReplaceAll(text, "\n", "\n> ") }

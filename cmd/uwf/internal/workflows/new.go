@@ -12,12 +12,15 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/subagents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
@@ -157,4 +160,284 @@ func typed(path string) string {
 		return path
 	}
 	return "." + string(filepath.Separator) + path
+}
+
+// The bounds of an import: what is looked at below a directory, and what is told
+// on stderr. JSON has all that is told.
+const (
+	maxLookedAt = 10_000
+	maxTold     = 100
+)
+
+// importOutput answers workflow import.
+type importOutput struct {
+	Name       string           `json:"name"`
+	Path       string           `json:"path"`
+	Roles      []importedRole   `json:"roles"`
+	NotCarried []subagents.Loss `json:"notCarried"`
+}
+
+type importedRole struct {
+	Name       string `json:"name"`
+	File       string `json:"file"`
+	Permission string `json:"permission,omitempty"` // that its tools need
+	Model      string `json:"model,omitempty"`
+}
+
+func (a Commands) workflowImportCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "import", Usage: "make roles of Claude Code subagents", ArgsUsage: "<file|directory…>",
+		Description: "Reads subagent files (.claude/agents/*.md), also those below a directory, and writes a\n" +
+			"workflow with a role for each, in a chain that you edit. What a workflow has no place for,\n" +
+			"such as hooks, tools and models, is listed with file and field. A file that exists is never\n" +
+			"overwritten.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "agents.yaml", Usage: "`FILE` or directory to write to; - is stdout"},
+		},
+	}, a.workflowImport)
+}
+
+func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
+	in := importer{Commands: a, lost: []subagents.Loss{}}
+	for _, arg := range c.Args().Slice() {
+		if err := in.add(ctx, arg); err != nil {
+			return err
+		}
+	}
+	if len(in.agents) == 0 {
+		in.tell()
+		return cmdline.Invalid("there is no subagent in "+shownList(c.Args().Slice()), "a subagent is a Markdown file that begins with a frontmatter: ---, name: …, description: …, ---")
+	}
+	in.lost = append(in.lost, subagents.Names(in.agents)...)
+	if c.String("output") == "-" {
+		return in.print()
+	}
+	path := a.newPath("agents", c.String("output"))
+	out := importOutput{Name: stem(filepath.Base(path)), Path: a.Workflows().Shown(path), NotCarried: in.lost}
+	text, err := in.text(out.Name, path)
+	if err != nil {
+		return err
+	}
+	if err := a.writeNew(path, text); err != nil {
+		return err
+	}
+	for _, agent := range in.agents {
+		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Permission: agent.Permission, Model: agent.Model})
+	}
+	in.tell()
+	if err := a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role"))
+		return err
+	}); err != nil {
+		return err
+	}
+	a.Hint("edit the graph, at the end of %s: it is only a chain", plaintext.Word(out.Path))
+	a.Hint("uwf workflow validate %s", plaintext.Word(typed(out.Path)))
+	return nil
+}
+
+// shownList is some paths of a command line, in a message.
+func shownList(args []string) string {
+	if len(args) > 3 {
+		args = append(args[:3:3], "…")
+	}
+	return plaintext.Line(strings.Join(args, ", "))
+}
+
+// importer collects the subagents that the arguments lead to.
+type importer struct {
+	Commands
+
+	agents []subagents.Agent
+	lost   []subagents.Loss
+	looked int // files and directories
+	bytes  int // of all prompts
+}
+
+// add takes a file, or those of a directory: of its .claude/agents, if it has them.
+func (in *importer) add(ctx context.Context, arg string) error {
+	path := in.Env.Path(arg)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cmdline.NotFound("file not found: " + plaintext.Line(arg))
+	case err != nil:
+		return err
+	case !info.IsDir():
+		why, err := in.file(path, careful.Follow)
+		if err == nil && why != "" {
+			return cmdline.Invalid(in.shown(path) + " " + why)
+		}
+		return err
+	}
+	if own := filepath.Join(path, ".claude", "agents"); isDir(own) {
+		path = own
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // what was named may be a link, nothing below
+		return err
+	}
+	return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if in.looked++; in.looked > maxLookedAt && err == nil {
+			err = cmdline.Invalid(fmt.Sprintf("there are more than %d files below %s", maxLookedAt, plaintext.Line(arg)), "name the directory of the subagents, or the files")
+		}
+		switch {
+		case err != nil:
+			return err
+		case at != path && d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir(), !strings.EqualFold(filepath.Ext(at), ".md"):
+			return nil
+		}
+		why, err := in.file(at, careful.NoFollow)
+		if why != "" {
+			in.lost = append(in.lost, subagents.Loss{File: in.shown(at), Why: why})
+		}
+		return err
+	})
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func (in *importer) shown(path string) string { return plaintext.Line(in.Workflows().Shown(path)) }
+
+// file reads one. why says why it is no subagent.
+func (in *importer) file(path string, links careful.Links) (why string, err error) {
+	data, err := careful.ReadFile(path, subagents.MaxFile, links)
+	var other *careful.NotFileError
+	var big *careful.TooBigError
+	switch {
+	case errors.As(err, &other):
+		return other.Reason(), nil
+	case errors.As(err, &big):
+		return fmt.Sprintf("is larger than %s", render.Size(big.Max)), nil
+	case errors.Is(err, fs.ErrPermission):
+		return "cannot be read: permission denied", nil
+	case err != nil:
+		return "", err
+	}
+	agent, lost, err := subagents.Parse(in.shown(path), data)
+	if err != nil {
+		return err.Error(), nil //nolint:nilerr // the caller tells it
+	}
+	if in.bytes += len(agent.Prompt); in.bytes > subagents.MaxFile {
+		return "", tooMuch()
+	}
+	in.agents, in.lost = append(in.agents, agent), append(in.lost, lost...)
+	return "", nil
+}
+
+func tooMuch() error {
+	return cmdline.Invalid("the subagents are together larger than a workflow file can be, which is "+render.Size(subagents.MaxFile), "import fewer of them at a time")
+}
+
+// text is the workflow, checked as put would.
+func (in *importer) text(name, path string) (string, error) {
+	on := "agents.yaml"
+	if path != "" {
+		on = typed(in.Workflows().Shown(path))
+	}
+	text, err := subagents.Workflow(name, plaintext.Word(on), in.agents)
+	if err != nil {
+		return "", err
+	}
+	if len(text) > subagents.MaxFile {
+		return "", tooMuch()
+	}
+	return text, checkNew(name, path, text)
+}
+
+func (in *importer) print() error {
+	text, err := in.text("agents", "")
+	if err != nil {
+		return err
+	}
+	in.tell()
+	_, err = io.WriteString(in.Env.Stdout, text)
+	return err
+}
+
+// tell lists what was not carried over.
+func (in *importer) tell() {
+	for i, l := range in.lost {
+		if i == maxTold {
+			in.Say("not carried over: %d more; --format json has all", len(in.lost)-i)
+			return
+		}
+		place := l.File
+		if l.Line > 0 {
+			place += fmt.Sprintf(":%d", l.Line)
+		}
+		if l.Field != "" {
+			place += ": " + l.Field
+		}
+		in.Say("not carried over: %s", plaintext.Line(place+": "+l.Why))
+	}
+}
+
+// YesFlag takes a workflow from elsewhere without a question.
+func YesFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "yes", Usage: "take a workflow from a git repository without being asked"}
+}
+
+// updateOutput answers workflow update.
+type updateOutput struct {
+	Address string `json:"address"`
+	Commit  string `json:"commit"`
+	Content string `json:"content"`
+	Moved   bool   `json:"moved"`
+}
+
+func (a Commands) workflowUpdateCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "update", ArgsUsage: "<address>", Usage: "update a workflow's pin to what its git address leads to now",
+		Description: "Shows what differs from the pinned content, asks, and moves the pin in .uwf/lock.yaml.\n\n" +
+			"   uwf workflow update github:owner/repo//review.yaml@v1",
+		Flags: []ucli.Flag{YesFlag()},
+	}, a.workflowUpdate)
+}
+
+func (a Commands) workflowUpdate(ctx context.Context, c *ucli.Context) error {
+	text := c.Args().First()
+	a.Yes = c.Bool("yes")
+	at, git, lock, err := a.GitFile(text)
+	if err != nil {
+		return err
+	}
+	pin, pinned, err := lock.Find(at)
+	if err != nil {
+		return err
+	}
+	f, err := git.Fetch(ctx, at)
+	if err != nil {
+		return err
+	}
+	out := updateOutput{Address: text, Commit: f.Commit, Content: f.Content, Moved: !pinned || pin.Content != f.Content}
+	if out.Moved || git.Taken(f.Content) == nil {
+		shown := f.Text
+		if before := git.Taken(pin.Content); pinned && before != nil {
+			if shown, err = git.Diff(ctx, before, f.Text); err != nil {
+				return err
+			}
+		}
+		a.ShowFetched(at, f, shown)
+		if err := a.Take(ctx, text); err != nil {
+			return err
+		}
+		if err := git.Take(f); err != nil {
+			return err
+		}
+	}
+	if err := lock.Set(at, f); err != nil {
+		return err
+	}
+	return a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: commit %s, %s\n", plaintext.Line(text), f.Commit, f.Content)
+		return err
+	})
 }

@@ -1,17 +1,40 @@
+// Package workflows is uwf workflow.
 package workflows
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/terminal"
 )
+
+// Commands are those of this package, for one invocation of the program.
+type Commands struct{ *app.App }
+
+// New returns them.
+func New(a *app.App) Commands { return Commands{a} }
 
 // Command is uwf workflow.
 func (a Commands) Command() *ucli.Command {
@@ -76,4 +99,377 @@ func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
 		}
 	}
 	return t.Print(w)
+}
+
+func (a Commands) workflowShowCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "show", Usage: "print a workflow as it is stored", ArgsUsage: "<name|hash|file>",
+		Description: "As yaml or text, the workflow is a file that can be put again and is then the same\n" +
+			"workflow; roles stand in the order of the graph. As json, it is the stored node:\n" +
+			"{hash, name, type, payload, timestamp}.",
+		Flags: []ucli.Flag{app.FormatFlag(render.Formats(), "text on a terminal, else json")},
+	}, a.workflowShow)
+}
+
+func (a Commands) workflowShow(ctx context.Context, c *ucli.Context) error {
+	if _, err := a.OwnFormat(c, render.Formats()); err != nil {
+		return err
+	}
+	h, err := a.Workflows().Find(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if f := a.Format(nil); f != render.JSON {
+		return a.showSource(ctx, h, f)
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := s.Get(ctx, h)
+	if err != nil {
+		return err
+	}
+	payload, err := n.Value()
+	if err != nil {
+		return err
+	}
+	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: app.Ref(a.Workflows().Name(ctx, h))}
+	return a.Print(show, nil)
+}
+
+// showSource prints a workflow as a file. For a person its first line says
+// which workflow it is; it is a comment, so that the text can still be put.
+func (a Commands) showSource(ctx context.Context, h cas.Hash, f render.Format) error {
+	def, err := a.Workflows().Stored(ctx, h)
+	if err != nil {
+		return err
+	}
+	text, err := workflowtext.YAML(def)
+	if err != nil {
+		return err
+	}
+	if f == render.Text {
+		if err := a.showHead(ctx, a.Env.Stdout, h); err != nil {
+			return err
+		}
+	}
+	_, err = a.Env.Stdout.Write(text)
+	return err
+}
+
+func (a Commands) showHead(ctx context.Context, w io.Writer, h cas.Hash) error {
+	registered := ""
+	if name := a.Workflows().Name(ctx, h); name != "" {
+		registered = ", registered as " + name
+	}
+	_, err := fmt.Fprintf(w, "# workflow %s%s\n", h, registered)
+	return err
+}
+
+// GraphFormats are those of uwf workflow graph.
+func GraphFormats() []string { return []string{"text", "mermaid", "dot", "svg", "json", "yaml"} }
+
+func (a Commands) workflowGraphCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "graph", Usage: "draw a workflow's graph", ArgsUsage: "<name|hash|file>",
+		Description: "text is a tree that begins at $START: ↑ marks a role that is drawn above, ↓ one that\n" +
+			"is drawn below. svg is a picture for a browser, mermaid for Markdown on GitHub and\n" +
+			"elsewhere, dot for Graphviz; in them, ways back are dashed. json and yaml list nodes and\n" +
+			"edges. A file is only read, not stored.\n\n" +
+			"   uwf workflow graph solve-issue --format svg > solve-issue.svg",
+		Flags: []ucli.Flag{app.FormatFlag(GraphFormats(), "text")},
+	}, a.workflowGraph)
+}
+
+func (a Commands) workflowGraph(ctx context.Context, c *ucli.Context) error {
+	format, err := a.OwnFormat(c, GraphFormats())
+	if err != nil {
+		return err
+	}
+	def, err := a.Workflows().Definition(ctx, c.Args().First())
+	if err != nil {
+		return err
+	}
+	g := diagram.Of(def.Workflow)
+	if format == "json" || format == "yaml" {
+		return a.Print(g, nil)
+	}
+	out, err := Draw(g, format, a.Width())
+	if err != nil {
+		return err
+	}
+	if format == "text" {
+		return a.InColours(a.Env.Stdout, out, term.OfPicture)
+	}
+	_, err = io.WriteString(a.Env.Stdout, out)
+	return err
+}
+
+// Draw makes a picture in a format; width is the terminal's.
+func Draw(g diagram.Graph, format string, width int) (string, error) {
+	switch format {
+	case "mermaid":
+		return g.Mermaid(), nil
+	case "dot":
+		return g.DOT(), nil
+	case "svg":
+		svg, err := g.SVG()
+		if errors.Is(err, diagram.ErrTooLarge) {
+			return "", cmdline.Invalid(err.Error(), "--format text or --format dot can show it")
+		}
+		return svg, err
+	}
+	return g.Text(width), nil
+}
+
+// diffOutput answers workflow diff.
+type diffOutput struct {
+	Equal   bool                  `json:"equal"`
+	Changes []workflowdiff.Change `json:"changes"`
+}
+
+func (a Commands) workflowDiffCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "diff", Usage: "compare two workflows: roles, schemas, edges, conditions, limits",
+		ArgsUsage: "<name|hash|file> <name|hash|file>",
+		Description: "Exit status 0: they are the same; 1: they differ. The order in which a file is written\n" +
+			"does not matter. Files are only read, not stored.\n\n" +
+			"   uwf workflow diff solve-issue ./solve-issue.yaml   # what would put change?",
+	}, a.workflowDiff)
+}
+
+func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
+	before, err := a.Workflows().Definition(ctx, c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	after, err := a.Workflows().Definition(ctx, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	changes := workflowdiff.Compare(before, after)
+	if len(changes) > 0 {
+		a.Status = protocol.CodeFailed
+	}
+	return a.Print(diffOutput{Equal: len(changes) == 0, Changes: changes}, func(w io.Writer) error {
+		if len(changes) == 0 {
+			return nil
+		}
+		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), term.OfDiff)
+	})
+}
+
+// formatGitHub is the form of a report that only workflow validate has.
+const formatGitHub = "github"
+
+// ValidateFormats are those of uwf workflow validate.
+func ValidateFormats() []string {
+	return []string{"text", "json", "yaml", formatGitHub}
+}
+
+func (a Commands) workflowValidateCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
+		ArgsUsage: "<file.yaml…>",
+		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
+			"github is for the log of a GitHub workflow,\n" +
+			"where the problems appear beside the lines of the change.",
+		Flags: []ucli.Flag{app.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
+	}, a.workflowValidate)
+}
+
+func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
+	format, err := a.OwnFormat(c, ValidateFormats())
+	if err != nil {
+		return err
+	}
+	files := c.Args().Slice()
+	all, valid, err := a.problems(ctx, files)
+	if err != nil {
+		return err
+	}
+	result := protocol.Validation{Valid: all == nil, Errors: []string{}}
+	if all != nil {
+		result.Problems = all.List
+	}
+	for _, p := range result.Problems {
+		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
+	}
+	printErr := a.printValidation(format, result, valid)
+	if all == nil {
+		return printErr
+	}
+	if format == formatGitHub { // stdout says it all
+		return errors.Join(printErr, cmdline.Invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
+	}
+	a.TextErrors = true // stdout has them as data
+	return errors.Join(printErr, all)
+}
+
+// problems reads all files. It returns what is wrong with them, nil if nothing
+// is, and those that are valid.
+func (a Commands) problems(ctx context.Context, files []string) (*workflow.Problems, []string, error) {
+	var all *workflow.Problems
+	var valid []string
+	for _, file := range files {
+		_, err := a.Workflows().Read(ctx, file)
+		var problems *workflow.Problems
+		switch {
+		case err == nil:
+			valid = append(valid, a.Workflows().Shown(a.Env.Path(file)))
+		case !errors.As(err, &problems):
+			return nil, nil, err
+		case all == nil:
+			all = &workflow.Problems{List: problems.List}
+		default:
+			all.List = append(all.List, problems.List...)
+		}
+	}
+	return all, valid, nil
+}
+
+func (a Commands) printValidation(format string, result protocol.Validation, valid []string) error {
+	if format == formatGitHub {
+		return writeAnnotations(a.Env.Stdout, result.Problems)
+	}
+	return a.Print(result, func(w io.Writer) error {
+		for _, file := range valid { // stderr says what is wrong with the others
+			if _, err := fmt.Fprintf(w, "%s: valid\n", file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeAnnotations writes problems as commands of a GitHub workflow's log, one
+// a line: ::error file=…,line=…,col=…::message. The remedy follows in the
+// message.
+func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
+	for _, p := range problems {
+		message := p.Message
+		if p.Remedy != "" {
+			message += "\n" + p.Remedy
+		}
+		place := "file=" + annotationValue(filepath.ToSlash(p.File))
+		if p.Line > 0 {
+			place += fmt.Sprintf(",line=%d,col=%d", p.Line, p.Column)
+		}
+		_, err := fmt.Fprintf(w, "::error %s,title=uwf workflow::%s\n", place, annotationText(message))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// annotationText escapes what would end the command or begin another.
+func annotationText(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// annotationValue escapes what would end a property, too.
+func annotationValue(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// trustOutput answers workflow trust.
+type trustOutput struct {
+	Name     string        `json:"name"`
+	Hash     protocol.Hash `json:"hash"`
+	Commands []string      `json:"commands"`
+}
+
+func (a Commands) workflowTrustCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "trust", ArgsUsage: "<workflow>", Usage: "confirm that the commands of a workflow may run",
+		Description: "A workflow whose roles are commands runs them as you. One that came with a thread from elsewhere, or\n" +
+			"that a project has in place of a registered one, runs only once you have confirmed its content. This\n" +
+			"command prints what would run and asks.",
+		Flags: []ucli.Flag{app.YesFlag()},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		h, err := a.Workflows().Find(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		w, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
+		if err != nil {
+			return err
+		}
+		commands, err := e.Origins().Commands(ctx, w)
+		if err != nil {
+			return err
+		}
+		out := trustOutput{Name: w.Name, Hash: h, Commands: commands}
+		if out.Commands == nil {
+			out.Commands = []string{}
+		}
+		what := "workflow " + w.Name + "  " + string(h)
+		if err := a.Agree(ctx, c, what, commands, func() error { return e.Origins().Trust(ctx, h) }); err != nil {
+			return err
+		}
+		return a.Print(out, func(wr io.Writer) error { return app.PrintAgreed(wr, what, commands) })
+	})
+}
+
+// Trusting does something, and again if what stops it is a workflow, or the words of a
+// thread, that the person at the terminal then confirms.
+func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() error) error {
+	confirmed := ""
+	for {
+		err := do()
+		var untrusted *engine.UntrustedError
+		if !errors.As(err, &untrusted) || !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) || untrusted.Error() == confirmed {
+			return err
+		}
+		confirmed = untrusted.Error()
+		a.Say("%s", plaintext.Indent(confirmed))
+		answer, asked := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "may they run, now and later? [y/N] ")
+		if asked != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+			return err
+		}
+		if untrusted.Thread != "" {
+			err = e.Origins().TrustThread(ctx, untrusted.Thread)
+		} else {
+			err = e.Origins().Trust(ctx, untrusted.Workflow)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (a Commands) workflowRemoveCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "rm", ArgsUsage: "<name>", Usage: "take a workflow's name out of the registry; its threads stay",
+		Description: "A terminal asks first, unless --yes says that it is meant.",
+		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
+	}, func(ctx context.Context, c *ucli.Context) error {
+		x, err := a.Index()
+		if err != nil {
+			return err
+		}
+		name := c.Args().First()
+		if known, err := x.Workflow(ctx, name); err == nil && terminal.Is(a.Env.Stdin) && !c.Bool("yes") { // scripts were never asked
+			if err := a.Confirm(ctx, fmt.Sprintf("Remove the name %s of workflow %s?", name, known), "uwf workflow rm "+plaintext.Word(name)+" --yes"); err != nil {
+				return err
+			}
+		}
+		h, err := x.Unregister(ctx, name)
+		if errors.Is(err, heads.ErrNoWorkflow) {
+			return cmdline.NotFound("no workflow is registered as "+plaintext.Line(name), "uwf workflow list")
+		}
+		if err != nil {
+			return err
+		}
+		return a.Print(protocol.WorkflowRemoved{Name: name, Hash: h, Removed: true}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s  %s  removed\n", name, h)
+			return err
+		})
+	})
 }

@@ -1,3 +1,6 @@
+// Package gitfile fetches workflow files from git repositories. Nothing of a repository
+// takes effect: no work tree is made, so that neither hooks nor filters nor its config
+// have a part, and one file is read out of the objects.
 package gitfile
 
 import (
@@ -9,19 +12,101 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamltext"
 )
+
+// Address is a file of a git repository at a ref.
+type Address struct {
+	URL, Path, Ref string
+	Text           string // as it was typed
+}
+
+// Is reports whether a person means such an address, well or badly written.
+func Is(text string) bool {
+	return strings.HasPrefix(text, "github:") || strings.Contains(text, "://") || strings.HasPrefix(text, "git@")
+}
+
+// Parse reads github:owner/repo//path.yaml@ref, or the URL of any repository with
+// //path.yaml@ref behind it. Without @ref it is the repository's HEAD. Errors are
+// *protocol.Error (code usage).
+func Parse(text string) (Address, error) {
+	if holdsPassword(text) {
+		return Address{}, &protocol.Error{
+			Code: protocol.CodeUsage, Message: "the address of a workflow is shown, and kept in lock.yaml: it may hold no name and no password",
+			Hints: []string{"leave them out, and let git know them: git help credentials"},
+		}
+	}
+	a := Address{Text: text, Ref: "HEAD"}
+	at := strings.LastIndex(text, "//")
+	if at <= 0 || strings.HasSuffix(text[:at], ":") {
+		return a, wrong(text, "the file in the repository is missing")
+	}
+	a.URL, a.Path = text[:at], text[at+2:]
+	if file, ref, found := strings.Cut(a.Path, "@"); found {
+		a.Path, a.Ref = file, ref
+	}
+	if repo, short := strings.CutPrefix(a.URL, "github:"); short {
+		if !matches(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`, repo) {
+			return a, wrong(text, repo+" is not owner/repo")
+		}
+		a.URL = "https://github.com/" + repo
+	}
+	switch {
+	case !matches(`^(https://|ssh://|file:///|git@)[^\s]+$`, a.URL):
+		return a, wrong(text, "the repository must begin with github:, https://, ssh://, git@ or file:///")
+	case !matches(`^[A-Za-z0-9._][A-Za-z0-9._/+-]*\.ya?ml$`, a.Path) || strings.HasPrefix(path.Clean(a.Path), ".."):
+		return a, wrong(text, "the file in the repository must be a path to a .yaml file")
+	case !matches(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`, a.Ref) || strings.Contains(a.Ref, ".."):
+		return a, wrong(text, "the name behind @ is not a tag, branch or commit")
+	}
+	return a, nil
+}
+
+// holdsPassword reports whether a URL says who asks: for all but ssh even a name alone
+// may be a token.
+func holdsPassword(text string) bool {
+	scheme, url, found := strings.Cut(text, "://")
+	if !found {
+		return false
+	}
+	if at := strings.LastIndex(url, "//"); at >= 0 {
+		url = url[:at]
+	} else {
+		url, _, _ = strings.Cut(url, "/")
+	}
+	at := strings.LastIndex(url, "@")
+	return at >= 0 && (scheme != "ssh" || strings.Contains(url[:at], ":"))
+}
+
+func matches(pattern, text string) bool {
+	const longest = 1000
+	return len(text) <= longest && regexp.MustCompile(pattern).MatchString(text)
+}
+
+func wrong(text, why string) error {
+	return &protocol.Error{
+		Code: protocol.CodeUsage, Message: text + " is not the address of a workflow: " + why,
+		Hints: []string{"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1"},
+	}
+}
 
 const (
 	maxFile  = 1 << 20
@@ -206,4 +291,93 @@ func (g Git) Diff(ctx context.Context, before, after []byte) (text []byte, err e
 		err = nil
 	}
 	return text, err
+}
+
+// Pin is what an address led to when it was taken.
+type Pin struct{ Commit, Content string }
+
+// Lock is the file of a project with the pins, .uwf/lock.yaml.
+type Lock struct{ Root string }
+
+// Path is where it is.
+func (l Lock) Path() string { return filepath.Join(l.Root, ".uwf", "lock.yaml") }
+
+func (l Lock) read() ([]byte, error) {
+	root, err := os.OpenRoot(l.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // opened for reading only
+	return careful.ReadFileIn(root, filepath.Join(".uwf", "lock.yaml"), maxFile)
+}
+
+// all are the pins, by address.
+func (l Lock) all() (map[string]Pin, error) {
+	src, err := l.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]Pin{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pins: %w", err)
+	}
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		return nil, l.damaged(err)
+	}
+	pins := map[string]Pin{}
+	if list := doc.Root.Get("workflows"); list != nil {
+		for _, e := range list.Entries {
+			pin := Pin{text(e.Value.Get("commit")), text(e.Value.Get("content"))}
+			if !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(pin.Content) {
+				return nil, l.damaged(fmt.Errorf("line %d: a pin has no content: sha256:…", e.Pos.Line))
+			}
+			pins[e.Text] = pin
+		}
+	}
+	return pins, nil
+}
+
+func text(n *yamldoc.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Text
+}
+
+// Find is the pin of an address; ok is false if there is none.
+func (l Lock) Find(a Address) (pin Pin, ok bool, err error) {
+	pins, err := l.all()
+	pin, ok = pins[a.Text]
+	return pin, ok, err
+}
+
+func (l Lock) damaged(err error) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct it, or remove it: what is run next is pinned again"}}
+}
+
+// Set pins an address.
+func (l Lock) Set(a Address, f File) error {
+	pins, err := l.all()
+	if err != nil {
+		return err
+	}
+	pins[a.Text] = Pin{f.Commit, f.Content}
+	list := yamltext.Map{}
+	for _, address := range slices.Sorted(maps.Keys(pins)) {
+		pin := pins[address]
+		list = append(list, yamltext.Entry{Key: address, Value: yamltext.Map{{Key: "commit", Value: pin.Commit}, {Key: "content", Value: pin.Content}}})
+	}
+	src, err := yamltext.Marshal(yamltext.Map{{Key: "workflows", Value: list}})
+	if err != nil {
+		return err
+	}
+	src = append([]byte("# What workflows from elsewhere were when they were taken: uwf writes it.\n"), src...)
+	dir := filepath.Dir(l.Path())
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	return durable.WriteFile(durable.OS(), l.Path(), src, 0o644)
 }

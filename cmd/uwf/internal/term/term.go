@@ -1,0 +1,424 @@
+// Package term has what the commands print with: tables, colours, times and numbers as people
+// type and read them.
+package term
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/terminal"
+)
+
+// Table is aligned text for people. Cells hold what agents wrote, so what a
+// terminal obeys is taken out: each is one line.
+type Table struct {
+	Rows    [][]string
+	colours bool
+	Headed  bool // the first row is the header
+}
+
+// NewTable is an empty table with a header.
+func NewTable(header ...string) *Table { return &Table{Rows: [][]string{header}, Headed: true} }
+
+// InColour is the table with colours for a stream that may have them.
+func (t *Table) InColour(may bool) *Table {
+	t.colours = may
+	return t
+}
+
+// Row adds a row.
+func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Print writes the rows and forgets them.
+func (t *Table) Print(w io.Writer) error {
+	var widths []int
+	for _, r := range t.Rows {
+		widths = append(widths, make([]int, max(0, len(r)-len(widths)))...)
+		for i := range r {
+			r[i] = plaintext.Line(r[i])
+			widths[i] = max(widths[i], Length(r[i]))
+		}
+	}
+	var frame terminal.Painter
+	for n, r := range t.Rows {
+		for len(r) > 0 && r[len(r)-1] == "" {
+			r = r[:len(r)-1]
+		}
+		for i, cell := range r {
+			in := terminal.Plain
+			switch {
+			case t.colours && n == 0 && t.Headed:
+				in = terminal.Faint
+			case t.colours:
+				in = cellColour(cell)
+			}
+			Painted(&frame, in, cell)
+			if i < len(r)-1 {
+				frame.Text(strings.Repeat(" ", widths[i]-Length(cell)+2))
+			}
+		}
+		frame.Text("\n")
+	}
+	t.Rows, t.Headed = t.Rows[:0], false
+	return frame.Draw(w)
+}
+
+// cellColour is the colour of a cell that is a status or a verdict, if it is one.
+func cellColour(cell string) terminal.Sequence {
+	good := []string{string(protocol.StatusCompleted), "ok", "added"}
+	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), "problem", "removed", "damaged"}
+	care := []string{string(protocol.StatusSuspended), "warning", "changed"}
+	switch {
+	case slices.Contains(good, cell):
+		return terminal.Green
+	case slices.Contains(bad, cell):
+		return terminal.Red
+	case slices.Contains(care, cell):
+		return terminal.Yellow
+	case cell == string(protocol.StatusRunning):
+		return terminal.Bold
+	case cell == string(protocol.StatusCancelled):
+		return terminal.Faint
+	}
+	return terminal.Plain
+}
+
+// FirstLine is the beginning of a text, for one line of at most n characters.
+func FirstLine(s string, n int) string {
+	s, _, cut := strings.Cut(strings.TrimSpace(s), "\n")
+	r := []rune(plaintext.Line(s))
+	if len(r) > n {
+		r, cut = r[:n-1], true
+	}
+	if cut {
+		return string(r) + "…"
+	}
+	return string(r)
+}
+
+// LastWords is the end of a text, for one line of at most n characters.
+func LastWords(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(plaintext.Line(s)), " "))
+	if len(r) > n {
+		return "…" + string(r[len(r)-n+1:])
+	}
+	return string(r)
+}
+
+// Length counts the characters of a text.
+func Length(s string) int { return utf8.RuneCountInString(s) }
+
+// Joined is the parts of a line that are not empty.
+func Joined(parts ...string) string {
+	var some []string
+	for _, p := range parts {
+		if p != "" {
+			some = append(some, p)
+		}
+	}
+	return strings.Join(some, "  ")
+}
+
+// TextLines prints aligned "name  value" lines, leaving out empty values.
+func TextLines(w io.Writer, pairs ...string) error {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" && len(pairs[i]) > width {
+			width = len(pairs[i])
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, pairs[i], plaintext.Line(pairs[i+1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PaintLine writes a line in a colour.
+func PaintLine(w io.Writer, in terminal.Sequence, text string) {
+	var frame terminal.Painter
+	Painted(&frame, in, text)
+	frame.Text("\n")
+	_ = frame.Draw(w) // nobody is there to be told
+}
+
+// Painted adds a text in a colour.
+func Painted(frame *terminal.Painter, in terminal.Sequence, text string) {
+	if in == terminal.Plain {
+		frame.Text(text)
+		return
+	}
+	frame.Control(in)
+	frame.Text(text)
+	frame.Control(terminal.Normal)
+}
+
+// OfDiff is the colour of a line of a comparison.
+func OfDiff(line string) terminal.Sequence {
+	switch {
+	case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+		return terminal.Bold
+	case strings.HasPrefix(strings.TrimSpace(line), "+"):
+		return terminal.Green
+	case strings.HasPrefix(strings.TrimSpace(line), "-"):
+		return terminal.Red
+	}
+	return terminal.Plain
+}
+
+// OfGraph is the colour of a line of a graph: where the thread stands, and where it was.
+func OfGraph(line string) terminal.Sequence {
+	switch {
+	case strings.Contains(line, " ◀"):
+		return terminal.Bold
+	case strings.Contains(line, " ×"):
+		return terminal.Green
+	}
+	return terminal.Faint
+}
+
+// OfPicture is the colour of a line of a workflow's picture: where it ends, and where it waits.
+func OfPicture(line string) terminal.Sequence {
+	switch {
+	case strings.Contains(line, protocol.EndNode):
+		return terminal.Green
+	case strings.Contains(line, protocol.SuspendNode):
+		return terminal.Yellow
+	}
+	return terminal.Plain
+}
+
+// OfFinding is the colour of a line of a diagnosis.
+func OfFinding(line string) terminal.Sequence {
+	severity, _, _ := strings.Cut(line, " ")
+	return cellColour(severity)
+}
+
+// NumberFlag reads a flag whose value is a number from least on; example is what
+// to type otherwise. Such flags are strings to the library, whose own number flag
+// takes 010 and 0x10.
+func NumberFlag(c *ucli.Context, name string, least, example int) (int, error) {
+	text := c.String(name)
+	n, err := Natural(text)
+	if err == nil && n >= least {
+		return n, nil
+	}
+	want := "non-negative"
+	if least > 0 {
+		want = "positive"
+	}
+	message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
+	if near := NearNumber(text); near >= least {
+		return 0, cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
+	}
+	return 0, cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
+}
+
+// NearNumber is the number that somebody has written another way, such as 4k,
+// 1_000 or 1e3; -1 if there is none.
+func NearNumber(text string) int {
+	const most = 1 << 31
+	plain := strings.NewReplacer("_", "", ",", "", "'", "", " ", "").Replace(strings.ToLower(text))
+	times := 1.0
+	if cut, thousands := strings.CutSuffix(plain, "k"); thousands {
+		plain, times = cut, 1000
+	}
+	n, err := strconv.ParseFloat(plain, 64)
+	if err != nil || !(n*times >= 0 && n*times <= most) {
+		return -1
+	}
+	return int(n * times)
+}
+
+// Positive reads a decimal number from 1, without signs or other bases.
+func Positive(s string) (int, error) {
+	n, err := Natural(s)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%q is not positive", s)
+	}
+	return n, err
+}
+
+// Natural reads a decimal number from 0.
+func Natural(s string) (int, error) {
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return 0, fmt.Errorf("%q is not a number", s)
+		}
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	return n, nil
+}
+
+var relativeTime = lazyregexp.New(`^([0-9]{1,9})([dhm])$`)
+
+// ParseTime reads the value of --after and --before: "7d", "24h" and "30m" are
+// that long before now; else a date or a date and time. As in the original (and
+// in JavaScript) a bare ISO date is UTC, and a time without a zone is local.
+func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	if m := relativeTime().FindStringSubmatch(s); m != nil {
+		n, err := Natural(m[1])
+		if err == nil {
+			unit := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute}[m[2]]
+			if d := time.Duration(n) * unit; d/unit == time.Duration(n) {
+				return now.Add(-d), nil
+			}
+		}
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.UTC); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
+		"January 2 2006", "January 2, 2006", "Jan 2 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
+	} {
+		if t, err := time.ParseInLocation(layout, s, local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, cmdline.UsageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s), timeHints(s, now)...)
+}
+
+// timeHints are what somebody may have meant, and what can be written.
+func timeHints(s string, now time.Time) []string {
+	all := "a date such as " + now.Format(time.DateOnly) + ", a time such as " + now.Format("2006-01-02T15:04") + ", or 7d, 24h, 30m for so long ago"
+	if near := nearTime(strings.ToLower(s), now); near != "" {
+		return []string{"did you mean " + near + "?", all}
+	}
+	return []string{all}
+}
+
+// nearTime is a time that was written in another way: a word, a span with another
+// unit or sign, a date with its day first. "" if there is none.
+func nearTime(word string, now time.Time) string {
+	switch day := now.Format(time.DateOnly); {
+	case slices.Contains(suggest.Nearest(word, []string{"today", "now"}, 1), "today"), word == "today", word == "now":
+		return day
+	case word == "yesterday", len(suggest.Nearest(word, []string{"yesterday"}, 1)) > 0:
+		return now.AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+	for _, layout := range []string{"2.1.2006", "1/2/2006", "2006/1/2", "2006.1.2", "20060102", "2006-1-2", "2-1-2006"} {
+		if t, err := time.Parse(layout, word); err == nil {
+			return t.Format(time.DateOnly)
+		}
+	}
+	m := regexp.MustCompile(`^-?([0-9]{1,5})\s*([dhmw]?)[a-z]*( ago)?$`).FindStringSubmatch(word)
+	switch {
+	case m == nil:
+		return ""
+	case m[2] == "w":
+		n, _ := Natural(m[1]) // the expression takes digits only
+		return fmt.Sprintf("%dd", 7*n)
+	}
+	return m[1] + cmp.Or(m[2], "d")
+}
+
+// TimeoutFlag is --timeout. It is a string flag, because the library's own says no
+// more of a mistake than "parse error".
+func TimeoutFlag(usage string) ucli.Flag {
+	return &ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"}
+}
+
+// TimeoutOf reads --timeout; 0 if it was not given.
+func TimeoutOf(c *ucli.Context) (time.Duration, error) { return SpanOf(c, "timeout") }
+
+// SpanOf reads a flag that is a length of time; 0 if it was not given.
+func SpanOf(c *ucli.Context, flag string) (time.Duration, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	text := c.String(flag)
+	d, err := time.ParseDuration(text)
+	if n, numberErr := Positive(text); numberErr == nil { // as in the original
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err == nil && d > 0 {
+		return d, nil
+	}
+	message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", flag, text)
+	if near := nearSpan(text); near != "" && near != text {
+		return 0, cmdline.UsageError(message, "did you mean --"+flag+" "+near+"?")
+	}
+	return 0, cmdline.UsageError(message, "--"+flag+" 30m")
+}
+
+// nearSpan is the length of time that somebody has written in words.
+func nearSpan(text string) string {
+	if _, err := time.ParseDuration(text + "m"); err == nil && strings.Contains(text, "h") {
+		return text + "m" // 1h30
+	}
+	m := regexp.MustCompile(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|h|d)[a-z]*\s*$`).FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return ""
+	case m[2] == "d" || m[2] == "D":
+		if n, err := Natural(m[1]); err == nil && n < 10000 {
+			return fmt.Sprintf("%dh", 24*n)
+		}
+		return ""
+	}
+	return m[1] + string(m[2][0]|0x20) // in lower case
+}
+
+// Spent is tokens and cost in short; withoutUsage and withoutCost are of how many
+// steps they are not known, so that they are a lower bound. That it is at least nothing is
+// no news.
+func Spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
+	tokens := ""
+	if u != nil && withoutUsage+withoutCost == 0 && u.Turns == 0 && u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens == 0 {
+		return "" // no model was asked
+	}
+	if u.Counted() && (u.Tokens() > 0 || withoutUsage == 0) {
+		tokens = least(withoutUsage) + inShort(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens) + "/" + inShort(u.OutputTokens)
+	}
+	return Joined(tokens, Dollars(u, withoutCost))
+}
+
+// Dollars is a cost in short, "" if it is not known.
+func Dollars(u *protocol.Usage, withoutCost int) string {
+	if u == nil || u.CostUSD == nil || *u.CostUSD == 0 && withoutCost > 0 {
+		return ""
+	}
+	return least(withoutCost) + protocol.Dollars(*u.CostUSD)
+}
+
+// least marks a lower bound in short.
+func least(unknown int) string {
+	if unknown == 0 {
+		return ""
+	}
+	return "≥"
+}
+
+// inShort is a number in at most four characters or so: 120, 5.4k, 1.2M.
+func inShort(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 999_950:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e3), ".0") + "k"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + "M"
+}

@@ -1,0 +1,482 @@
+package threads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/threaddiff"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// threadDiffOutput answers thread diff.
+type threadDiffOutput struct {
+	Old protocol.Hash `json:"old"` // heads
+	New protocol.Hash `json:"new"`
+	threaddiff.Diff
+}
+
+func (a Commands) threadDiffCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "diff", ArgsUsage: "<thread> <thread>",
+		Usage: "compare two threads: the first step that differs, field by field",
+		Description: "What took longer or cost more does not part two threads; what was asked, answered or delivered\n" +
+			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.\n\n" +
+			"   uwf thread diff @^ @ --files        # the files after the last step of each, as a patch",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "files", Usage: "compare the files instead, as they were after the last step of each"},
+			steps.StatFlag("with --files: only the names, with the lines added and removed")},
+	}, a.threadDiff)
+}
+
+func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
+	old, err := a.headOf(ctx, c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	new, err := a.headOf(ctx, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	if c.Bool("files") {
+		return a.filesDiff(ctx, old, new, c.Bool("stat"))
+	}
+	if c.Bool("stat") {
+		return cmdline.UsageError("--stat is for files", "--files --stat")
+	}
+	s, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := threaddiff.Compare(ctx, s, old, new)
+	if err != nil {
+		return err
+	}
+	if !d.Equal {
+		a.Status = protocol.CodeFailed
+	}
+	return a.Print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w io.Writer) error {
+		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s",
+			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d)), term.OfDiff)
+	})
+}
+
+// filesDiffOutput answers thread diff --files.
+type filesDiffOutput struct {
+	Old   protocol.Hash      `json:"old"` // heads
+	New   protocol.Hash      `json:"new"`
+	Equal bool               `json:"equal"`
+	Files []steps.FileChange `json:"files"`
+}
+
+// filesDiff compares the files after two steps.
+func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bool) error {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	between, err := e.Files().FilesBetween(ctx, old, new)
+	if err != nil {
+		return err
+	}
+	list, err := between.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		a.Status = protocol.CodeFailed
+	}
+	return steps.New(a.App).PrintFiles(ctx, filesDiffOutput{Old: old, New: new, Equal: len(list) == 0, Files: steps.FileChanges(list)}, between, list, stat)
+}
+
+// spelled is a thread or a place in one as it can still be read tomorrow: with
+// the newest thread's id instead of its @.
+func (a Commands) spelled(ctx context.Context, arg string) string {
+	if !strings.HasPrefix(arg, app.Newest) {
+		return arg
+	}
+	name, place := app.CutNewest(arg)
+	id, err := a.Thread(ctx, name)
+	if err != nil {
+		return arg
+	}
+	if place == "" {
+		return id
+	}
+	return id + "@" + place
+}
+
+// headOf is the head of a thread, or a step of one.
+func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error) {
+	if arg != app.Newest && strings.Contains(arg, "@") {
+		return a.Address(ctx, arg)
+	}
+	id, err := a.Thread(ctx, arg)
+	if err == nil {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		return e.Head(ctx, id)
+	}
+	var coded *protocol.Error
+	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
+		if h, nodeErr := a.Node(ctx, arg); nodeErr == nil { // of a thread that is no more
+			return h, nil
+		}
+	}
+	return "", err
+}
+
+// replayOutput answers thread replay: what run answers, where it began, and how
+// it differs.
+type replayOutput struct {
+	protocol.RunOutput
+	ForkedFrom protocol.ForkedFrom `json:"forkedFrom"`
+	Diff       threadDiffOutput    `json:"diff"`
+}
+
+func (a Commands) threadReplayCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "replay", ArgsUsage: "<thread>",
+		Usage: "run the steps of a thread again in a new thread, and show what differs",
+		Description: "The new thread has the same task. It begins at the start, or with --from at the step before the\n" +
+			"one that is named: that one is made again. It runs to the end, or until a person is needed. With --background,\n" +
+			"thread diff shows later what differs.\n\n" +
+			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
+			agentFlag(),
+			term.TimeoutFlag("stop a step's agent after this `TIME`"), moveFlag(), backgroundFlag(),
+		},
+	}, a.threadReplay)
+}
+
+func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, a.Progress())
+	if err != nil {
+		return err
+	}
+	old, err := e.Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	from, again, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
+	if err != nil {
+		return err
+	}
+	work := engine.Work{Steps: engine.UntilEnd}
+	if work.Timeout, err = term.TimeoutOf(c); err != nil {
+		return err
+	}
+	if err := agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return wf, nil }, &work.StepOptions); err != nil {
+		return err
+	}
+	if err := e.Casting().Named(ctx, work.Wish()); err != nil {
+		return err
+	}
+	cwd, err := a.movedTo(c)
+	if err != nil {
+		return err
+	}
+	if cwd == "" {
+		if err := e.Settled(ctx, id); err != nil {
+			return err
+		}
+	}
+	fork, err := e.ForkWith(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
+	if err != nil {
+		return err
+	}
+	a.Say("thread %s", fork)
+	a.sayWorktree(ctx, e, fork)
+	if c.Bool("background") {
+		return a.inBackground(ctx, e, fork, work)
+	}
+	results, runErr := a.doTrusting(ctx, e, fork, work)
+	out, err := replayed(ctx, e, fork, old, results, runErr)
+	if err != nil {
+		return errors.Join(withNext(runErr, fork), err)
+	}
+	out.ForkedFrom = protocol.ForkedFrom{Thread: id, Step: from}
+	err = a.Print(out, func(w io.Writer) error {
+		if err := a.ResultText(w, out.StepOutput); err != nil {
+			return err
+		}
+		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), term.OfDiff)
+	})
+	a.SayStanding(out.RunOutput, true, runErr)
+	return errors.Join(err, withNext(runErr, fork))
+}
+
+// replayFrom is the node that a replay goes on from, the step that it makes again ("":
+// the first), and the workflow.
+func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (from, again protocol.Hash, wf protocol.Workflow, err error) {
+	var none protocol.Workflow
+	t, err := a.OpenThread(ctx, head)
+	if err != nil {
+		return "", "", none, err
+	}
+	wf, err = t.Workflow(ctx)
+	if err != nil {
+		return "", "", none, err
+	}
+	if t.Last == nil {
+		return t.StartHash, "", wf, nil
+	}
+	h, err := a.AddressIn(ctx, id, first)
+	if err != nil {
+		return "", "", none, err
+	}
+	if h == t.StartHash {
+		return t.StartHash, "", wf, nil
+	}
+	for step, err := range t.Steps(ctx) {
+		switch {
+		case err != nil:
+			return "", "", none, err
+		case step.Hash != h:
+		case step.Prev == nil:
+			return t.StartHash, h, wf, nil
+		default:
+			return *step.Prev, h, wf, nil
+		}
+	}
+	return "", "", none, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
+}
+
+// replayed says how the new thread stands and what differs.
+func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.Hash, results []protocol.StepOutput, runErr error) (replayOutput, error) {
+	ctx = context.WithoutCancel(ctx) // what was done until a signal is shown, too
+	run, err := app.Outcome(ctx, e, fork, results, runErr)
+	out := replayOutput{RunOutput: run}
+	if err != nil {
+		return out, err
+	}
+	out.Diff.Old, out.Diff.New = old, run.Head
+	out.Diff.Diff, err = threaddiff.Compare(ctx, e.Store, old, run.Head)
+	return out, err
+}
+
+func (a Commands) threadBisectCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "bisect", ArgsUsage: "<good> <bad> <command…>", Usage: "find the step after which a command fails",
+		Description: "Both are steps of one thread; number 0 is the start. The command is started without a shell with the files of\n" +
+			"the steps in between, in a worktree that is made for it, at this place below its root, and removed again.\n" +
+			"Exit status 0 of the command: the files are good; 125: it cannot tell; 126 and 127 end the search; any other: " +
+			"they are\nbad.\n\n" +
+			"   uwf thread bisect @0 @-1 -- make test\n   uwf thread bisect @3 @ -- sh -c 'go build && ./check'",
+	}, a.threadBisect)
+}
+
+func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
+	argv := c.Args().Slice()[2:]
+	good, err := a.headOf(ctx, c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	bad, err := a.headOf(ctx, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	o := workspace.BisectOptions{Argv: argv, Told: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
+	o.Out, _ = a.Env.Stderr.(*os.File)
+	if a.Flags.Quiet {
+		o.Out = nil
+	}
+	out, err := e.Files().Bisect(ctx, good, bad, o)
+	if err != nil {
+		return err
+	}
+	if n := len(out.Unsure); n > 0 {
+		a.Say("uwf: %s before it could not be tried: one of them may be the first", render.Count(n, "step"))
+	}
+	a.Hint("uwf step diff %s", out.First.Step)
+	return a.Print(out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  step %s\n", out.First.Step, bisectedText(out.First))
+		return err
+	})
+}
+
+// bisectedText is a step with its number and role.
+func bisectedText(s protocol.BisectedStep) string {
+	if s.Number == 0 {
+		return "0 (the start)"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d (%s)", s.Number, plaintext.Line(s.Role)))
+}
+
+func (a Commands) threadDiagnoseCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out what is wrong with a thread, and what to do about it",
+		Description: "Checks where the thread stands, the last try of a step, who would play the next role, every node\n" +
+			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is not an error.",
+	}, a.threadDiagnose)
+}
+
+func (a Commands) threadDiagnose(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	d, err := view.Diagnose(ctx, e, id)
+	if err != nil {
+		return err
+	}
+	if d.Status == protocol.StatusCorrupt {
+		a.Status = protocol.CodeCorrupt
+	}
+	return a.Print(d, func(w io.Writer) error { return diagnosisText(w, d, a.Env.Now()) })
+}
+
+// diagnosisText prints what was found, the gravest first, then the last try.
+func diagnosisText(w io.Writer, d protocol.ThreadDiagnosis, now time.Time) error {
+	if err := term.TextLines(w, "thread", d.Thread, "status", string(d.Status), "head", string(d.Head)); err != nil {
+		return err
+	}
+	for _, level := range []string{"error", "warning", "note"} {
+		for _, f := range d.Findings {
+			if f.Level != level {
+				continue
+			}
+			fmt.Fprintf(w, "\n%s: %s\n", level, indented(f.Message))
+			for _, hint := range strings.Split(f.Hint, "\n") {
+				if hint != "" {
+					fmt.Fprintf(w, "  → %s\n", plaintext.Line(hint))
+				}
+			}
+		}
+	}
+	if len(d.Findings) == 0 {
+		fmt.Fprintln(w, "\nnothing is wrong")
+	}
+	if d.Run == nil {
+		return nil
+	}
+	r := d.Run
+	fmt.Fprintln(w)
+	heard := ""
+	if r.HeardAt != nil {
+		heard = app.Started(r.HeardAt, now)
+	}
+	if err := term.TextLines(w, "last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
+		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir); err != nil {
+		return err
+	}
+	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {runfiles.LogFile, r.WorkerLog}} {
+		if part.text != "" {
+			fmt.Fprintf(w, "%s ends:\n    %s\n", part.name, indented(part.text))
+		}
+	}
+	return nil
+}
+
+// indented keeps the lines of a text behind what stands before it.
+func indented(s string) string {
+	var lines []string
+	for _, line := range strings.Split(strings.TrimSpace(s), "\n") {
+		lines = append(lines, plaintext.Line(line))
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+func (a Commands) threadWatchCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "watch", ArgsUsage: "<thread>", Usage: "follow a thread until nothing works on it any more",
+		Description: "On a terminal each tool is told as it is called, and a line counts up; elsewhere there is a line for\n" +
+			"each step that begins or ends. With --format json each event is a line of JSON. To stop watching, press Ctrl-C:\n" +
+			"the thread goes on. Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
+	}, a.threadWatch)
+}
+
+func (a Commands) threadWatch(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	asJSON := a.Flags.Format == string(render.JSON)
+	shown := a.Display(a.Env.Stdout)
+	told := engine.Progress(shown)
+	if asJSON {
+		told = view.Listener(func(ev view.Event) { putEvent(a.Env.Stdout, ev) })
+	}
+	if err := view.Follow(ctx, e, id, told); err != nil {
+		return a.unwatched(shown, err)
+	}
+	out, err := e.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		a.EndsAs(out)
+		a.SayNext(out)
+		return json.NewEncoder(a.Env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
+	}
+	a.Flags.Format = string(render.Text)
+	return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
+}
+
+// unwatched ends watching early. A person who has seen enough has made no mistake:
+// the exit status says that it was cut short, and that is all.
+func (a Commands) unwatched(shown *app.Display, err error) error {
+	var signal *engine.SignalError
+	if !errors.As(err, &signal) {
+		return err
+	}
+	if a.Flags.Format != string(render.JSON) {
+		shown.Leave()
+	}
+	a.Status = app.Classify(err).Code
+	return nil
+}
+
+// watchEvent is a line of the stream of thread watch.
+type watchEvent struct {
+	Event     string                 `json:"event"` // step-started, turn, writing, step-ended, children, end
+	Thread    string                 `json:"thread"`
+	Path      string                 `json:"path,omitempty"`   // of a child, from the thread that is watched
+	Label     string                 `json:"label,omitempty"`  // the path with items in place of their keys
+	Number    int                    `json:"number,omitempty"` // of the step, from 1
+	Role      string                 `json:"role,omitempty"`
+	Agent     string                 `json:"agent,omitempty"`
+	StartedAt int64                  `json:"startedAt,omitempty"` // ms
+	Turn      *protocol.Turn         `json:"turn,omitempty"`
+	Output    *protocol.StepOutput   `json:"output,omitempty"`
+	Children  []protocol.ChildOutput `json:"children,omitempty"`
+	Error     string                 `json:"error,omitempty"`
+}
+
+// putEvent writes an event as a line.
+func putEvent(w io.Writer, ev view.Event) {
+	line := watchEvent{
+		Event: string(ev.Kind), Thread: ev.Step.Thread, Path: ev.Step.Path, Label: ev.Step.Label, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
+		Turn: ev.Turn, Output: ev.Output, Children: ev.Children,
+	}
+	if ev.Kind != view.ChildrenAre {
+		line.StartedAt = ev.Step.Started.UnixMilli()
+	}
+	if ev.Err != nil {
+		line.Error = ev.Err.Error()
+	}
+	_ = json.NewEncoder(w).Encode(line) // whoever reads it may have left
+}

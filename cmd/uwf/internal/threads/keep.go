@@ -1,0 +1,349 @@
+package threads
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/threadfiles"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
+)
+
+func (a Commands) threadRemoveCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "rm", ArgsUsage: "<thread>", Usage: "remove a thread for good; forks of it stay",
+		Description: "A terminal asks first; elsewhere --yes says that it is meant. A thread that is running is not removed:\n" +
+			"uwf thread stop. What only this thread used goes with the next uwf cas gc.",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			&ucli.BoolFlag{Name: "force", Usage: "also remove its worktree if it holds work that exists nowhere else"}},
+	}, a.threadRemove)
+}
+
+func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	show, err := view.Thread(ctx, e, id, false)
+	if err != nil {
+		return err
+	}
+	switch busy, err := e.Busy(ctx, id); {
+	case err != nil:
+		return err
+	case busy:
+		return isRunning(id)
+	}
+	if !c.Bool("yes") {
+		steps := ""
+		if show.Totals != nil {
+			steps = render.Count(show.Totals.Steps, "step")
+		}
+		what := "thread " + term.Joined(id, string(show.Status), steps, app.TitleText(show.Title, show.ForkedFrom))
+		if err := a.Confirm(ctx, "Remove "+what+" for good?", "uwf thread rm "+id+" --yes"); err != nil {
+			return err
+		}
+	}
+	if !c.Bool("force") {
+		if err := nothingUnsaved(ctx, e, id); err != nil {
+			return err
+		}
+	}
+	if !show.Done {
+		if err := e.Kill(ctx, id); err != nil {
+			return err
+		}
+	}
+	report, err := e.ThreadFiles().Prune(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // its children go along
+	if at < 0 {
+		return isRunning(id)
+	}
+	return a.Print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  removed\n", id)
+		return err
+	})
+}
+
+// nothingUnsaved refuses to remove a thread if it, or a child of it, has a worktree with
+// work that is nowhere else.
+func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
+	facts, err := e.Heads.AllFacts(ctx)
+	if err != nil {
+		return err
+	}
+	for member := range heads.Family(facts, []string{id}) {
+		unsaved, err := e.ThreadFiles().Unsaved(ctx, member, facts[member])
+		if err != nil {
+			if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
+				coded.Hints = append(coded.Hints, "uwf thread rm "+id+" --force removes it, whatever is in it")
+			}
+			return err
+		}
+		if unsaved.None() {
+			continue
+		}
+		root := facts[member].Workspace.Root
+		look := "git -C " + plaintext.Word(root) + " status shows what is there"
+		if len(unsaved.Files) > 0 {
+			look = "uwf thread apply " + member + " brings the files to your branch"
+		}
+		return &protocol.Error{Code: protocol.CodeFailed, Message: plaintext.Line("the worktree of thread " + member + ", " + root + ", has " + unsaved.String()),
+			Hints: []string{look, "uwf thread rm " + id + " --force removes it, too"}}
+	}
+	return nil
+}
+
+// isRunning refuses to remove a thread that somebody works on.
+func isRunning(id string) error {
+	return &protocol.Error{Code: protocol.CodeLocked, Message: "thread " + id + " is running", Hints: []string{"uwf thread stop " + id}}
+}
+
+// threadPruneCommand forgets threads that ended long ago.
+func (a Commands) threadPruneCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "prune", Usage: "forget archived threads, so that gc can free what only they use; active threads stay",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
+			&ucli.BoolFlag{Name: "force", Usage: "also forget threads whose worktrees hold work that exists nowhere else"},
+		},
+	}, a.threadPrune)
+}
+
+func (a Commands) threadPrune(ctx context.Context, c *ucli.Context) error {
+	days, err := strconv.Atoi(c.String("keep-days"))
+	const tooMany = 100_000 // more than a time can hold
+	if err != nil || days < 0 || days > tooMany {
+		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days", c.String("keep-days")),
+			"--keep-days 30; 0 keeps none")
+	}
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	keep := time.Duration(days) * 24 * time.Hour
+	o := prune.Options{Home: e.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
+	report, err := e.ThreadFiles().Prune(ctx, o, c.Bool("force"))
+	if err != nil {
+		return err
+	}
+	return a.Print(report, func(w io.Writer) error { return printPrune(w, report) })
+}
+
+func printPrune(w io.Writer, r prune.Report) error {
+	for _, e := range r.Pruned {
+		at := time.UnixMilli(e.CompletedAt).UTC().Format(time.DateOnly)
+		status := plaintext.Line(string(e.Status))
+		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, status, at, e.Head); err != nil {
+			return err
+		}
+	}
+	for _, thread := range r.Busy {
+		if _, err := fmt.Fprintf(w, "%s  is busy: kept\n", thread); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Spared {
+		if _, err := fmt.Fprintf(w, "%s  %s: kept\n", s.Thread, plaintext.Line(s.Why)); err != nil {
+			return err
+		}
+	}
+	verb, next := "forgot", "; "+app.CasProgram+" gc frees what they alone needed"
+	if r.DryRun {
+		verb, next = "would forget", ""
+	}
+	if len(r.Pruned) == 0 {
+		next = ""
+	}
+	_, err := fmt.Fprintf(w, "%s %s, kept %d%s\n", verb, render.Count(len(r.Pruned), "thread"), r.Kept, next)
+	return err
+}
+
+func (a Commands) threadApplyCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "apply", ArgsUsage: "<thread>", Usage: "merge what a thread has made in its worktree into your branch",
+		Description: "It is committed, as the thread's worktree has it, on the branch that is checked out here, whose files\n" +
+			"and index follow; merged, if that has gone on since. It is done whole or not at all: what conflicts, or\n" +
+			"would be written over, is named, and nothing is changed. Nothing is signed and no hook runs.\n\n" +
+			"   uwf thread apply @\n   uwf thread apply @ --branch fix-lexer",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "branch", Usage: "a branch `NAME` for the result, created if needed; no files are touched"},
+			&ucli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "the `TEXT` of the commit (default: the thread's title)"},
+			&ucli.BoolFlag{Name: "dirty", Usage: "even if there are uncommitted changes here, which stay as they are"},
+			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` of the work tree for the result (default: here)"},
+		},
+	}, a.threadApply)
+}
+
+func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
+	id, e, err := a.ThreadAndEngine(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	dir, err := a.workDir(c.String("cwd"))
+	if err != nil {
+		return err
+	}
+	out, err := e.ThreadFiles().Apply(ctx, id, threadfiles.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
+	if err != nil {
+		return err
+	}
+	if len(out.Left) > 0 {
+		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", workspace.Some(out.Left), id)
+	}
+	if out.Root != "" {
+		git := "git -C " + plaintext.Word(out.Root)
+		a.Say("hint: %s add -A && %s commit", git, git)
+	}
+	return a.Print(out, func(w io.Writer) error { return appliedText(w, out) })
+}
+
+func appliedText(w io.Writer, out protocol.ThreadApplied) error {
+	what := "committed"
+	if f := out.Files; out.Commit == "" && f != nil {
+		_, err := fmt.Fprintf(w, "the files are as after its last step: %d changed, %d new, %d removed\n", len(f.Changed), len(f.Added), len(f.Removed))
+		return err
+	}
+	if out.Root != "" {
+		_, err := fmt.Fprintf(w, "%s has what the thread has made: it works there itself\n", plaintext.Line(out.Root))
+		return err
+	}
+	switch {
+	case out.Already:
+		what = "had it already"
+	case out.Merged:
+		what = "merged"
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s\n", plaintext.Line(out.Branch), out.Commit[:min(len(out.Commit), 10)], what)
+	return err
+}
+
+func (a Commands) threadWorktreesCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "worktrees", Usage: "list the worktrees of threads: whose, from where, how old, how large",
+		Description: "--clean removes those of threads that have ended, and those that no thread has, unless something in them is\n" +
+			"nowhere else; what git ignores goes. What was made stays with the thread: uwf thread apply and uwf thread fork\n" +
+			"still have it, and a thread that goes on has its worktree again.",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "clean", Usage: "remove those that are not needed"}},
+	}, a.threadWorktrees)
+}
+
+func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
+	e, err := a.Engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	list := e.ThreadFiles().Worktrees
+	if c.Bool("clean") {
+		list = e.ThreadFiles().Clean
+	}
+	all, err := list(ctx)
+	if err != nil {
+		return err
+	}
+	now := a.Env.Now()
+	return a.Print(all, func(w io.Writer) error {
+		if len(all) == 0 {
+			_, err := io.WriteString(w, "no worktrees\n")
+			return err
+		}
+		facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
+		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "").InColour(cmdline.Colours(a.Env, w))
+		for _, tree := range all {
+			thread, status := "-", string(tree.Status)
+			if tree.Thread != "" {
+				thread = app.Named(tree.Thread, facts)
+			}
+			t.Row(thread, cmp.Or(status, "-"), beganAt(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
+		}
+		return t.Print(w)
+	})
+}
+
+// beganAt is the branch of a worktree, or the commit it began with.
+func beganAt(w protocol.Worktree) string {
+	return cmp.Or(w.Branch, w.Base[:min(len(w.Base), 10)], "-")
+}
+
+func remark(w protocol.Worktree, cleaned bool) string {
+	switch {
+	case w.Stays != "":
+		return "kept: " + w.Stays
+	case cleaned:
+		return "removed"
+	case w.Gone:
+		return "is gone"
+	}
+	return ""
+}
+
+// workspaceFlag is that of commands that start a thread.
+func workspaceFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"}
+}
+
+// treeFlags are those of the worktree of a new thread.
+func treeFlags() []ucli.Flag {
+	return []ucli.Flag{
+		workspaceFlag(),
+		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)"},
+		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree"},
+	}
+}
+
+// workspaceModes are those that a person can name.
+func workspaceModes() []string {
+	return []string{workspace.ModeInPlace, workspace.InWorktree, workspace.AsItIs}
+}
+
+// workspaceOptions are those of the flags.
+func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
+	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
+	if mode == workspace.InPlace { // its name before the first release
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", "it is --workspace "+workspace.ModeInPlace+" now")
+	}
+	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
+	}
+	o := workspace.Options{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
+	if (o.Base != "" || o.Dirty) && mode != workspace.InWorktree {
+		return o, cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
+	}
+	if o.Base != "" && o.Dirty {
+		return o, cmdline.UsageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
+	}
+	return o, nil
+}
+
+// sayWorktree says where the worktree of a new thread is.
+func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
+	facts, err := e.Heads.Facts(ctx, id)
+	if w := facts.Workspace; err == nil && w != nil && w.Mode == workspace.InWorktree {
+		at := w.Base[:min(len(w.Base), 10)]
+		if w.Branch != "" {
+			at = "branch " + w.Branch + " at " + at
+		}
+		a.Say("worktree %s, %s", plaintext.Line(w.Root), plaintext.Line(at))
+	}
+}
