@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // perDay sets the limit of the day.
@@ -37,7 +37,7 @@ func (w *world) spentToday() (usd float64, tokens int64) {
 		Tokens  int64   `json:"tokens"`
 		Counted map[string]string
 	}
-	require.True(w.t, runfiles.ReadChecked(data, &s))
+	require.NoError(w.t, json.Unmarshal(data, &s))
 	require.Empty(w.t, s.Counted)
 	return s.CostUSD, s.Tokens
 }

@@ -43,8 +43,6 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 			fault.Hinted(err, "uwf thread redo "+s.parent+" goes forward again")
 		}
 		return err
-	case "spoiled":
-		return s.anew(fault.Of(s.unfit))
 	case "result-waits":
 		return s.waits()
 	case "files-changed":

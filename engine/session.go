@@ -471,7 +471,7 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 	var none *agentproc.ResultError
 	switch {
 	case errors.As(err, &none):
-		return s.judgeSpoiled(ctx, none), nil
+		return decide.NoResult, nil
 	case err != nil:
 		return decide.NoResult, err
 	case result.StepHash == "":
@@ -500,30 +500,6 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 		return decide.NoResult, err
 	}
 	return decide.Ready, nil
-}
-
-// judgeSpoiled looks for a finished step in an output that does not end in a result.
-func (s *session) judgeSpoiled(ctx context.Context, wrong *agentproc.ResultError) decide.Result {
-	for _, h := range wrong.Hashes {
-		if h == s.locked.head || s.open.task.role == "" {
-			continue
-		}
-		got, err := s.open.accept(ctx, protocol.Result{StepHash: h})
-		if err == nil && s.open.answers(ctx, got.Step) {
-			s.step, s.result = got, protocol.Result{StepHash: h}
-			return decide.Ready
-		}
-	}
-	if !wrong.Spoiled {
-		return decide.NoResult
-	}
-	s.unfit = &protocol.Error{
-		Code: protocol.CodeCorrupt,
-		Message: fmt.Sprintf("an interrupted run of %q seems to have finished, but its result in %s is damaged: %v",
-			s.open.task.role, s.dir.File(runfiles.StdoutFile), wrong),
-		Err: wrong,
-	}
-	return decide.Spoiled
 }
 
 // same reports whether the run in flight has the task that is asked for now.

@@ -98,10 +98,6 @@ func (e *ExitError) Brief() string {
 type ResultError struct {
 	Line   string // the last line, cut and cleaned; "" if there is none
 	Reason string
-	// Spoiled: the last line looks like a result that something has damaged.
-	Spoiled bool
-	// Hashes are what the last line may name.
-	Hashes []protocol.Hash
 }
 
 // Error implements error.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -50,99 +49,38 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	if err == nil {
 		return r, nil
 	}
-	wrong := &ResultError{Line: excerpt(end.line), Reason: err.Error(), Spoiled: end.spoiled(), Hashes: end.hashes()}
-	if !wrong.Spoiled {
-		r, torn := earlier(tail)
-		if r.StepHash != "" {
-			return r, nil
-		}
-		if torn != nil {
-			wrong.Spoiled, wrong.Hashes = true, ending{line: torn}.hashes()
-		}
+	if r := earlier(tail); r.StepHash != "" {
+		return r, nil
 	}
-	return protocol.Result{}, wrong
+	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
 }
 
-// earlier finds the last line that is an object with a step hash. Torn is that line
-// if it cannot be read and another follows: damage may have made two of a result.
-func earlier(tail []byte) (r protocol.Result, torn []byte) {
-	last := len(bytes.TrimSpace(tail))
+// earlier finds the last line that is an object with a step hash; the zero value: there is none.
+func earlier(tail []byte) protocol.Result {
 	for at := len(tail); at > 0; {
 		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
-		line, isLast := bytes.TrimSpace(tail[begin:at]), at >= last
+		line := bytes.TrimSpace(tail[begin:at])
 		at = begin
 		if len(line) == 0 || line[0] != '{' || !bytes.Contains(line, []byte(resultKey)) {
 			continue
 		}
-		w, err := parseObject(line)
-		if err == nil {
-			r, err = w.result()
+		if w, err := parseObject(line); err == nil {
+			r, _ := w.result()
+			return r
 		}
-		switch {
-		case err == nil:
-			return r, nil
-		case isLast: // its agent may not have finished it
-			return protocol.Result{}, nil
-		}
-		return protocol.Result{}, line
+		return protocol.Result{}
 	}
-	return protocol.Result{}, nil
+	return protocol.Result{}
 }
 
 // resultKey is what every object that is a finished step holds.
 const resultKey = `stepHash`
 
-// spoiled tells a line that was a result before something damaged it from talk,
-// and from the beginning of a result that its agent could not finish.
-func (e ending) spoiled() bool {
-	if !e.ended && bytes.IndexByte(e.line, 0) >= 0 { // a power cut leaves zeros
-		return false
-	}
-	if e.nearlyHash() {
-		return true
-	}
-	if !bytes.Contains(e.line, []byte(resultKey)) {
-		return false
-	}
-	var any json.RawMessage
-	err := json.NewDecoder(bytes.NewReader(e.line)).Decode(&any)
-	return e.ended || !errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// nearlyHash tells a hash in which one character is wrong or missing.
-func (e ending) nearlyHash() bool {
-	n := 0
-	for _, c := range e.line {
-		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' {
-			n++
-		}
-	}
-	return n >= protocol.HashLen-1 && len(e.line) <= protocol.HashLen+1
-}
-
-// maxHashes bounds how many steps one line is asked for.
-const maxHashes = 8
-
-// hashes are what may name a step: the words in quotes, and the end of the line.
-func (e ending) hashes() []protocol.Hash {
-	var found []protocol.Hash
-	if h, err := protocol.ParseHash(string(e.line[max(0, len(e.line)-protocol.HashLen):])); err == nil {
-		found = append(found, h)
-	}
-	for i, word := range bytes.Split(e.line[:min(len(e.line), chunk)], []byte(`"`)) {
-		h, err := protocol.ParseHash(string(word))
-		if err == nil && i > 0 && len(found) < maxHashes {
-			found = append(found, h)
-		}
-	}
-	return found
-}
-
 // wire is a result as agents write it. Only the step hash, or else the error,
 // has to be right: everything else is for display and is dropped if malformed.
 // The node says what is true.
 type wire struct {
-	StepHash   named           `json:"stepHash"`
+	StepHash   string          `json:"stepHash"`
 	SessionID  any             `json:"sessionId"`
 	DetailHash any             `json:"detailHash"`
 	Role       any             `json:"role"`
@@ -154,23 +92,6 @@ type wire struct {
 	Repeated   any             `json:"repeated"`
 	Hints      any             `json:"hints"`
 	RawHash    any             `json:"rawHash"`
-}
-
-// named is the step that a result names. One that names two is believed in neither,
-// where package json would take the last.
-type named string
-
-// UnmarshalJSON implements json.Unmarshaler. It is called for each key.
-func (n *named) UnmarshalJSON(data []byte) error {
-	var h string
-	if err := json.Unmarshal(data, &h); err != nil {
-		return err
-	}
-	if *n != "" && string(*n) != h {
-		return fmt.Errorf("it names two steps: %s is there twice", resultKey)
-	}
-	*n = named(h)
-	return nil
 }
 
 // maxRepeated bounds what an agent says of its own retries: more is not believed.
@@ -206,7 +127,7 @@ func (w wire) result() (protocol.Result, error) {
 		}
 		return r, nil
 	}
-	hash, err := protocol.ParseHash(string(w.StepHash))
+	hash, err := protocol.ParseHash(w.StepHash)
 	if err != nil {
 		return r, fmt.Errorf("stepHash: %w", err)
 	}
@@ -239,7 +160,7 @@ func parseForms(end ending, tail []byte) (wire, error) {
 		return parseObject(end.line)
 	}
 	if _, err := protocol.ParseHash(string(end.line)); err == nil {
-		return wire{StepHash: named(end.line)}, nil
+		return wire{StepHash: string(end.line)}, nil
 	}
 	block := lastBlock(tail)
 	if block == nil {
@@ -289,7 +210,7 @@ func parseYAML(src []byte) (wire, error) {
 		return ""
 	}
 	w := wire{
-		StepHash: named(written("stepHash")), SessionID: written("sessionId"), DetailHash: written("detailHash"),
+		StepHash: written("stepHash"), SessionID: written("sessionId"), DetailHash: written("detailHash"),
 		Role: written("role"), Error: written("error"), RawHash: written("rawHash"),
 	}
 	if n := doc.Root.Get("durable"); n != nil {

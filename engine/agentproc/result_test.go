@@ -2,10 +2,8 @@ package agentproc
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,7 +70,6 @@ func TestReadResultSaysWhatIsWrong(t *testing.T) {
 		"a turn is no result":                  {`{"uwf":"turn","hash":"0123456789ABC"}`},
 		"stepHash is not a hash":               {`{"stepHash":"nope"}`},
 		"stepHash is a number":                 {`{"stepHash":12}`},
-		"two steps":                            {`{"stepHash":"0123456789ABC","role":"r","stepHash":"1123456789ABC"}`},
 		"cut off":                              {`{"stepHash":"01234`},
 		"a hash too long for 64 bits":          {"ZZZZZZZZZZZZZ"},
 		"control characters are not passed on": {"a\x1b[2Jb\x00c\x07"},
@@ -213,41 +210,6 @@ func runDirWith(t *testing.T, stdout string) string {
 	return dir
 }
 
-// Every bit of a result may flip: it is still a result, or it is known to have
-// been one.
-func TestASpoiledResultIsKnown(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, line := range []string{`{"stepHash":"0123456789ABC","sessionId":"s","durable":true}`, "0123456789ABC"} {
-		text := `{"uwf":"turn","hash":"1123456789ABC"}` + "\n" + line + "\n"
-		for i := len(text) - len(line) - 2; i < len(text); i++ {
-			for bit := range 8 {
-				flipped := []byte(text)
-				flipped[i] ^= 1 << bit
-				require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), flipped, 0o600))
-				r, err := ReadResult(dir)
-				var wrong *ResultError
-				if errors.As(err, &wrong) {
-					require.True(t, wrong.Spoiled || slices.Contains(wrong.Hashes, "0123456789ABC"), "%q", flipped)
-				} else {
-					require.NotEmpty(t, r.StepHash, "%q", flipped)
-				}
-			}
-		}
-	}
-}
-
-// What an agent was killed over is none.
-func TestAnUnfinishedResultIsNotSpoiled(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"", "talk", "talk\n", `{"stepHash":"01234567`, "{\"uwf\":\"turn\",\"hash\":\"0123456789ABC\"}\n", strings.Repeat("\x00", 100)} {
-		_, err := ReadResult(runDirWith(t, text))
-		var wrong *ResultError
-		require.ErrorAs(t, err, &wrong)
-		require.False(t, wrong.Spoiled, text)
-	}
-}
-
 // A file without content can be longer than any disk.
 func TestOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
@@ -265,24 +227,4 @@ func TestOutputWithoutEnd(t *testing.T) {
 	ended := make(chan struct{})
 	close(ended)
 	follow(dir, ended, func(protocol.TurnLine) {})
-}
-
-// A result of which damage has made two lines was a result: it is named, not
-// taken for talk of an agent that left none.
-func TestAResultInTwoLines(t *testing.T) {
-	t.Parallel()
-	line := `{"stepHash":"0123456789ABC","sessionId":"s","durable":true}` + "\n"
-	for at := range len(line) - 1 {
-		dir := t.TempDir()
-		text := line[:at] + "\n" + line[at+1:]
-		require.NoError(t, os.WriteFile(filepath.Join(dir, runfiles.StdoutFile), []byte("talk\n"+text), 0o600))
-		r, err := ReadResult(dir)
-		var wrong *ResultError
-		if errors.As(err, &wrong) {
-			require.True(t, wrong.Spoiled || slices.Contains(wrong.Hashes, "0123456789ABC"), "%q", text)
-			continue
-		}
-		require.NoError(t, err)
-		require.EqualValues(t, "0123456789ABC", r.StepHash, "%q", text)
-	}
 }

@@ -3,7 +3,6 @@ package budget
 import (
 	"encoding/json"
 	"errors"
-	"hash/crc32"
 	"io/fs"
 	"slices"
 
@@ -77,9 +76,8 @@ type Mark struct {
 // reading the whole thread. Losing it loses nothing: it is not flushed, and what
 // is not right with it counts as not there.
 type totalsCache struct {
-	Version int             `json:"version"`
-	Check   uint32          `json:"check"` // CRC-32 of Marks as they are written
-	Marks   json.RawMessage `json:"marks"`
+	Version int    `json:"version"`
+	Marks   []Mark `json:"marks"`
 }
 
 // totalsFile keeps a [totalsCache].
@@ -155,22 +153,16 @@ func Find(marks []Mark, h protocol.Hash, index int) *Mark {
 
 // EncodeTotals is totals.json with marks.
 func EncodeTotals(marks []Mark) ([]byte, error) {
-	raw, err := json.Marshal(marks)
-	if err != nil {
-		return nil, err
-	}
-	data, err := json.Marshal(totalsCache{Version: totalsVersion, Check: crc32.ChecksumIEEE(raw), Marks: raw})
+	data, err := json.Marshal(totalsCache{Version: totalsVersion, Marks: marks})
 	return append(data, '\n'), err
 }
 
 func decodeTotals(data []byte) []Mark {
 	var c totalsCache
-	var marks []Mark
-	if json.Unmarshal(data, &c) != nil || c.Version != totalsVersion || c.Check != crc32.ChecksumIEEE(c.Marks) ||
-		json.Unmarshal(c.Marks, &marks) != nil {
+	if json.Unmarshal(data, &c) != nil || c.Version != totalsVersion {
 		return nil
 	}
-	return marks
+	return c.Marks
 }
 
 // WithTry is what was spent with a failed try.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,6 @@ import (
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Terms are the settings under which an agent asks for an account.
@@ -93,7 +93,7 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Limit{}, nil
 	case err != nil:
-	case !runfiles.ReadChecked(data, &l) || !l.plausible(a.Now()):
+	case json.Unmarshal(data, &l) != nil || !l.plausible(a.Now()):
 		err = errors.New("it is damaged, or the clock was set back")
 	default:
 		return l, nil
@@ -148,7 +148,7 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 		err = a.FS.Remove(a.file(id + limitSuffix))
 	default:
 		var data []byte
-		if data, err = runfiles.Checked(now); err == nil {
+		if data, err = json.Marshal(now); err == nil {
 			err = durable.Replace(a.FS, a.file(id+limitSuffix), data, 0o600)
 		}
 	}

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Day is the limit of what the agents of a home may cost until midnight.
@@ -142,7 +142,7 @@ func (d Day) Raise() (said string, was Limit, err error) {
 // nothing.
 func (d Day) read() (s spent) {
 	data, err := careful.ReadFile(d.of.file(dayFile), maxDay, careful.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!runfiles.ReadChecked(data, &s) || !s.plausible()) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (json.Unmarshal(data, &s) != nil || !s.plausible()) {
 		s = spent{Unknown: true}
 	}
 	if s.Counted == nil {
@@ -182,7 +182,7 @@ func (d Day) change(to func(*spent)) error {
 	if to(&now); reflect.DeepEqual(was, now) && !now.Unknown {
 		return nil
 	}
-	data, err := runfiles.Checked(now)
+	data, err := json.Marshal(now)
 	if err == nil {
 		err = durable.WriteFile(d.of.FS, path, data, 0o600)
 	}

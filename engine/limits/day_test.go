@@ -102,10 +102,8 @@ func TestADamagedSum(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, d.UsedUp())
 	for i := range whole {
-		damaged := append([]byte(nil), whole...)
-		damaged[i] ^= 1
-		require.NoError(t, os.WriteFile(path, damaged, 0o600))
-		require.NotZero(t, d.UsedUp(), "byte %d", i)
+		require.NoError(t, os.WriteFile(path, whole[:i], 0o600))
+		require.NotZero(t, d.UsedUp(), "the first %d bytes", i)
 	}
 	require.NoError(t, d.Note())
 	prosetest.Text(t, filepath.Base(d.UsedUp().Reason))

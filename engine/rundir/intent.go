@@ -48,7 +48,7 @@ func (d Dir) Intent() (Intent, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return d.cutRestore()
-	case err == nil && (!runfiles.ReadChecked(data, &i) || i.Kind == ""):
+	case err == nil && (json.Unmarshal(data, &i) != nil || i.Kind == ""):
 		err = errors.New("it is damaged")
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (d Dir) CutOff() bool {
 
 // SetIntent makes an intent durable.
 func (d Dir) SetIntent(i Intent) error {
-	data, err := runfiles.Checked(i)
+	data, err := json.Marshal(i)
 	if err == nil {
 		err = d.Make()
 	}

@@ -1,11 +1,11 @@
 package rundir
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Record is run.json: the step in flight of a thread, or the last one that was
@@ -68,7 +68,7 @@ const (
 // decodeRecord reads a record.
 func decodeRecord(data []byte) Record {
 	var r Record
-	if !runfiles.ReadChecked(data, &r) || r.Thread == "" {
+	if json.Unmarshal(data, &r) != nil || r.Thread == "" {
 		return Record{Damaged: true}
 	}
 	return r

@@ -5,6 +5,7 @@ package rundir
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,7 +88,7 @@ func (d Dir) Read() Record {
 
 // Write replaces the record.
 func (d Dir) Write(r Record) error {
-	data, err := runfiles.Checked(r)
+	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("record the run: %w", err)
 	}

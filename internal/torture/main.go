@@ -4,7 +4,7 @@
 // on, and no stranger gets further than SECURITY.md says. It uses the programs as they ship, through their command lines.
 //
 //	torture -bin DIR [-time 10m] [-only points,races] [-seed N]
-//	torture -bin DIR -only points,power -seed N -all [-match TEXT]
+//	torture -bin DIR -only points,races -seed N -all [-match TEXT]
 //
 // A failure prints the seed and the directory in which it happened, which is kept.
 package main
@@ -77,8 +77,8 @@ func torture(ctx context.Context, e env.Env) error {
 	budget := flags.Duration("time", 10*time.Minute, "for all scenarios together")
 	only := flags.String("only", "", "scenarios, separated by commas")
 	seed := flags.Uint64("seed", uint64(e.Now().UnixNano()), "what the randomness begins with")
-	whole := flags.Bool("all", false, "points, power: try every one, whatever time it takes")
-	match := flags.String("match", "", "points, power, liars, repositories, outsiders: only those that contain this, such as \"thread kill: EIO\"")
+	whole := flags.Bool("all", false, "points: try every one, whatever time it takes")
+	match := flags.String("match", "", "points, liars, repositories, outsiders: only those that contain this, such as \"thread kill: EIO\"")
 	if err := flags.Parse(e.Args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}

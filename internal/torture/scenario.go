@@ -54,9 +54,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"points", "every system call that writes goes wrong, one at a time", 8, points},
-		{"power", "the power goes after any system call, with all that the disk may then hold", 24, power},
 		{"races", "many processes over many threads and one store", 1, races},
-		{"waits", "what waits to be taken over is damaged", 8, waits},
 		{"liars", "agents that say, do and leave behind what they should not", 8, liars},
 		{"hostile", "files that nobody should have written", 30, hostile},
 		{"secrets", "keys in config, environment and prompts", 2, secrets},

@@ -117,7 +117,7 @@ func TestMutantsStillApply(t *testing.T) {
 	for _, patch := range patches {
 		text, err := os.ReadFile(patch)
 		require.NoError(t, err)
-		require.Regexp(t, `^[^\n]+\ntorture -only [^\n]+\n\n---`, string(text), patch)
+		require.Regexp(t, `^[^\n]+\n(torture -only|go test) [^\n]+\n\n---`, string(text), patch)
 		check := exec.Command("git", "apply", "--check", filepath.Join("internal/torture", patch))
 		check.Dir = "../.."
 		out, err := check.CombinedOutput()

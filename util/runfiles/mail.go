@@ -1,6 +1,7 @@
 package runfiles
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,7 +46,7 @@ func (d Dir) Post(fsys durable.FS, l Letter, key string) (name string, err error
 	if len(d.names()) >= maxLetters {
 		return "", ErrFull
 	}
-	data, err := Checked(l)
+	data, err := json.Marshal(l)
 	if err != nil {
 		return "", err
 	}
@@ -78,8 +79,8 @@ func (d Dir) names() []string {
 	return names
 }
 
-// Unread are the letters that no agent was told of, oldest first. A damaged one is told as
-// it is found, with a word about that.
+// Unread are the letters that no agent was told of, oldest first. A file that is not one
+// stays where it is.
 func (d Dir) Unread() []Letter {
 	var letters []Letter
 	for _, name := range d.names() {
@@ -91,10 +92,9 @@ func (d Dir) Unread() []Letter {
 			continue
 		}
 		l := Letter{name: name}
-		if err != nil || !ReadChecked(data, &l) || l.Text == "" {
-			l = Letter{Text: fmt.Sprintf("[The file of this message, %s, was damaged: it may not be what was said.]\n%s", name, data), name: name}
+		if err == nil && json.Unmarshal(data, &l) == nil && l.Text != "" {
+			letters = append(letters, l)
 		}
-		letters = append(letters, l)
 	}
 	return letters
 }

@@ -2,9 +2,9 @@ package runfiles
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"slices"
 
@@ -44,8 +44,8 @@ func (d Dir) Tries(done []protocol.Try) Tries {
 	for line := range bytes.Lines(data) {
 		var t Try
 		known := func(other protocol.Try) bool { return other.AtMs == t.AtMs && other.Error == t.Error }
-		if !ReadChecked(line, &t) || t.Usage.Plausible() != nil {
-			t = damagedTry(line)
+		if json.Unmarshal(line, &t) != nil || t.Usage.Plausible() != nil {
+			t = unreadTry()
 		}
 		if !slices.ContainsFunc(done, known) {
 			tries = append(tries, t)
@@ -54,10 +54,10 @@ func (d Dir) Tries(done []protocol.Try) Tries {
 	return tries
 }
 
-// damagedTry is the try that a damaged line was. Everybody who reads it makes the same of it.
-func damagedTry(line []byte) Try {
+// unreadTry is the try that a line was which cannot be read.
+func unreadTry() Try {
 	return Try{Try: protocol.Try{
-		Error: fmt.Sprintf("what %s said of it is damaged (%08x)", TriesFile, crc32.ChecksumIEEE(line)),
+		Error: fmt.Sprintf("its line in %s cannot be read", TriesFile),
 		Usage: &protocol.Usage{Turns: 1}, // unknown, not none
 	}}
 }
@@ -91,11 +91,11 @@ func (t Tries) GaveUp(visit string) (aliases []string) {
 func (t Tries) Lines() ([]byte, error) {
 	var out []byte
 	for _, try := range t {
-		line, err := Checked(try)
+		line, err := json.Marshal(try)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, line...)
+		out = append(append(out, line...), '\n')
 	}
 	return out, nil
 }

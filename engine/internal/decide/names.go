@@ -40,7 +40,7 @@ func (x Asked) String() string {
 
 func (x Result) String() string {
 	return name(x,
-		"no result", "ready", "unfit", "spoiled")
+		"no result", "ready", "unfit")
 }
 
 func (x Account) String() string {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tells whether the torturer can see what it looks for: makes a mistake in a copy of the
-# sources, one patch at a time, builds that, and tortures it with the arguments that the
-# patch names. A mutant that survives is a hole in the tests.
+# sources, one patch at a time, builds that, and runs on it what the second line of the
+# patch names: the torturer, or tests of a package. A mutant that survives is a hole in the tests.
 #   internal/torture/mutants/run.sh [TEXT]   those whose name contains TEXT; LIMIT=2m for each
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
@@ -12,14 +12,20 @@ git ls-files -z --cached --others --exclude-standard --deduplicate | tar --null 
 patches=$PWD/internal/torture/mutants
 cd "$lab/tree"
 survived=0
+build() { CGO_ENABLED=0 go build -o "$1" ./cmd/uwf ./cmd/uwf-builtin ./internal/torture; }
 for patch in "$patches"/*.patch; do
 	name=$(head -n 1 "$patch")
 	[[ $name == *"${1-}"* ]] || continue
-	eval "args=($(sed -n 's/^torture //p' "$patch"))"
+	command=$(sed -n 2p "$patch")
 	git apply "$patch"
-	CGO_ENABLED=0 go build -o "$lab/bin/" ./cmd/uwf ./cmd/uwf-builtin ./internal/torture
 	status=0
-	report=$(TMPDIR=$lab "$lab/bin/torture" -bin "$lab/bin" -time "${LIMIT:-2m}" -seed 1 "${args[@]}" 2>&1 >/dev/null) || status=$?
+	if [[ $command == "go test "* ]]; then
+		report=$(eval "$command" 2>&1) || status=$?
+	else
+		eval "args=(${command#torture })"
+		build "$lab/bin/"
+		report=$(TMPDIR=$lab "$lab/bin/torture" -bin "$lab/bin" -time "${LIMIT:-2m}" -seed 1 "${args[@]}" 2>&1 >/dev/null) || status=$?
+	fi
 	case $status in
 	0) survived=$((survived + 1)) && echo "SURVIVED  $name" ;;
 	1) printf 'caught    %s\n          %s\n' "$name" "${report%%$'\n'*}" ;;
