@@ -2,6 +2,9 @@ package moderator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/united-workforce/uwf/moderator/jsonata"
@@ -85,4 +88,76 @@ func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 		return outcome{}, err
 	}
 	return outcome{value, defined, jsonata.Truthy(value, defined)}, nil
+}
+
+// HistoryStep is a step as conditions see it.
+type HistoryStep struct {
+	Role   string
+	Output any // JSON value
+	Detail protocol.Hash
+	Agent  string
+}
+
+// ContextFields are the names that a condition can use, sorted.
+func ContextFields() []string {
+	return []string{"depth", "history", "meta", "output", "role", "start", "steps"}
+}
+
+// contextFor builds what an expression is evaluated over. The steps before the
+// last one are only read as far as the expression can touch them: a condition
+// over the last output costs the same however long the thread is.
+func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
+	c := map[string]any{
+		"role": nil, "meta": nil, "output": nil, "depth": s.Depth,
+		"start": map[string]any{"workflow": string(s.Start.Workflow), "prompt": s.Start.Prompt},
+	}
+	if s.Last != nil {
+		c["role"], c["meta"], c["output"] = s.Last.Role, s.Last.Output, s.Last.Output
+	}
+	past, err := newest(s, max(needed(r, "history"), needed(r, "steps")))
+	if err != nil {
+		return nil, err
+	}
+	history, steps := make([]any, len(past)), make([]any, len(past))
+	for i, p := range past {
+		history[i] = map[string]any{"role": p.Role, "meta": p.Output}
+		steps[i] = map[string]any{"role": p.Role, "output": p.Output, "detail": string(p.Detail), "agent": p.Agent}
+	}
+	c["history"], c["steps"] = history, steps
+	return c, nil
+}
+
+// errNoHistory is a mistake of the caller of [Next].
+var errNoHistory = errors.New("the steps so far are not given")
+
+// all stands for every step there is.
+const all = int(^uint(0) >> 1)
+
+// needed is how many of the newest steps an expression can touch in a field.
+func needed(r jsonata.Reads, field string) int {
+	if n, ok := r.Newest(field); ok {
+		return n
+	}
+	return all
+}
+
+// newest reads up to n steps, and returns them oldest first.
+func newest(s State, n int) ([]HistoryStep, error) {
+	if n == 0 || s.Last == nil {
+		return nil, nil
+	}
+	if s.History == nil {
+		return nil, errNoHistory
+	}
+	var past []HistoryStep
+	for p, err := range s.History {
+		if err != nil {
+			return nil, fmt.Errorf("read the steps so far: %w", err)
+		}
+		if past = append(past, p); len(past) == n {
+			break
+		}
+	}
+	slices.Reverse(past)
+	return past, nil
 }

@@ -1,8 +1,11 @@
 package protocol
 
 import (
+	"embed"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -393,4 +396,262 @@ func wantNatural(field string, n int) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %d is negative", field, n)
+}
+
+// What version 2 of the kinds adds.
+
+// Child says whose child a thread is.
+type Child struct {
+	Of      Hash   `json:"of"` // the parent's head when it was made
+	Role    string `json:"role"`
+	Key     string `json:"key"`
+	Attempt int    `json:"attempt"`
+}
+
+// InWorktree is the mode of a workspace that is a git worktree of the thread's own.
+const InWorktree = "worktree"
+
+// Workspace is where the agents of a thread work. Tree is the state of the files that it
+// begins with.
+type Workspace struct {
+	Mode string `json:"mode"`
+	Base Tree   `json:"base,omitempty"`
+	Tree Tree   `json:"tree,omitempty"`
+}
+
+// Tree is the state of files: "sha1:" or "sha256:", and the hash of a git tree.
+type Tree string
+
+// Valid reports whether t has the form of a tree.
+func (t Tree) Valid() bool {
+	function, sum, _ := strings.Cut(string(t), ":")
+	size := map[string]int{"sha1": 40, "sha256": 64}[function]
+	return size > 0 && len(sum) == size && strings.Trim(sum, "0123456789abcdef") == ""
+}
+
+// Function is the hash function of the tree.
+func (t Tree) Function() string {
+	function, _, _ := strings.Cut(string(t), ":")
+	return function
+}
+
+// Files is the state of the files after a step.
+type Files struct {
+	Tree   Tree     `json:"tree"`
+	Before Tree     `json:"before,omitempty"` // if a person has changed them since the step before
+	Left   []string `json:"left,omitempty"`   // paths that were left out
+	Note   string   `json:"note,omitempty"`
+}
+
+// ChildEnded is a child whose result a step has joined.
+type ChildEnded struct {
+	Key    string `json:"key"`
+	Head   Hash   `json:"head"`
+	Status Status `json:"status"`
+	Usage  *Usage `json:"usage,omitempty"`
+}
+
+// Try is a failed one at a step.
+type Try struct {
+	Agent  string `json:"agent"`
+	Error  string `json:"error"`
+	Detail *Hash  `json:"detail,omitempty"`
+	Usage  *Usage `json:"usage,omitempty"`
+	AtMs   int64  `json:"atMs"`
+}
+
+// Memo says that the output was taken over from an equal step.
+type Memo struct {
+	Key string `json:"key"`
+	Of  *Hash  `json:"of,omitempty"`
+}
+
+// Refused is why an answer was not accepted, and how often of how many times another one has
+// been asked for.
+type Refused struct {
+	Why    string `json:"why"`
+	Number int    `json:"number"` // from 1
+	Of     int    `json:"of"`
+}
+
+// String is the text for people. Why comes from an agent's answer, so it needs cleaning.
+func (r Refused) String() string {
+	const most = 300 // it has a line
+	why := strings.Join(strings.Fields(r.Why), " ")
+	if runes := []rune(why); len(runes) > most {
+		why = string(runes[:most]) + "…"
+	}
+	return fmt.Sprintf("answer refused: %s; asked again (%d of %d)", why, r.Number, r.Of)
+}
+
+func (r *Refused) validate() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(wantNatural("turn: refused", r.Number), wantNatural("turn: refused of", r.Of))
+}
+
+// version is that of a payload that has or has not what version 2 adds.
+func version(second bool) int {
+	if second {
+		return 2
+	}
+	return 1
+}
+
+func (c *Child) validate() error {
+	if c == nil {
+		return nil
+	}
+	return errors.Join(wantHash("start: child", c.Of), wantNatural("start: attempt", c.Attempt))
+}
+
+func (w *Workspace) validate() error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(wantTree("start: base", w.Base), wantTree("start: tree", w.Tree))
+}
+
+// validateNew checks what version 2 adds.
+func (s Step) validateNew() error {
+	var err error
+	if f := s.Files; f != nil {
+		if !f.Tree.Valid() {
+			err = fmt.Errorf("step: files: %q is not a tree", f.Tree)
+		}
+		err = errors.Join(err, wantTree("step: files before", f.Before))
+	}
+	for _, c := range s.Children {
+		err = errors.Join(err, wantHash("step: child "+c.Key, c.Head), c.Usage.validate())
+	}
+	for _, t := range s.Tries {
+		err = errors.Join(err, wantRef("step: detail of a try", t.Detail), t.Usage.validate())
+	}
+	if s.Memo != nil {
+		err = errors.Join(err, wantRef("step: memo", s.Memo.Of))
+	}
+	return err
+}
+
+// wantTree refuses what is neither a tree nor absent.
+func wantTree(field string, t Tree) error {
+	if t == "" || t.Valid() {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not a tree", field, t)
+}
+
+// Kind is one of the node kinds that uwf itself writes. It grows by versions, of
+// which each has a schema of its own and adds optional fields to the one before. A
+// reader of any kind but workflow takes a newer version, too, and ignores what it
+// does not know.
+type Kind string
+
+// The node kinds.
+const (
+	KindWorkflow Kind = "workflow"
+	KindStart    Kind = "start"
+	KindStep     Kind = "step"
+	KindDetail   Kind = "detail"
+	KindTurn     Kind = "turn"
+	KindText     Kind = "text"
+	KindSuspend  Kind = "suspend"
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// Kinds lists all kinds, referenced kinds before those that refer to them.
+func Kinds() []Kind {
+	return []Kind{KindText, KindSuspend, KindTurn, KindDetail, KindWorkflow, KindStart, KindStep}
+}
+
+// Versions is how many versions of the kind this program knows: each has its file in schema/.
+func (k Kind) Versions() int {
+	for v := 2; ; v++ {
+		f, err := schemas.Open("schema/" + Type{k, v}.String() + ".json")
+		if err != nil {
+			return v - 1
+		}
+		_ = f.Close() // it is in memory
+	}
+}
+
+// Type is a version of a kind: what the type of a node stands for. The hash of its
+// schema differs from store to store (it depends on the hash function), so a type
+// is known by the title of its schema and never by a constant hash.
+type Type struct {
+	Kind    Kind
+	Version int // from 1
+}
+
+// TypeOf is the type under which a payload is stored: the lowest version that can
+// say it, so that what says nothing new keeps its hash.
+func TypeOf(p Payload) Type { return Type{p.Kind(), p.Version()} }
+
+// Types lists the types that this program knows.
+func Types() (all []Type) {
+	for _, k := range Kinds() {
+		for v := range k.Versions() {
+			all = append(all, Type{k, v + 1})
+		}
+	}
+	return all
+}
+
+// Foundation lists the types whose schemas a store is made with. It is frozen: who
+// added to it would take for durable what older stores do not have, and two
+// programs would write different bundles of the same thread.
+func Foundation() []Type {
+	return []Type{{KindText, 1}, {KindSuspend, 1}, {KindTurn, 1}, {KindDetail, 1}, {KindWorkflow, 1}, {KindStart, 1}, {KindStep, 1}}
+}
+
+// TitlePrefix begins the titles of the schemas of our kinds, and of no others.
+const TitlePrefix = "@uwf/"
+
+// String is the name of the type: "step", or "step.2".
+func (t Type) String() string {
+	if t.Version == 1 {
+		return string(t.Kind)
+	}
+	return string(t.Kind) + "." + strconv.Itoa(t.Version)
+}
+
+// Title is the title of the type's schema, such as "@uwf/step.2".
+func (t Type) Title() string { return TitlePrefix + t.String() }
+
+// Known reports whether this program knows the version.
+func (t Type) Known() bool { return t.Version >= 1 && t.Version <= t.Kind.Versions() }
+
+// ParseType reads the name of a type, also of a version that this program does not
+// know.
+func ParseType(name string) (Type, bool) {
+	kind, number, versioned := strings.Cut(name, ".")
+	t := Type{Kind(kind), 1}
+	if versioned {
+		t.Version, _ = strconv.Atoi(number)
+	}
+	return t, slices.Contains(Kinds(), t.Kind) && t.Version >= 1 && t.String() == name
+}
+
+// SchemaJSON is the JSON Schema of a type. It panics for a type that is not in
+// [Types]: such a value is a programming error.
+func SchemaJSON(t Type) []byte {
+	b, err := schemas.ReadFile("schema/" + t.String() + ".json")
+	if err != nil {
+		panic(fmt.Sprintf("protocol: no schema for %s", t))
+	}
+	return b
+}
+
+// MetaSchemaJSON is the schema that every schema node satisfies. Its node is
+// its own type. It equals the original's, so that a store of the original's
+// (hash function xxh64) has the same meta-schema hash.
+func MetaSchemaJSON() []byte {
+	b, err := schemas.ReadFile("schema/meta.json")
+	if err != nil {
+		panic("protocol: no meta-schema")
+	}
+	return b
 }

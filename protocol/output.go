@@ -1,5 +1,14 @@
 package protocol
 
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+)
+
 // The JSON objects that the command line prints. Keys are stable: the first
 // nine of [StepOutput] are the original's. New keys may be added.
 
@@ -452,4 +461,251 @@ type Notice struct {
 	InboxItem
 	Link          string `json:"link,omitempty"`          // answers the question, once
 	LinkExpiresAt *int64 `json:"linkExpiresAt,omitempty"` // ms
+}
+
+// FileChanges are paths, relative to the root of the workspace.
+type FileChanges struct {
+	Changed []string `json:"changed,omitempty"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	Left    []string `json:"left,omitempty"` // that the step does not keep
+}
+
+// FileTotals says how much changed between two states of the files.
+type FileTotals struct {
+	Files   int `json:"files"` // added, changed and removed
+	Added   int `json:"added"` // lines; of what is no text none
+	Removed int `json:"removed"`
+}
+
+// ThreadApplied answers thread apply. Branch and commit are empty if a thread that works in
+// the user's own files has gone on elsewhere: they have become those of its last step.
+type ThreadApplied struct {
+	Thread string `json:"thread"`
+	Branch string `json:"branch"` // that has the result now
+	Commit string `json:"commit"` // at which it is
+	// Merged: the branch had gone on, and the commit is a merge. Already: the branch had
+	// the result before.
+	Merged  bool         `json:"merged"`
+	Already bool         `json:"already"`
+	Root    string       `json:"root,omitempty"`  // where the thread works, if that is a directory of the user's own
+	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
+	Left    []string     `json:"left,omitempty"`  // paths that the result does not have: only the thread's worktree does
+}
+
+// FilesRedacted answers thread redact --files.
+type FilesRedacted struct {
+	Thread  string   `json:"thread"`
+	Path    string   `json:"path"`
+	States  int      `json:"states"`         // of the files that had it
+	Also    []string `json:"also,omitempty"` // other threads of which it was kept
+	Remains []string `json:"remains"`        // where content still is
+}
+
+// Worktree is one of uwf thread worktrees.
+type Worktree struct {
+	Path      string `json:"path"`
+	Thread    string `json:"thread,omitempty"` // "": no thread has it
+	Status    Status `json:"status,omitempty"` // of the thread
+	Branch    string `json:"branch,omitempty"` // "": it is on none
+	Base      string `json:"base,omitempty"`   // the commit that it began with
+	Repo      string `json:"repo,omitempty"`   // the git directory
+	CreatedAt int64  `json:"createdAt,omitempty"`
+	Bytes     int64  `json:"bytes"`
+	Gone      bool   `json:"gone"`            // there is none at the path any more
+	Stays     string `json:"stays,omitempty"` // why it was not removed
+}
+
+// AnswerField holds the answer of a role that names no data.
+const AnswerField = "answer"
+
+// AnswerSchema is the schema of a role that names none: its answer is a text, as it
+// is. An edge's prompt says {{{answer}}}, and the only edge is "_".
+func AnswerSchema() map[string]any {
+	return map[string]any{
+		"type": "object", "additionalProperties": false, "required": []any{AnswerField},
+		"properties": map[string]any{AnswerField: map[string]any{"type": "string"}},
+	}
+}
+
+// IsAnswerSchema reports whether a schema is that of a role that names none,
+// whatever its title: the store gives each role's schema one.
+func IsAnswerSchema(schema any) bool {
+	m, ok := schema.(map[string]any)
+	if !ok {
+		return false
+	}
+	m = maps.Clone(m)
+	delete(m, "title")
+	return reflect.DeepEqual(m, AnswerSchema())
+}
+
+// Stats answers stats: what steps have cost, in groups.
+type Stats struct {
+	Since   *int64      `json:"since"` // ms; null: all steps
+	By      []string    `json:"by"`
+	Rows    []StatsRow  `json:"rows"`
+	Totals  Totals      `json:"totals"`
+	Threads int         `json:"threads"` // that the steps are of
+	Unread  []StatsHole `json:"unread"`  // threads whose steps could not all be read
+}
+
+// StatsRow is one group: a value for each name in By. An unknown model is "".
+type StatsRow struct {
+	Of map[string]string `json:"of"`
+	Totals
+}
+
+// StatsHole is a thread that is missing in the sums, or part of it.
+type StatsHole struct {
+	Thread string `json:"thread"`
+	Error  string `json:"error"`
+}
+
+// Merge adds what other steps cost together.
+func (t *Totals) Merge(o Totals) {
+	t.Steps += o.Steps
+	t.DurationMs += o.DurationMs
+	t.Spend(o.Usage)
+	t.StepsWithoutUsage += o.StepsWithoutUsage
+	t.StepsWithoutCost += o.StepsWithoutCost
+}
+
+// AgentCheck is what an agent that drives an external program says of it, as one
+// JSON line, when it is started with [FlagCheck] alone.
+type AgentCheck struct {
+	Program  string         `json:"program"` // absolute path; "" if it was not found
+	Version  string         `json:"version"` // "" if unknown
+	Problems []AgentProblem `json:"problems"`
+}
+
+// AgentProblem is something that is wrong, with what to do.
+type AgentProblem struct {
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+// ModulePath begins the import path of all that is in this project; programs
+// are in ModulePath/cmd.
+const ModulePath = "github.com/united-workforce/uwf"
+
+// FlagCheck asks an agent about the program that it drives; see [AgentCheck].
+const FlagCheck = "--check"
+
+// Severity says what a finding means.
+type Severity string
+
+// The severities.
+const (
+	SeverityOK      Severity = "ok"
+	SeverityNote    Severity = "note"    // worth knowing; everything works
+	SeverityWarning Severity = "warning" // something does not work, or will not for long
+	SeverityProblem Severity = "problem" // no step can be made
+)
+
+// Finding is one thing that the doctor has looked at.
+type Finding struct {
+	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk, confinement
+	Severity Severity `json:"severity"`
+	What     string   `json:"what"`
+	Do       string   `json:"do,omitempty"` // the remedy: a command, or what to change
+	// ForAgents: only roles that an agent plays are affected.
+	ForAgents bool `json:"forAgents,omitempty"`
+}
+
+// Diagnosis is the output of `uwf doctor`.
+type Diagnosis struct {
+	Healthy  bool      `json:"healthy"` // no finding is a problem
+	Findings []Finding `json:"findings"`
+}
+
+// SetupOutput is the output of `uwf setup`.
+type SetupOutput struct {
+	ConfigPath   string           `json:"configPath"`
+	Provider     string           `json:"provider,omitempty"`
+	Model        string           `json:"model,omitempty"`
+	DefaultAgent string           `json:"defaultAgent,omitempty"`
+	Validation   *SetupValidation `json:"validation,omitempty"` // nil: the model was not tried
+	May          string           `json:"may,omitempty"`        // what the agent may do
+	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil: no role was played
+	Replaced     *SetupReplaced   `json:"replaced,omitempty"`   // nil: nothing that was in use
+}
+
+// SetupReplaced is the model that was in use before `uwf setup`.
+type SetupReplaced struct {
+	Alias    string `json:"alias"` // in models, where it still is
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	BaseURL  string `json:"baseUrl"` // the provider's address, before
+}
+
+// SetupProbe is a run of one role that answers one question.
+type SetupProbe struct {
+	OK     bool     `json:"ok"`
+	Answer string   `json:"answer,omitempty"`
+	Error  string   `json:"error,omitempty"`
+	Hints  []string `json:"hints,omitempty"` // what to do about the error
+}
+
+// SetupValidation says whether the model answers.
+type SetupValidation struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+//go:embed editor/*.json
+var editorSchemas embed.FS
+
+// EditorFile is a file that a person writes.
+type EditorFile string
+
+// The files with a schema for editors.
+const (
+	EditWorkflow EditorFile = "workflow" // a workflow file, in any of its forms
+	EditConfig   EditorFile = "config"   // <home>/config.yaml
+)
+
+// EditorSchema is a JSON Schema (draft-07) of a file, with which an editor
+// completes it and marks mistakes. It refuses nothing that uwf accepts; what it
+// cannot know, such as where an edge may lead, only uwf tells. It panics for a
+// file that is none of the constants: such a value is a programming error.
+func EditorSchema(f EditorFile) []byte {
+	b, err := editorSchemas.ReadFile("editor/" + string(f) + ".json")
+	if err != nil {
+		panic(fmt.Sprintf("protocol: no schema for file %q", f))
+	}
+	return b
+}
+
+// MaxTitle bounds the title of a thread, in characters.
+const MaxTitle = 200
+
+// TitleOf is the title of a thread that nobody has given one: the first line of its
+// task that says anything.
+func TitleOf(task string) string {
+	for line := range strings.Lines(task) {
+		if line = strings.Trim(strings.TrimSpace(line), "# "); line != "" {
+			return shortened(line)
+		}
+	}
+	return ""
+}
+
+func shortened(line string) string {
+	if r := []rune(line); len(r) > MaxTitle {
+		return string(r[:MaxTitle-1]) + "…"
+	}
+	return line
+}
+
+// Span is a length of time as people write it: 2h, not 2h0m0s.
+func Span(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }

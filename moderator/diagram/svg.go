@@ -1,3 +1,9 @@
+// Package diagram draws a workflow's graph: as text for a terminal, as Mermaid
+// and DOT for other programs, and as an SVG that needs none. It is pure: the
+// same workflow gives the same bytes.
+//
+// Names in a workflow may hold anything that can be printed, so every format
+// escapes all that it writes.
 package diagram
 
 import (
@@ -5,7 +11,13 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // ErrTooLarge means that a picture would be too large to be looked at.
@@ -118,4 +130,362 @@ func escape(s string) string {
 		return ""
 	}
 	return b.String()
+}
+
+// drawing collects the elements of an SVG.
+type drawing struct{ strings.Builder }
+
+func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
+
+// nodeBox is the size of a node by what is written in it.
+func nodeBox(n Node) box {
+	name, note := nodeText(n)
+	w := float64(columns(name))*nameColumn + 32
+	for _, line := range note {
+		w = max(w, float64(columns(line))*noteColumn+28)
+	}
+	return box{w: max(w, minWidth), h: lineHeight*float64(1+len(note)) + 18}
+}
+
+func nodeText(n Node) (name string, note []string) {
+	note = wrap(n.about(), maxNote, 2)
+	for _, line := range n.lanes() {
+		note = append(note, cut(line, maxNote))
+	}
+	return cut(n.Name, maxName), note
+}
+
+func labelBox(lines []string) box {
+	if len(lines) == 0 {
+		return box{node: -1}
+	}
+	w := 0.0
+	for _, line := range lines {
+		w = max(w, float64(columns(line))*labelColumn+10)
+	}
+	return box{node: -1, label: lines, w: w, h: lineHeight*float64(len(lines)) + 2}
+}
+
+// loopWidth is the room beside a node that its way to itself takes.
+func loopWidth(r route) float64 { return 30 + labelBox(r.labels).w }
+
+func (d *drawing) node(l *layout, i int) {
+	n, b := l.g.Nodes[i], l.boxes[i]
+	size := nodeBox(n)
+	top := l.nodeTop(i)
+	radius := 8.0
+	if n.Kind != Role {
+		radius = size.h / 2
+	}
+	class := string(n.Kind)
+	if n.Player != "" {
+		class += " " + string(n.Player)
+	}
+	dashes := ""
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		radius = 0
+	case protocol.PlayedByPerson:
+		dashes = ` stroke-dasharray="6 3"`
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		dashes = ` stroke-width="4"` // several lines on each other
+	}
+	if n.State != "" {
+		class += " " + string(n.State)
+	}
+	d.printf("<g class=\"node %s\"><title>%s</title>", class, escape(strings.TrimSuffix(n.Name+": "+n.Description, ": ")))
+	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"%s/>`, b.x-size.w/2, top, size.w, size.h, radius, dashes)
+	name, note := nodeText(n)
+	y := top + 9 + lineHeight*0.78
+	d.printf(`<text class="name" x="%.1f" y="%.1f">%s</text>`, b.x, y, escape(name))
+	for _, line := range note {
+		y += lineHeight
+		d.printf(`<text class="note" x="%.1f" y="%.1f">%s</text>`, b.x, y, escape(line))
+	}
+	d.printf("</g>\n")
+}
+
+// routes draws all lines, then all labels, so that no line crosses a label.
+func (d *drawing) routes(l *layout) {
+	upper, lower := l.ports()
+	for i, r := range l.routes {
+		class, marker := "edge", "uwf-arrow"
+		if r.part {
+			class = "edge part"
+		}
+		if r.back {
+			class, marker = "edge back", "uwf-arrow-back"
+		}
+		class += l.taken(r)
+		path := ""
+		if r.from == r.to {
+			path = l.loop(r)
+		} else {
+			path = l.path(r, upper[i], lower[i])
+		}
+		d.printf("<path class=\"%s\" d=\"%s\" marker-end=\"url(#%s)\"/>\n", class, path, marker)
+	}
+	for _, r := range l.routes {
+		if r.from == r.to {
+			b := l.boxes[r.from]
+			label := labelBox(r.labels)
+			x := b.x + nodeBox(l.g.Nodes[r.from]).w/2 + 26 + label.w/2
+			d.label(label, x, l.nodeTop(r.from)+b.h/2, l.labelClass(r))
+			continue
+		}
+		for i, bend := range r.bends {
+			d.label(l.boxes[bend], l.boxes[bend].x, l.top[r.layer+i]+l.height[r.layer+i]/2, l.labelClass(r))
+		}
+	}
+}
+
+// loop draws the way from a node to itself, at its right side.
+func (l *layout) loop(r route) string {
+	b := l.boxes[r.from]
+	x, y := b.x+nodeBox(l.g.Nodes[r.from]).w/2, l.nodeTop(r.from)+b.h/2
+	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x, y-8, x+30, y-18, x+30, y+18, x, y+8)
+}
+
+// taken is the class of a way that a run has taken, or has not.
+func (l *layout) taken(r route) string {
+	switch {
+	case !l.g.traced():
+		return ""
+	case r.count > 0:
+		return " taken"
+	}
+	return " untaken"
+}
+
+func (l *layout) labelClass(r route) string {
+	class := "label"
+	if r.back {
+		class += " back"
+	}
+	return class + l.taken(r)
+}
+
+func (d *drawing) label(b box, x, y float64, class string) {
+	if len(b.label) == 0 {
+		return
+	}
+	d.printf(`<g class="%s"><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"/>`, class, x-b.w/2, y-b.h/2, b.w, b.h)
+	for i, line := range b.label {
+		d.printf(`<text x="%.1f" y="%.1f">%s</text>`, x, y-b.h/2+lineHeight*(float64(i)+0.8), escape(line))
+	}
+	d.printf("</g>\n")
+}
+
+// Graph is what there is to draw.
+type Graph struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND and $END if used
+	Edges       []Edge `json:"edges"` // in the order of their nodes
+
+	busy bool // the run is at work at the node that is marked
+}
+
+// Kind is what a node stands for.
+type Kind string
+
+// The kinds.
+const (
+	Start   Kind = "start"
+	Role    Kind = "role"
+	Suspend Kind = "suspend"
+	End     Kind = "end"
+)
+
+// Node is a node of the graph.
+type Node struct {
+	Name        string          `json:"name"`
+	Kind        Kind            `json:"kind"`
+	Description string          `json:"description,omitempty"`
+	Player      protocol.Player `json:"player,omitempty"` // of a role that no agent plays
+	State       State           `json:"state,omitempty"`  // of a run
+	Note        string          `json:"note,omitempty"`   // of a run
+	Lanes       []Lane          `json:"lanes,omitempty"`  // of a run: the threads that have played, or play, the role last
+}
+
+// Edge leads from a node to a node, by their places in Nodes.
+type Edge struct {
+	From  int    `json:"from"`
+	To    int    `json:"to"`
+	Label string `json:"label,omitempty"` // when it is taken; "" means always
+	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
+	Part  bool   `json:"part,omitempty"`  // not a way on: threads of role To play role From
+	Count int    `json:"count,omitempty"` // how often a run has taken it
+}
+
+// Of reads the graph of a workflow. Edges to roles that do not exist are left out; a stored
+// workflow has none.
+func Of(w protocol.Workflow) Graph {
+	g := Graph{Name: oneLine(w.Name), Description: oneLine(w.Description)}
+	var names []string
+	place := map[string]int{}
+	add := func(name string, kind Kind, description string) {
+		place[name] = len(names)
+		names = append(names, name)
+		g.Nodes = append(g.Nodes, Node{Name: oneLine(name), Kind: kind, Description: oneLine(description)})
+	}
+	add(protocol.StartNode, Start, "")
+	for _, name := range flow.Roles(w) {
+		add(name, Role, w.Roles[name].Description)
+		if player := w.Roles[name].Player(); player != protocol.PlayedByAgent {
+			g.Nodes[place[name]].Player = player
+		}
+	}
+	used := targets(w)
+	if used[protocol.SuspendNode] {
+		add(protocol.SuspendNode, Suspend, "waits for a person")
+	}
+	if used[protocol.EndNode] {
+		add(protocol.EndNode, End, "")
+	}
+	for from, name := range names {
+		for _, way := range flow.Ways(w, name) {
+			if to, ok := place[way.Role]; ok {
+				g.Edges = append(g.Edges, Edge{From: from, To: to, Label: oneLine(way.Label())})
+			}
+		}
+	}
+	for _, name := range names {
+		g.addParts(place, name, w.Roles[name])
+	}
+	g.markLoops()
+	return g
+}
+
+// addParts adds the roles of the same workflow that play a role in threads of their own.
+func (g *Graph) addParts(place map[string]int, name string, r protocol.Role) {
+	part := func(role, label string) {
+		if to, ok := place[role]; ok && role != "" {
+			g.Edges = append(g.Edges, Edge{From: place[name], To: to, Label: oneLine(label), Part: true})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.All)) {
+		part(r.All[key].Role, "part "+key)
+	}
+	if r.Each != nil {
+		part(r.Each.Role, "each item")
+	}
+}
+
+func targets(w protocol.Workflow) map[string]bool {
+	used := map[string]bool{}
+	for name := range w.Graph {
+		for _, way := range flow.Ways(w, name) {
+			used[way.Role] = true
+		}
+	}
+	return used
+}
+
+// ways lists, for each node, the edges that leave it.
+func (g Graph) ways() [][]int {
+	out := make([][]int, len(g.Nodes))
+	for i, e := range g.Edges {
+		out[e.From] = append(out[e.From], i)
+	}
+	return out
+}
+
+// oneLine makes text fit for one line: no line ends, no control characters.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// Columns is how many columns of a terminal a text takes.
+func Columns(s string) int { return columns(s) }
+
+// columns is how many columns of a terminal a text takes.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case r == '\uFE0F': // makes a picture of the sign before it
+		return 1
+	case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r):
+		return 0
+	case isWide(r):
+		return 2
+	}
+	return 1
+}
+
+// isWide reports whether a character is as wide as two: Chinese, Japanese,
+// Korean, their punctuation and full-width forms, and emoji.
+func isWide(r rune) bool {
+	return r >= 0x1100 && r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 ||
+		r >= 0xf900 && r <= 0xfaff || r >= 0xfe30 && r <= 0xfe6f || r >= 0xff01 && r <= 0xff60 ||
+		r >= 0x1f300 && r <= 0x1faff || r >= 0x20000 && r <= 0x3ffff || unicode.Is(wideSigns, r)
+}
+
+// wideSigns are pictures among signs that are as wide as one.
+var wideSigns = &unicode.RangeTable{R16: []unicode.Range16{
+	{0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1}, {0x2614, 0x2615, 1},
+	{0x2648, 0x2653, 1}, {0x267f, 0x2693, 20}, {0x26a1, 0x26a1, 1}, {0x26aa, 0x26ab, 1}, {0x26bd, 0x26be, 1}, {0x26c4, 0x26c5, 1},
+	{0x26ce, 0x26d4, 6}, {0x26ea, 0x26ea, 1}, {0x26f2, 0x26f3, 1}, {0x26f5, 0x26fa, 5}, {0x26fd, 0x2705, 8}, {0x270a, 0x270b, 1},
+	{0x2728, 0x2728, 1}, {0x274c, 0x274e, 2}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1}, {0x27b0, 0x27bf, 15},
+	{0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5}, {0xa960, 0xa97c, 1}, {0xffe0, 0xffe6, 1},
+}, R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f004, 0x1f0cf, 203}, {0x1f18e, 0x1f19a, 1}, {0x1f200, 0x1f265, 1}}}
+
+// Cut shortens a text to a number of columns of a terminal, in which some
+// characters take two; 0 is no limit.
+func Cut(s string, width int) string { return cut(s, width) }
+
+// cut shortens a text to a number of columns, 0 being no limit.
+func cut(s string, width int) string {
+	if width <= 0 || columns(s) <= width {
+		return s
+	}
+	var b strings.Builder
+	n := 1 // of the ellipsis
+	for _, r := range s {
+		if n += runeColumns(r); n > width {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimRight(b.String(), " ") + "…"
+}
+
+// wrap breaks a text into at most most lines of at most width columns, at
+// spaces where it can.
+func wrap(s string, width, most int) []string {
+	var lines []string
+	for s != "" && len(lines) < most {
+		if len(lines) == most-1 || columns(s) <= width {
+			return append(lines, cut(s, width))
+		}
+		at, n, space := 0, 0, 0
+		for i, r := range s {
+			if r == ' ' {
+				space = i
+			}
+			if n += runeColumns(r); n > width {
+				at = i
+				break
+			}
+		}
+		if space > 0 && s[at] != ' ' {
+			at = space
+		}
+		lines = append(lines, strings.TrimSpace(s[:at]))
+		s = strings.TrimSpace(s[at:])
+	}
+	return lines
 }

@@ -1,8 +1,11 @@
 package diagram
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Text draws the graph as a tree that begins at $START, in lines of at most
@@ -127,4 +130,167 @@ func (t *tree) line(head, note string) {
 		head += cut(note, room)
 	}
 	fmt.Fprintln(&t.out, strings.TrimRight(head, " "))
+}
+
+// Mermaid writes a flowchart that GitHub, GitLab and many editors draw.
+func (g Graph) Mermaid() string {
+	var b strings.Builder
+	if title, err := json.Marshal(g.Name); err == nil { // a string always encodes
+		fmt.Fprintf(&b, "---\ntitle: %s\n---\n", title)
+	}
+	b.WriteString("flowchart TD\n")
+	for i, n := range g.Nodes {
+		fmt.Fprintf(&b, "  n%d%s\n", i, mermaidNode(n))
+	}
+	for _, e := range g.Edges {
+		arrow := "-->"
+		switch {
+		case e.Count > 0:
+			arrow = "==>"
+		case e.Back, e.Part:
+			arrow = "-.->"
+		}
+		if label := e.label(); label != "" {
+			arrow += `|"` + mermaidText(label) + `"|`
+		}
+		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, arrow, e.To)
+	}
+	g.mermaidStates(&b)
+	return b.String()
+}
+
+// mermaidStates marks where a run stands and where it has not been.
+func (g Graph) mermaidStates(b *strings.Builder) {
+	if !g.traced() {
+		return
+	}
+	b.WriteString("  classDef unseen opacity:0.45\n  classDef here stroke-width:4px\n")
+	for i, n := range g.Nodes {
+		if n.State != Seen {
+			fmt.Fprintf(b, "  class n%d %s\n", i, n.State)
+		}
+	}
+}
+
+func mermaidNode(n Node) string {
+	text := mermaidText(n.Name)
+	switch n.Kind {
+	case Start, End:
+		return `(["` + text + `"])`
+	case Suspend:
+		return `{{"` + text + `"}}`
+	}
+	if about := n.about(); about != "" {
+		text += "<br/><small>" + mermaidText(about) + "</small>"
+	}
+	for _, line := range n.lanes() {
+		text += "<br/><small>" + mermaidText(line) + "</small>"
+	}
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		return `[["` + text + `"]]`
+	case protocol.PlayedByPerson:
+		return `[/"` + text + `"/]`
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		return `[\"` + text + `"\]`
+	}
+	return `["` + text + `"]`
+}
+
+// mermaidText writes all that Mermaid, its Markdown or HTML could take for
+// markup as character codes, which it draws as the characters.
+func mermaidText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune("\"#&<>`*_~\\[]{}()|;%$'", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// DOT writes the graph for Graphviz.
+func (g Graph) DOT() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n", dotText(g.Name))
+	b.WriteString("  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n")
+	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=11];\n")
+	for i, n := range g.Nodes {
+		label := n.Name
+		if n.Note != "" {
+			label += "\n" + n.Note
+		}
+		if lanes := n.lanes(); len(lanes) > 0 {
+			label += "\n" + strings.Join(lanes, "\n")
+		}
+		fmt.Fprintf(&b, "  n%d [label=%s%s%s];\n", i, dotText(label), dotShape(n), dotState(n))
+	}
+	for _, e := range g.Edges {
+		var attributes []string
+		if label := e.label(); label != "" {
+			attributes = append(attributes, "label="+dotText(" "+label+" "))
+		}
+		switch {
+		case e.Back:
+			attributes = append(attributes, "style=dashed")
+		case e.Part:
+			attributes = append(attributes, "style=dotted")
+		}
+		switch {
+		case e.Count > 0:
+			attributes = append(attributes, "penwidth=2.5")
+		case g.traced():
+			attributes = append(attributes, "color=gray70", "fontcolor=gray50")
+		}
+		fmt.Fprintf(&b, "  n%d -> n%d", e.From, e.To)
+		if len(attributes) > 0 {
+			fmt.Fprintf(&b, " [%s]", strings.Join(attributes, ", "))
+		}
+		b.WriteString(";\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func dotShape(n Node) string {
+	shape := ""
+	switch n.Kind {
+	case Start:
+		shape = ", shape=oval"
+	case End:
+		shape = ", shape=oval, peripheries=2"
+	case Suspend:
+		shape = ", shape=hexagon, style=solid"
+	}
+	switch n.Player {
+	case protocol.PlayedByCommand:
+		shape = ", shape=component, style=solid"
+	case protocol.PlayedByPerson:
+		shape = ", shape=house, style=solid"
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+		shape = ", shape=box3d, style=solid"
+	}
+	if n.Description != "" {
+		shape += ", tooltip=" + dotText(n.Description)
+	}
+	return shape
+}
+
+// dotState is how a node of a run looks.
+func dotState(n Node) string {
+	switch n.State {
+	case Here:
+		return ", penwidth=3"
+	case Unseen:
+		return ", color=gray70, fontcolor=gray50"
+	}
+	return ""
+}
+
+// dotText quotes a text. Graphviz reads escapes and HTML entities in a quoted
+// label, so both are kept from meaning anything.
+func dotText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "&", "&amp;").Replace(s) + `"`
 }

@@ -1,6 +1,7 @@
 package jsonata
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -249,4 +250,283 @@ func plural(least, most int) string {
 		return fmt.Sprintf("at most %d %s", most, noun)
 	}
 	return fmt.Sprintf("%d to %d %s", least, most, noun)
+}
+
+// Reads is what an expression can look at in its input, found without
+// evaluating it. Who evaluates it can leave out the rest of the input, and can
+// tell an author of names that the input will never have.
+//
+// It may name what no evaluation reaches, never the other way round: an input
+// without what is not touched gives the same value.
+type Reads struct {
+	// Paths begin in the input itself, in the order written.
+	Paths []Path
+	// Whole: the expression can look at any field, because it uses the input as
+	// a whole ($, $$, *, **), or a name that is only known when it runs.
+	Whole bool
+	// Unbound are variables that are neither assigned nor functions: they have
+	// no value but that of [Options], in the order written.
+	Unbound []Name
+}
+
+// Path is the beginning of a path in the input, as far as it has plain names.
+type Path struct {
+	Names []string
+	Pos   Pos
+	// Newest is k if the first name is used as name[-k]: the last k items give
+	// the same result as all of them. Else it is 0.
+	Newest int
+	// Tested: the expression asks whether it has a value ($exists, ??), so it
+	// may well have none.
+	Tested bool
+	// Equals is the text that it is compared with by = or !=, "" if there is none.
+	Equals string
+}
+
+// Name is a name with its place.
+type Name struct {
+	Text string
+	Pos  Pos
+}
+
+// Reads analyses the expression.
+func (x *Expr) Reads() Reads {
+	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual, functions: x.functions}
+	t.use(x.root, true)
+	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
+	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}
+	c := cursor{src: x.src, pos: syntax.Position(x.src, 0)}
+	for _, p := range t.paths {
+		p.Pos = c.to(p.Pos.Offset)
+		r.Paths = append(r.Paths, *p)
+	}
+	c.pos = syntax.Position(x.src, 0)
+	slices.SortFunc(r.Unbound, func(a, b Name) int { return a.Pos.Offset - b.Pos.Offset })
+	for i, n := range r.Unbound {
+		r.Unbound[i].Pos = c.to(n.Pos.Offset)
+	}
+	return r
+}
+
+// Touches reports whether an expression can look at a field of its input.
+func (r Reads) Touches(field string) bool {
+	return r.Whole || slices.ContainsFunc(r.Paths, func(p Path) bool { return p.Names[0] == field })
+}
+
+// Newest is how many of the last items of a field the expression can look at; ok
+// is false if that cannot be told.
+func (r Reads) Newest(field string) (n int, ok bool) {
+	if r.Whole {
+		return 0, false
+	}
+	for _, p := range r.Paths {
+		if p.Names[0] != field {
+			continue
+		}
+		if p.Newest == 0 {
+			return 0, false
+		}
+		n = max(n, p.Newest)
+	}
+	return n, true
+}
+
+// cursor finds the lines of many offsets, in order, in one go.
+type cursor struct {
+	src string
+	pos Pos
+}
+
+func (c *cursor) to(offset int) Pos {
+	step := syntax.Position(c.src[c.pos.Offset:], offset-c.pos.Offset)
+	if step.Line == 1 {
+		step.Column += c.pos.Column - 1
+	}
+	c.pos = Pos{Offset: offset, Line: c.pos.Line + step.Line - 1, Column: step.Column}
+	return c.pos
+}
+
+// function is a function as a value.
+type function struct {
+	name   string // "$sum", "" if it is written in the expression
+	params []syntax.Param
+	// free takes any arguments as they come.
+	free bool
+	// takes is how many arguments a function that calls it for each item gives it.
+	takes int
+	run   func(*call) (any, error)
+	regex *syntax.Regex // that it searches for, nil if it is no regular expression
+	// hidden in a result instead of being a mistake in it.
+	hidden bool
+}
+
+// label names the function in messages about its arguments.
+func (f *function) label() string { return cmp.Or(f.name, "the function") }
+
+// arity is how few and how many arguments fit; most is -1 without an end.
+func (f *function) arity() (least, most int) {
+	for _, p := range f.params {
+		if !p.Optional && !p.Context {
+			least++
+		}
+		if p.Many || most < 0 {
+			most = -1
+			continue
+		}
+		most++
+	}
+	return least, most
+}
+
+// takesContext tells whether a call with so many arguments uses the context.
+func (f *function) takesContext(args int) bool {
+	for _, p := range f.params {
+		if p.Context {
+			return args < len(f.params)
+		}
+	}
+	return false
+}
+
+// matcher assigns arguments to parameters like a regular expression over
+// their kinds.
+type matcher struct {
+	site   site
+	params []syntax.Param
+	kinds  []byte // of the arguments
+	counts []int  // arguments of each parameter
+	// furthest argument that no parameter took, and the parameter that was
+	// tried first for it (len(params) if none was left)
+	arg, param int
+	err        error // a bound was reached: there may be many ways to try
+}
+
+func (m *matcher) match(param, arg int) bool {
+	if m.err = m.site.spend(1); m.err != nil {
+		return false
+	}
+	if arg > m.arg {
+		m.arg, m.param = arg, param
+	}
+	if param == len(m.params) {
+		return arg == len(m.kinds)
+	}
+	p := m.params[param]
+	n := 0
+	for arg+n < len(m.kinds) && strings.IndexByte(p.Kinds, m.kinds[arg+n]) >= 0 && (n == 0 || p.Many) {
+		n++
+	}
+	least := 1
+	if p.Optional || p.Context {
+		least = 0
+	}
+	for ; n >= least; n-- {
+		m.counts[param] = n
+		if m.match(param+1, arg+n) || m.err != nil {
+			return m.err == nil
+		}
+	}
+	return false
+}
+
+// bind gives the function's parameters their arguments.
+func (c *call) bind(f *function, args []any, context any) error {
+	m := &matcher{site: c.site, params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)), arg: -1}
+	for i, a := range args {
+		m.kinds[i] = kindOf(a)
+	}
+	if !m.match(0, 0) {
+		if m.err != nil {
+			return m.err
+		}
+		return c.mismatch(m, args)
+	}
+	c.args = make([]any, 0, len(f.params))
+	next := 0
+	for i, p := range f.params {
+		if m.counts[i] == 0 {
+			arg, err := c.absent(p, len(c.args), context)
+			if err != nil {
+				return err
+			}
+			c.args = append(c.args, arg)
+		}
+		for range m.counts[i] {
+			arg, err := c.asArray(p, args[next], next)
+			if err != nil {
+				return err
+			}
+			c.args = append(c.args, arg)
+			next++
+		}
+	}
+	return nil
+}
+
+// absent is the value of a parameter without an argument.
+func (c *call) absent(p syntax.Param, index int, context any) (any, error) {
+	if !p.Context {
+		return undefined{}, nil
+	}
+	if strings.IndexByte(p.Kinds, kindOf(context)) < 0 {
+		return nil, c.failValue(context, "T0411", "%s without argument %d uses the context, which must be %s, not %s",
+			c.token, index+1, fitting(p), describe(context))
+	}
+	return context, nil
+}
+
+func (c *call) asArray(p syntax.Param, arg any, index int) (any, error) {
+	if _, missing := arg.(undefined); missing || !p.Array {
+		return arg, nil
+	}
+	l, isArray := listOf(arg)
+	if !isArray {
+		l = list{vals: []any{arg}}
+	}
+	if p.Item != 0 {
+		if err := c.spend(l.len()); err != nil {
+			return nil, err
+		}
+		for i := range l.len() {
+			if kindOf(l.item(i)) != p.Item {
+				return nil, c.failValue(arg, "T0412", "argument %d of %s must be an array of %ss, not %s",
+					index+1, c.token, kindName(p.Item), describe(l.item(i)))
+			}
+		}
+	}
+	if isArray {
+		return arg, nil
+	}
+	return &l, nil
+}
+
+// mismatch says which argument does not fit.
+func (c *call) mismatch(m *matcher, args []any) error {
+	switch {
+	case m.arg == len(args):
+		return c.fail("T0410", "%s needs an argument %d: %s", c.token, m.arg+1, fitting(m.params[m.param]))
+	case m.param == len(m.params):
+		return c.failValue(args[m.arg], "T0410", "%s has no argument %d", c.token, m.arg+1)
+	}
+	return c.failValue(args[m.arg], "T0410", "argument %d of %s must be %s, not %s",
+		m.arg+1, c.token, fitting(m.params[m.param]), describe(args[m.arg]))
+}
+
+// fitting names what fits, as in "a string or a number".
+func fitting(p syntax.Param) string {
+	if p.Array {
+		return "an array"
+	}
+	var names []string
+	for _, k := range []byte(strings.TrimSuffix(p.Kinds, "m")) {
+		names = append(names, withArticle(kindName(k)))
+	}
+	switch {
+	case len(p.Kinds) > 6:
+		return "any value"
+	case len(names) > 1:
+		last := len(names) - 1
+		return fmt.Sprintf("%s or %s", strings.Join(names[:last], ", "), names[last])
+	}
+	return names[0]
 }

@@ -73,3 +73,140 @@
 // characters, as in $substring; JSONata counts UTF-16 units. A pattern of $match,
 // $replace and $split must be one, not a function that does the same.
 package jsonata
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+)
+
+// Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
+type Expr struct {
+	src       string
+	root      syntax.Node
+	functions map[string]*function // that it names
+	unbound   []Name               // see Reads; only their offsets
+	// contextual: there are functions as values that use the context.
+	contextual bool
+}
+
+// Parse reads an expression, and refuses what this package leaves out
+// ([ErrLeftOut]), functions that do not exist, and calls with too few or too
+// many arguments. The error is an *[Error].
+func Parse(src string) (*Expr, error) {
+	root, assigned, err := syntax.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	x := &Expr{src: src, root: root, functions: map[string]*function{}}
+	if err := check(x, assigned); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type (
+	// Error is an expression that cannot be parsed, or not be evaluated with the
+	// values that it met. Every error of this package is an *Error.
+	Error = syntax.Error
+	// Pos is a place in an expression.
+	Pos = syntax.Pos
+)
+
+// What an [Error] is about, for errors.Is. The cause of a context that ended
+// evaluation can be found in the same way.
+var (
+	ErrLeftOut = syntax.ErrLeftOut
+	ErrLimit   = syntax.ErrLimit
+)
+
+// Prices in steps, so that a step takes about as long whatever it does.
+const (
+	stepsPerCall   = 5
+	stepsPerKey    = 10 // an entry of a map of Go
+	stepsPerObject = 10
+)
+
+// stepsPerLook is how often the context is looked at.
+const stepsPerLook = 1 << 10
+
+// site is an evaluation at a place of the expression: who fails names it.
+type site struct {
+	e     *evaluator
+	where int
+	token string // what the place is about: an operator, a function
+}
+
+func (e *evaluator) at(offset int, token string) site { return site{e, offset, token} }
+
+// fail is an error about the place.
+func (s site) fail(code, format string, args ...any) *Error {
+	return &Error{
+		Code: code, Pos: syntax.Position(s.e.src, s.where), Token: s.token,
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// failValue is an error about a value.
+func (s site) failValue(v any, code, format string, args ...any) *Error {
+	err := s.fail(code, format, args...)
+	err.Value = excerpt(v)
+	return err
+}
+
+func (s site) spend(steps int) error  { return s.e.spend(s.where, steps) }
+func (s site) deep(depth int) error   { return s.e.deep(s.where, depth) }
+func (s site) grow(items int) error   { return s.e.grow(s.where, items) }
+func (s site) write(length int) error { return s.e.write(s.where, length) }
+
+// spend accounts for steps.
+func (e *evaluator) spend(at, steps int) error {
+	before := e.steps
+	e.steps += steps
+	if e.steps > e.limits.MaxSteps {
+		return e.limit(at, syntax.CodeTooManySteps, "the evaluation takes more than %d steps", e.limits.MaxSteps)
+	}
+	if before/stepsPerLook != e.steps/stepsPerLook && e.ctx.Err() != nil {
+		return e.stopped(at)
+	}
+	return nil
+}
+
+// deep bounds how deep expressions or values are nested.
+func (e *evaluator) deep(at, depth int) error {
+	if depth > e.limits.MaxDepth {
+		return e.limit(at, syntax.CodeTooDeep, "expression or value are nested more than %d levels deep", e.limits.MaxDepth)
+	}
+	return nil
+}
+
+// grow accounts for items of arrays and objects, before they are made.
+func (e *evaluator) grow(at, items int) error {
+	e.items += items
+	if e.items > e.limits.MaxItems {
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes arrays with more than %d items", e.limits.MaxItems)
+	}
+	return nil
+}
+
+// write accounts for texts.
+func (e *evaluator) write(at, length int) error {
+	e.bytes += length
+	if e.bytes > e.limits.MaxBytes {
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes more than %d bytes of text", e.limits.MaxBytes)
+	}
+	return nil
+}
+
+func (e *evaluator) limit(at int, code, format string, limit int) error {
+	err := e.at(at, "").fail(code, format, limit)
+	err.Cause = ErrLimit
+	return err
+}
+
+func (e *evaluator) stopped(at int) error {
+	err := e.at(at, "").fail(syntax.CodeStopped, "the evaluation was stopped: %s", context.Cause(e.ctx))
+	err.Cause = context.Cause(e.ctx)
+	return err
+}

@@ -3,7 +3,9 @@ package jsonata
 import (
 	"cmp"
 	"context"
+	"math"
 
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
@@ -226,4 +228,391 @@ func (e *evaluator) holds(n syntax.Node, in any, env *frame) (bool, error) {
 		return false, err
 	}
 	return e.at(n.Shared().At, "").truthy(v, 1)
+}
+
+// maxRange is JSONata's own bound of a range.
+const maxRange = 10_000_000
+
+// array evaluates […]: arrays among the items are flattened, but those that are
+// written as arrays are not.
+func (e *evaluator) array(n *syntax.Array, in any, env *frame) (any, error) {
+	s := e.at(n.At, "[")
+	out := &list{whole: n.Whole, vals: []any{}}
+	for _, item := range n.Items {
+		v, err := e.eval(item, in, env)
+		if err != nil {
+			return nil, err
+		}
+		if isUndefined(v) {
+			continue
+		}
+		l, ok := listOf(v)
+		_, written := item.(*syntax.Array)
+		switch {
+		case !ok || written:
+			err = s.push(out, v)
+		case l.vals == nil && len(n.Items) == 1: // a range by itself stays one
+			return &list{whole: n.Whole, from: l.from, span: l.span}, nil
+		default:
+			err = s.concat(out, l)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// numbers evaluates from..to.
+func (e *evaluator) numbers(n *syntax.Range, in any, env *frame) (any, error) {
+	s := e.at(n.At, "..")
+	left, err := e.eval(n.From, in, env)
+	if err != nil {
+		return nil, err
+	}
+	right, err := e.eval(n.To, in, env)
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.whole(left, "T2003", "left")
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.whole(right, "T2004", "right")
+	if err != nil || isUndefined(left) || isUndefined(right) || from > to {
+		return undefined{}, err
+	}
+	size := to - from + 1
+	if size > maxRange {
+		return nil, s.fail("D2014", "a range has at most %d numbers, not %s", maxRange, jsnumber.Format(size))
+	}
+	return &list{from: int64(from), span: int64(size), seq: true}, nil
+}
+
+// whole reads an end of a range, which may be undefined.
+func (s site) whole(v any, code, side string) (float64, error) {
+	f, ok := jsnumber.Float(v)
+	if !isUndefined(v) && (!ok || f != math.Trunc(f) || math.Abs(f) > 1<<53) {
+		return 0, s.failValue(v, code, "the %s side of %q must be a whole number, not %s", side, s.token, describe(v))
+	}
+	return f, nil
+}
+
+// member of a group: the items that have a key, and which pair gave it.
+type bucket struct {
+	pair  int
+	items list
+	// alone: the one item so far, which is not an array of one.
+	alone any
+	many  bool
+}
+
+// group evaluates {key: value}: the keys for each item, then each value once
+// for all items that have its key.
+func (e *evaluator) group(g *syntax.Group, v any, env *frame) (any, error) {
+	s := e.at(g.At, "{")
+	input := asList(v)
+	if input.len() == 0 {
+		input = list{vals: []any{undefined{}}}
+	}
+	var keys []string
+	buckets := map[string]*bucket{}
+	for i := range input.len() {
+		item := input.item(i)
+		for number, pair := range g.Pairs {
+			key, err := e.key(pair.Key, item, env)
+			if err != nil {
+				return nil, err
+			}
+			if key == nil {
+				continue
+			}
+			if buckets[*key] == nil {
+				if err := s.spend(stepsPerKey); err != nil {
+					return nil, err
+				}
+				keys = append(keys, *key)
+				buckets[*key] = &bucket{pair: number, alone: item}
+				continue
+			}
+			if err := s.addTo(buckets[*key], *key, item, number); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.values(g, keys, buckets, env)
+}
+
+// key evaluates a key, nil if there is none for the item.
+func (e *evaluator) key(n syntax.Node, item any, env *frame) (*string, error) {
+	v, err := e.eval(n, item, env)
+	if err != nil || isUndefined(v) {
+		return nil, err
+	}
+	key, ok := v.(string)
+	if !ok {
+		return nil, e.at(n.Shared().At, "").failValue(v, "T1003", "a key must be a text, not %s", describe(v))
+	}
+	return &key, nil
+}
+
+func (s site) addTo(b *bucket, key string, item any, pair int) error {
+	if b.pair != pair {
+		err := s.fail("D1009", "two pairs of {…} give the same key %s", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
+		err.Value = syntax.Quote(syntax.Shorten(key, syntax.MaxShown))
+		return err
+	}
+	if !b.many {
+		b.many = true
+		if err := s.concat(&b.items, asList(b.alone)); err != nil {
+			return err
+		}
+	}
+	return s.concat(&b.items, asList(item))
+}
+
+// values evaluates the value of each key.
+func (e *evaluator) values(g *syntax.Group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
+	out := &Object{}
+	if err := e.grow(g.At, len(keys)); err != nil {
+		return nil, err
+	}
+	if err := e.spend(g.At, stepsPerObject+stepsPerKey*len(keys)); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		b := buckets[key]
+		context := b.alone
+		if b.many {
+			context = &b.items
+		}
+		v, err := e.eval(g.Pairs[b.pair].Value, context, env)
+		if err != nil {
+			return nil, err
+		}
+		if !isUndefined(v) {
+			out.Set(key, v)
+		}
+	}
+	return out, nil
+}
+
+// call is a call of a function: its arguments fit its parameters, and those
+// that are absent are undefined.
+type call struct {
+	site
+	args []any
+}
+
+// tailCall is the result of a function whose last act is to call another. The caller continues
+// with that call, so a loop written as recursion needs no depth.
+type tailCall struct {
+	site
+	f       *function
+	args    []any
+	context any
+}
+
+// open marks an argument that a partial call leaves open.
+type open struct{}
+
+// callFunction evaluates a call; piped are the arguments that come from the
+// left of "~>".
+func (e *evaluator) callFunction(n *syntax.Call, in any, env *frame, piped ...any) (any, error) {
+	t, err := e.prepare(n, in, env, piped)
+	if err != nil {
+		return nil, err
+	}
+	if n.Partial {
+		return partial(t.f, t.args), nil
+	}
+	return t.invoke(t.f, t.args, t.context)
+}
+
+// prepare evaluates the function and the arguments of a call.
+func (e *evaluator) prepare(n *syntax.Call, in any, env *frame, piped []any) (*tailCall, error) {
+	callee, err := e.eval(n.Function, in, env)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := callee.(*function)
+	if !ok {
+		return nil, e.notCallable(n, callee)
+	}
+	args := make([]any, 0, len(piped)+len(n.Args))
+	args = append(args, piped...)
+	for _, a := range n.Args {
+		var v any = open{}
+		if a != nil {
+			if v, err = e.eval(a, in, env); err != nil {
+				return nil, err
+			}
+		}
+		args = append(args, v)
+	}
+	name := f.label()
+	if v, ok := n.Function.(*syntax.Variable); ok {
+		name = "$" + syntax.Shorten(v.Name, syntax.MaxShown)
+	}
+	return &tailCall{e.at(n.At, name), f, args, unwrapOuter(in)}, nil
+}
+
+func (e *evaluator) notCallable(n *syntax.Call, callee any) error {
+	s := e.at(n.At, "")
+	if path, ok := n.Function.(*syntax.Path); ok && isUndefined(callee) {
+		if err := missingDollar(e.src, n, path); err != nil {
+			return err
+		}
+	}
+	code := "T1006"
+	if n.Partial {
+		code = "T1008"
+	}
+	return s.failValue(callee, code, "only a function can be called, not %s", describe(callee))
+}
+
+// invoke runs a function in a context.
+func (s site) invoke(f *function, args []any, context any) (any, error) {
+	s.e.depth++
+	defer func() { s.e.depth-- }()
+	if err := s.deep(s.e.depth); err != nil {
+		return nil, err
+	}
+	for {
+		v, err := s.once(f, args, context)
+		next, ok := v.(*tailCall)
+		if err != nil || !ok {
+			return v, err
+		}
+		s, f, args, context = next.site, next.f, next.args, next.context
+	}
+}
+
+func (s site) once(f *function, args []any, context any) (any, error) {
+	if err := s.spend(stepsPerCall); err != nil {
+		return nil, err
+	}
+	c := &call{site: s, args: args}
+	if !f.free {
+		if err := c.bind(f, args, context); err != nil {
+			return nil, err
+		}
+	}
+	return f.run(c)
+}
+
+// lambda makes the value of function(…){…}: it keeps the context and the
+// variables of the place where it is written.
+func (e *evaluator) lambda(n *syntax.Lambda, in any, env *frame) *function {
+	return &function{
+		params: n.Signature, free: n.Signature == nil, takes: len(n.Params),
+		run: func(c *call) (any, error) {
+			if err := c.spend(stepsPerKey * len(n.Params)); err != nil {
+				return nil, err
+			}
+			inner := &frame{parent: env}
+			for i, name := range n.Params {
+				var v any = undefined{}
+				if i < len(c.args) {
+					v = c.args[i]
+				}
+				inner.set(name, v)
+			}
+			return e.tail(n.Body, in, inner)
+		},
+	}
+}
+
+// tail evaluates the body of a function; a call that is the last thing in it is
+// left to the caller.
+func (e *evaluator) tail(n syntax.Node, in any, env *frame) (any, error) {
+	if c := n.Shared(); len(c.Filters) > 0 || c.Group != nil || c.Keep {
+		return e.eval(n, in, env)
+	}
+	if err := e.spend(n.Shared().At, 1); err != nil {
+		return nil, err
+	}
+	switch n := n.(type) {
+	case *syntax.Call:
+		if !n.Partial {
+			return e.prepare(n, in, env, nil)
+		}
+	case *syntax.Condition:
+		branch, err := e.branch(n, in, env)
+		if err != nil || branch == nil {
+			return undefined{}, err
+		}
+		return e.tail(branch, in, env)
+	case *syntax.Block:
+		if last := len(n.Exprs) - 1; last >= 0 {
+			inner := &frame{parent: env}
+			for _, expr := range n.Exprs[:last] {
+				if _, err := e.eval(expr, in, inner); err != nil {
+					return nil, err
+				}
+			}
+			return e.tail(n.Exprs[last], in, inner)
+		}
+	}
+	return e.eval(n, in, env)
+}
+
+// partial is the function that fills the open places of args.
+func partial(f *function, args []any) *function {
+	takes := 0
+	for _, a := range args {
+		if _, ok := a.(open); ok {
+			takes++
+		}
+	}
+	return &function{name: f.name, free: true, takes: takes, run: func(c *call) (any, error) {
+		filled := make([]any, len(args))
+		next := 0
+		for i, a := range args {
+			if _, ok := a.(open); ok {
+				a = undefined{}
+				if next < len(c.args) {
+					a = c.args[next]
+				}
+				next++
+			}
+			filled[i] = a
+		}
+		return &tailCall{c.site, f, filled, nil}, nil
+	}}
+}
+
+// compose is the function that calls first, then second with what first gave.
+func compose(first, second *function) *function {
+	return &function{name: second.name, free: true, takes: 1, run: func(c *call) (any, error) {
+		v, err := c.invoke(first, c.args, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &tailCall{c.site, second, []any{unwrap(v, false)}, nil}, nil
+	}}
+}
+
+// apply evaluates "~>": a call gets the left side as first argument, a function
+// is called with it, and two functions are composed.
+func (e *evaluator) apply(n *syntax.Apply, in any, env *frame) (any, error) {
+	left, err := e.eval(n.Left, in, env)
+	if err != nil {
+		return nil, err
+	}
+	if call, ok := n.Right.(*syntax.Call); ok && !call.Partial {
+		return e.callFunction(call, in, env, left)
+	}
+	right, err := e.eval(n.Right, in, env)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := right.(*function)
+	if !ok {
+		return nil, e.at(n.At, "~>").failValue(right, "T2006", `the right side of "~>" must be a function, not %s`, describe(right))
+	}
+	if first, ok := left.(*function); ok {
+		return compose(first, f), nil
+	}
+	return e.at(n.At, f.label()).invoke(f, []any{left}, nil)
 }

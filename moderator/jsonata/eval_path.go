@@ -1,6 +1,11 @@
 package jsonata
 
-import "github.com/united-workforce/uwf/moderator/jsonata/syntax"
+import (
+	"math"
+
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+)
 
 // path evaluates the steps one after the other, each for every item that the
 // step before it gave.
@@ -259,4 +264,211 @@ func (s site) descend(out *list, v any, depth int) error {
 		}
 	}
 	return nil
+}
+
+// filter keeps the items for which a predicate holds: its value is a number or
+// an array of numbers that hold the item's index, or else is true of the item.
+func (e *evaluator) filter(predicate syntax.Node, v any, env *frame) (any, error) {
+	input := asList(v)
+	if n, ok := predicate.(*syntax.Number); ok {
+		return index(input, n.Value), nil
+	}
+	s := e.at(predicate.Shared().At, "")
+	out := &list{seq: true}
+	for i := range input.len() {
+		item := input.item(i)
+		res, err := e.eval(predicate, item, env)
+		if err != nil {
+			return nil, err
+		}
+		times, err := s.picks(res, i, input.len())
+		if err != nil {
+			return nil, err
+		}
+		for range times {
+			if err := s.push(out, item); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// index is the item at a fixed place.
+func index(input list, place float64) any {
+	i, ok := position64(place, input.len())
+	if !ok || isUndefined(input.item(i)) {
+		return &list{seq: true}
+	}
+	if item := input.item(i); kindOf(item) == 'a' {
+		return item
+	}
+	return &list{vals: []any{input.item(i)}, seq: true}
+}
+
+// position64 is the index that a number means: rounded down, and from the end
+// if it is negative.
+func position64(place float64, length int) (int, bool) {
+	place = math.Floor(place)
+	if place < 0 {
+		place += float64(length)
+	}
+	if place < 0 || place >= float64(length) || math.IsNaN(place) {
+		return 0, false
+	}
+	return int(place), true
+}
+
+// picks tells how often the value of a predicate picks the item at an index.
+func (s site) picks(res any, index, length int) (int, error) {
+	if f, ok := jsnumber.Float(res); ok {
+		if !isFinite(f) {
+			return 0, s.infinite(f)
+		}
+		if i, ok := position64(f, length); ok && i == index {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	if l, ok := listOf(res); ok {
+		times, numbers, err := s.picksAny(l, index, length)
+		if err != nil || numbers {
+			return times, err
+		}
+	}
+	holds, err := s.truthy(res, 1)
+	if holds {
+		return 1, err
+	}
+	return 0, err
+}
+
+// picksAny does the same for an array; numbers is false if it holds anything
+// else.
+func (s site) picksAny(l list, index, length int) (times int, numbers bool, err error) {
+	if err := s.spend(l.len()); err != nil {
+		return 0, false, err
+	}
+	for i := range l.len() {
+		f, ok := jsnumber.Float(l.item(i))
+		if !ok {
+			return 0, false, nil
+		}
+		if j, ok := position64(f, length); ok && j == index {
+			times++
+		}
+	}
+	return times, true, nil
+}
+
+// order evaluates the step ^(…) of a path.
+func (e *evaluator) order(n *syntax.Sort, v any, env *frame) (any, error) {
+	s := e.at(n.At, "^")
+	v, err := s.sort(v, func(a, b any) (bool, error) { return s.after(n.Terms, a, b, env) })
+	for _, predicate := range n.Stages {
+		if err != nil {
+			return nil, err
+		}
+		v, err = e.filter(predicate, v, env)
+	}
+	return v, err
+}
+
+// after tells whether an item comes after another by the terms of ^(…); an item
+// without a value comes last.
+func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error) {
+	for _, t := range terms {
+		x, err := s.e.eval(t.By, a, env)
+		if err != nil {
+			return false, err
+		}
+		y, err := s.e.eval(t.By, b, env)
+		if err != nil {
+			return false, err
+		}
+		if isUndefined(x) || isUndefined(y) {
+			if isUndefined(x) && isUndefined(y) {
+				continue
+			}
+			return isUndefined(x), nil
+		}
+		for _, v := range []any{x, y} {
+			if k := kindOf(v); k != 's' && k != 'n' {
+				return false, s.failValue(v, "T2008", "^(…) sorts by numbers or texts, not by %s", describe(v))
+			}
+		}
+		if kindOf(x) != kindOf(y) {
+			return false, s.failValue(x, "T2007", "^(…) sorts by numbers, or by texts, not by %s and %s", describe(x), describe(y))
+		}
+		if order, err := s.compare(x, y); err != nil || order != 0 {
+			return (order > 0) != t.Descending, err
+		}
+	}
+	return false, nil
+}
+
+// sort sorts an array and keeps the order of equal items.
+func (s site) sort(v any, after func(a, b any) (bool, error)) (any, error) {
+	l := asList(v)
+	if l.len() <= 1 {
+		return v, nil
+	}
+	items := &list{}
+	if err := s.concat(items, l); err != nil {
+		return nil, err
+	}
+	sorted, err := s.mergeSort(items.vals, after)
+	return &list{vals: sorted}, err
+}
+
+func (s site) mergeSort(items []any, after func(a, b any) (bool, error)) ([]any, error) {
+	if len(items) <= 1 {
+		return items, nil
+	}
+	if err := s.spend(len(items)); err != nil {
+		return nil, err
+	}
+	left, err := s.mergeSort(items[:len(items)/2], after)
+	if err != nil {
+		return nil, err
+	}
+	right, err := s.mergeSort(items[len(items)/2:], after)
+	if err != nil {
+		return nil, err
+	}
+	merged := make([]any, 0, len(items))
+	for len(left) > 0 && len(right) > 0 {
+		later, err := after(left[0], right[0])
+		if err != nil {
+			return nil, err
+		}
+		from := &left
+		if later {
+			from = &right
+		}
+		merged = append(merged, (*from)[0])
+		*from = (*from)[1:]
+	}
+	return append(append(merged, left...), right...), nil
+}
+
+// sort is $sort.
+func (c *call) sort() (any, error) {
+	f, ok := c.args[1].(*function)
+	if ok {
+		return c.site.sort(c.args[0], func(a, b any) (bool, error) { return c.test(f, a, b) })
+	}
+	l := asList(c.args[0])
+	if err := c.spend(l.len()); err != nil {
+		return nil, err
+	}
+	for i := range l.len() {
+		if k := kindOf(l.item(i)); l.len() > 1 && (k != 's' && k != 'n' || k != kindOf(l.item(0))) {
+			return nil, c.failValue(l.item(i), "D3070", "$sort without a function sorts numbers, or texts, not %s", describe(l.item(i)))
+		}
+	}
+	return c.site.sort(c.args[0], func(a, b any) (bool, error) {
+		order, err := c.compare(a, b)
+		return order > 0, err
+	})
 }

@@ -111,3 +111,382 @@ func (c *call) num(i int, alternative float64) float64 {
 
 // made accounts for a text that a function made.
 func (c *call) made(text string) (any, error) { return text, c.write(len(text)) }
+
+func (c *call) count() (any, error) {
+	if c.missing(0) {
+		return 0.0, nil
+	}
+	l := asList(c.args[0])
+	return float64(l.len()), nil
+}
+
+func (c *call) append() (any, error) {
+	switch {
+	case c.missing(0):
+		return c.args[1], nil
+	case c.missing(1):
+		return c.args[0], nil
+	}
+	out := &list{vals: []any{}}
+	if err := c.concat(out, asList(c.args[0])); err != nil {
+		return nil, err
+	}
+	return out, c.concat(out, asList(c.args[1]))
+}
+
+func (c *call) reverse() (any, error) {
+	l := asList(c.args[0])
+	if l.len() <= 1 {
+		return c.args[0], nil
+	}
+	if err := c.grow(l.len()); err != nil {
+		return nil, err
+	}
+	out := make([]any, l.len())
+	for i := range out {
+		out[i] = l.item(l.len() - 1 - i)
+	}
+	return &list{vals: out}, c.spend(l.len())
+}
+
+// distinct keeps the first of equal items.
+func (c *call) distinct() (any, error) {
+	l, ok := listOf(c.args[0])
+	if !ok || l.len() <= 1 {
+		return c.args[0], nil
+	}
+	out := &list{vals: []any{}, seq: l.seq}
+	seen := map[string]bool{}
+	for i := range l.len() {
+		item := l.item(i)
+		if err := c.spend(stepsPerKey); err != nil {
+			return nil, err
+		}
+		key, err := c.json(item, "", true)
+		if err != nil {
+			return nil, err
+		}
+		if seen[string(key)] {
+			continue
+		}
+		seen[string(key)] = true
+		if err := c.push(out, item); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// zip makes an array of the first items of its arguments, one of the second,
+// and so on, as long as all have one.
+func (c *call) zip() (any, error) {
+	length := 0
+	for i, arg := range c.args {
+		n := 0
+		if l, ok := listOf(arg); ok {
+			n = l.len()
+		}
+		if i == 0 || n < length {
+			length = n
+		}
+	}
+	if err := c.grow(length * (len(c.args) + 1)); err != nil {
+		return nil, err
+	}
+	if err := c.spend(length * len(c.args)); err != nil {
+		return nil, err
+	}
+	out := &list{vals: make([]any, length)}
+	for i := range length {
+		tuple := make([]any, len(c.args))
+		for j, arg := range c.args {
+			tuple[j] = asList(arg).item(i)
+		}
+		out.vals[i] = &list{vals: tuple}
+	}
+	return out, nil
+}
+
+// callback calls a function with as many of the arguments as it takes, at least
+// with the first.
+func (c *call) callback(f *function, args ...any) (any, error) {
+	takes := min(max(f.takes, 1), len(args))
+	return c.e.at(c.where, f.label()).invoke(f, args[:takes], nil)
+}
+
+// test is callback for a function that decides.
+func (c *call) test(f *function, args ...any) (bool, error) {
+	v, err := c.callback(f, args...)
+	if err != nil || isUndefined(v) {
+		return false, err
+	}
+	return c.truthy(v, 1)
+}
+
+// forEach visits the items of the first argument.
+func (c *call) forEach(visit func(i int, item any) error) error {
+	l := asList(c.args[0])
+	for i := range l.len() {
+		if err := c.spend(1); err != nil {
+			return err
+		}
+		if err := visit(i, l.item(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// function is an argument that the signature says is a function, nil if it is
+// absent.
+func (c *call) function(i int) *function {
+	f, _ := c.args[i].(*function)
+	return f
+}
+
+func (c *call) mapItems() (any, error) {
+	out := &list{seq: true}
+	return out, c.forEach(func(i int, item any) error {
+		v, err := c.callback(c.function(1), item, float64(i), c.args[0])
+		if err != nil || isUndefined(v) {
+			return err
+		}
+		return c.push(out, v)
+	})
+}
+
+func (c *call) filter() (any, error) {
+	out := &list{seq: true}
+	return out, c.forEach(func(i int, item any) error {
+		keep, err := c.test(c.function(1), item, float64(i), c.args[0])
+		if err != nil || !keep {
+			return err
+		}
+		return c.push(out, item)
+	})
+}
+
+func (c *call) single() (any, error) {
+	var only any = undefined{}
+	count := 0
+	err := c.forEach(func(i int, item any) (err error) {
+		matches := true
+		if f := c.function(1); f != nil {
+			matches, err = c.test(f, item, float64(i), c.args[0])
+		}
+		if err != nil || !matches {
+			return err
+		}
+		only = item
+		if count++; count > 1 {
+			return c.fail("D3138", "$single finds more than one item")
+		}
+		return nil
+	})
+	if err == nil && count == 0 {
+		return nil, c.fail("D3139", "$single finds no item")
+	}
+	return only, err
+}
+
+// reduce calls a function with what it gave for the items so far, and the next.
+func (c *call) reduce() (any, error) {
+	f, result := c.function(1), c.args[2]
+	if f.takes < 2 {
+		return nil, c.fail("D3050", "argument 2 of $reduce must be a function of at least two parameters")
+	}
+	first := isUndefined(result)
+	err := c.forEach(func(i int, item any) (err error) {
+		if first && i == 0 {
+			result = item
+			return nil
+		}
+		result, err = c.callback(f, result, item, float64(i), c.args[0])
+		return err
+	})
+	return result, err
+}
+
+// forMembers visits the members of the first argument.
+func (c *call) forMembers(visit func(key string, value any) error) error {
+	keys, _ := keysOf(c.args[0])
+	for _, k := range keys {
+		if err := c.spend(stepsPerKey); err != nil {
+			return err
+		}
+		if err := visit(k, member(c.args[0], k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) each() (any, error) {
+	out := &list{seq: true}
+	return out, c.forMembers(func(key string, value any) error {
+		v, err := c.callback(c.function(1), value, key, c.args[0])
+		if err != nil || isUndefined(v) {
+			return err
+		}
+		return c.push(out, v)
+	})
+}
+
+func (c *call) sift() (any, error) {
+	out := &Object{}
+	err := c.forMembers(func(key string, value any) error {
+		keep, err := c.test(c.function(1), value, key, c.args[0])
+		if err != nil || !keep {
+			return err
+		}
+		out.Set(key, value)
+		return c.grow(1)
+	})
+	if out.Len() == 0 {
+		return undefined{}, err
+	}
+	return out, err
+}
+
+func (c *call) boolean() (any, error) {
+	return c.truthy(c.args[0], 1)
+}
+
+func (c *call) not() (any, error) {
+	holds, err := c.truthy(c.args[0], 1)
+	return !holds, err
+}
+
+func (c *call) exists() (any, error) { return !c.missing(0), nil }
+
+func (c *call) typeOf() (any, error) {
+	return kindName(kindOf(c.args[0])), nil
+}
+
+// raise is $error.
+func (c *call) raise() (any, error) {
+	return nil, c.giveUp(0, "D3137", "$error() was called")
+}
+
+func (c *call) assert() (any, error) {
+	if holds, _ := c.args[0].(bool); holds || c.missing(0) {
+		return undefined{}, nil
+	}
+	return nil, c.giveUp(1, "D3141", "what $assert() demands does not hold")
+}
+
+// giveUp is an error with a message of the expression's own.
+func (c *call) giveUp(arg int, code, otherwise string) error {
+	if c.missing(arg) {
+		return c.fail(code, "%s", otherwise)
+	}
+	return c.fail(code, "%s", c.textArg(arg))
+}
+
+// keys lists the keys of an object, or of all objects in an array, each once.
+func (c *call) keys() (any, error) {
+	out := &list{seq: true}
+	return out, c.addKeys(out, map[string]bool{}, c.args[0], 1)
+}
+
+func (c *call) addKeys(out *list, seen map[string]bool, v any, depth int) error {
+	if err := c.deep(depth); err != nil {
+		return err
+	}
+	if l, ok := listOf(v); ok {
+		for i := range l.len() {
+			if err := c.spend(1); err != nil {
+				return err
+			}
+			if err := c.addKeys(out, seen, l.item(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	keys, _ := keysOf(v)
+	if err := c.spend(stepsPerKey * len(keys)); err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		if err := c.push(out, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) lookup() (any, error) {
+	if c.missing(1) {
+		return undefined{}, nil
+	}
+	return c.e.field(c.args[0], c.textArg(1), c.where)
+}
+
+// merge makes one object of many; the last value of a key wins.
+func (c *call) merge() (any, error) {
+	out := &Object{}
+	l := asList(c.args[0])
+	for i := range l.len() {
+		o := l.item(i)
+		keys, _ := keysOf(o)
+		if err := c.grow(len(keys)); err != nil {
+			return nil, err
+		}
+		if err := c.spend(1 + stepsPerKey*len(keys)); err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			out.Set(k, member(o, k))
+		}
+	}
+	return out, nil
+}
+
+// spread makes an object of each member.
+func (c *call) spread() (any, error) {
+	v := c.args[0]
+	if k := kindOf(v); k != 'a' && k != 'o' {
+		return v, nil
+	}
+	// Of an array it is an array, even if it has one item.
+	l, isArray := listOf(v)
+	out := &list{seq: !isArray || l.len() == 0}
+	return out, c.spreadInto(out, v, 1)
+}
+
+func (c *call) spreadInto(out *list, v any, depth int) error {
+	if err := c.deep(depth); err != nil {
+		return err
+	}
+	if l, ok := listOf(v); ok {
+		for i := range l.len() {
+			if err := c.spend(1); err != nil {
+				return err
+			}
+			if err := c.spreadInto(out, l.item(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	keys, ok := keysOf(v)
+	if !ok {
+		return c.push(out, v)
+	}
+	if err := c.spend(stepsPerObject * len(keys)); err != nil {
+		return err
+	}
+	for _, k := range keys {
+		o := &Object{}
+		o.Set(k, member(v, k))
+		if err := c.push(out, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -2,7 +2,14 @@ package jsonata
 
 import (
 	"math"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 func (c *call) toString() (any, error) {
@@ -150,3 +157,286 @@ func (c *call) join() (any, error) {
 	}
 	return strings.Join(pieces, separator), nil
 }
+
+func (c *call) toNumber() (any, error) {
+	switch v := c.args[0].(type) {
+	case undefined:
+		return v, nil
+	case bool:
+		if v {
+			return 1.0, nil
+		}
+		return 0.0, nil
+	case string:
+		if f, ok := parseNumber(v); ok {
+			return f, nil
+		}
+		return nil, c.failValue(v, "D3030", "%s is no number", describe(v))
+	}
+	return c.args[0], nil
+}
+
+// parseNumber reads what JSON reads, leading zeros too, and 0x, 0o, 0b.
+func parseNumber(text string) (float64, bool) {
+	if decimal().MatchString(text) {
+		f, err := strconv.ParseFloat(text, 64)
+		return f, err == nil && isFinite(f)
+	}
+	if len(text) < 3 || text[0] != '0' {
+		return 0, false
+	}
+	base := map[byte]int{'x': 16, 'o': 8, 'b': 2}[text[1]|0x20]
+	if base == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text[2:], base, 64)
+	return float64(n), err == nil
+}
+
+// decimal is what looks like a number; ParseFloat reads more.
+var decimal = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// numeric wraps a function of one number.
+func (c *call) numeric(f func(float64) float64) (any, error) {
+	return f(c.num(0, 0)), nil
+}
+
+func (c *call) abs() (any, error)   { return c.numeric(math.Abs) }
+func (c *call) floor() (any, error) { return c.numeric(math.Floor) }
+func (c *call) ceil() (any, error)  { return c.numeric(math.Ceil) }
+
+// round rounds halves to the even neighbour.
+func (c *call) round() (any, error) {
+	places := int(max(min(c.num(1, 0), 400), -400))
+	return c.numeric(func(f float64) float64 {
+		return shift(math.RoundToEven(shift(f, places)), -places)
+	})
+}
+
+// shift multiplies with a power of ten in decimal notation, where it is exact.
+func shift(f float64, places int) float64 {
+	if places == 0 || !isFinite(f) {
+		return f
+	}
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+	n, err := strconv.Atoi(exponent)
+	if err != nil {
+		return f
+	}
+	// Out of range, ParseFloat gives 0 or infinity, which is the value.
+	shifted, _ := strconv.ParseFloat(mantissa+"e"+strconv.Itoa(n+places), 64)
+	return shifted
+}
+
+func (c *call) power() (any, error) {
+	base, exponent := c.num(0, 0), c.num(1, math.NaN())
+	f := math.Pow(base, exponent)
+	if !isFinite(f) || math.IsNaN(exponent) {
+		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", jsnumber.Format(base), jsnumber.Format(exponent))
+	}
+	return f, nil
+}
+
+func (c *call) sqrt() (any, error) {
+	if c.num(0, 0) < 0 {
+		return nil, c.failValue(c.args[0], "D3060", "there is no square root of %s", describe(c.args[0]))
+	}
+	return c.numeric(math.Sqrt)
+}
+
+func (c *call) formatBase() (any, error) {
+	radix := math.RoundToEven(c.num(1, 10))
+	if !(radix >= 2 && radix <= 36) {
+		return nil, c.failValue(c.args[1], "D3100", "the base must be from 2 to 36, not %s", describe(c.args[1]))
+	}
+	f := math.RoundToEven(c.num(0, 0))
+	if math.Abs(f) > 1<<53 || math.IsNaN(f) {
+		return nil, c.failValue(c.args[0], "D3100", "%s is too large to be written in another base", jsnumber.Format(f))
+	}
+	return strconv.FormatInt(int64(f), int(radix)), nil
+}
+
+// numbers are the items of an argument that the signature says are numbers.
+func (c *call) numbers() ([]float64, error) {
+	l := asList(c.args[0])
+	if err := c.spend(l.len()); err != nil {
+		return nil, err
+	}
+	numbers := make([]float64, l.len())
+	for i := range numbers {
+		numbers[i], _ = jsnumber.Float(l.item(i))
+	}
+	return numbers, nil
+}
+
+func (c *call) sum() (any, error) {
+	numbers, err := c.numbers()
+	total := 0.0
+	for _, f := range numbers {
+		total += f
+	}
+	return total, err
+}
+
+// fold is a function of at least one number; it has no value for an empty list.
+func (c *call) fold(f func(numbers []float64) float64) (any, error) {
+	numbers, err := c.numbers()
+	if err != nil || len(numbers) == 0 {
+		return undefined{}, err
+	}
+	return f(numbers), nil
+}
+
+func (c *call) average() (any, error) {
+	return c.fold(func(numbers []float64) float64 {
+		total := 0.0
+		for _, f := range numbers {
+			total += f
+		}
+		return total / float64(len(numbers))
+	})
+}
+
+func (c *call) max() (any, error) {
+	return c.fold(func(numbers []float64) float64 {
+		most := numbers[0]
+		for _, f := range numbers {
+			most = max(most, f)
+		}
+		return most
+	})
+}
+
+func (c *call) min() (any, error) {
+	return c.fold(func(numbers []float64) float64 {
+		least := numbers[0]
+		for _, f := range numbers {
+			least = min(least, f)
+		}
+		return least
+	})
+}
+
+// rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;
+// whole numbers have all their digits.
+func rounded(f float64) float64 {
+	if f == math.Trunc(f) {
+		return f
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
+	if err != nil {
+		return f // out of range by rounding up
+	}
+	return short
+}
+
+// json writes a value as JSON.
+func (s site) json(v any, indent string, exact bool) ([]byte, error) {
+	p := &printer{site: s, indent: indent, exact: exact}
+	if err := p.print(v, 1); err != nil {
+		return p.buf, err
+	}
+	return p.buf, p.pay(1)
+}
+
+// printer writes a value as JSON.
+type printer struct {
+	site   site
+	buf    []byte
+	indent string // of one level, "" for one line
+	exact  bool   // for comparing: all digits, and keys in order
+	paid   int    // bytes of buf that have been accounted for
+}
+
+func (p *printer) print(v any, depth int) error {
+	if err := p.pay(depth); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case nil, undefined:
+		p.buf = append(p.buf, "null"...)
+		return nil
+	case bool:
+		p.buf = strconv.AppendBool(p.buf, v)
+		return nil
+	case string:
+		p.buf = syntax.AppendQuoted(p.buf, v)
+		return nil
+	}
+	if f, ok := jsnumber.Float(v); ok {
+		return p.number(f)
+	}
+	if l, ok := listOf(v); ok {
+		return p.group('[', ']', l.len(), depth, func(i int) error { return p.print(l.item(i), depth+1) })
+	}
+	keys, ok := keysOf(v)
+	if !ok { // a function
+		p.buf = append(p.buf, '"', '"')
+		return nil
+	}
+	if p.exact {
+		keys = slices.Sorted(slices.Values(keys))
+	}
+	return p.group('{', '}', len(keys), depth, func(i int) error {
+		p.buf = append(syntax.AppendQuoted(p.buf, keys[i]), ':')
+		if p.indent != "" {
+			p.buf = append(p.buf, ' ')
+		}
+		return p.print(member(v, keys[i]), depth+1)
+	})
+}
+
+func (p *printer) number(f float64) error {
+	if !isFinite(f) {
+		return p.site.fail("D1001", "%s is no number that JSON can hold", jsnumber.Format(f))
+	}
+	if !p.exact {
+		f = rounded(f)
+	}
+	p.buf = append(p.buf, jsnumber.Format(f)...)
+	return nil
+}
+
+func (p *printer) group(open, closing byte, n, depth int, item func(i int) error) error {
+	p.buf = append(p.buf, open)
+	for i := range n {
+		if i > 0 {
+			p.buf = append(p.buf, ',')
+		}
+		p.newLine(depth)
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		p.newLine(depth - 1)
+	}
+	p.buf = append(p.buf, closing)
+	return nil
+}
+
+func (p *printer) newLine(depth int) {
+	if p.indent == "" {
+		return
+	}
+	p.buf = append(p.buf, '\n')
+	for range depth {
+		p.buf = append(p.buf, p.indent...)
+	}
+}
+
+// pay accounts for what was written, before more is.
+func (p *printer) pay(depth int) error {
+	if err := p.site.deep(depth); err != nil {
+		return err
+	}
+	if err := p.site.spend(1); err != nil {
+		return err
+	}
+	err := p.site.write(len(p.buf) - p.paid)
+	p.paid = len(p.buf)
+	return err
+}
+
+// runes counts characters without an array of them.
+func runes(s string) int { return utf8.RuneCountInString(s) }

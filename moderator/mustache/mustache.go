@@ -16,6 +16,14 @@
 // joined by commas; only objects print as JSON instead of [object Object].
 package mustache
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
 // Bounds of a template and of what it may render. They are far above every
 // honest prompt, and low enough that a template cannot eat the machine.
 const (
@@ -75,3 +83,323 @@ func Parse(src string) (*Template, error) {
 
 // Tags lists the tags that name a value, in the order written.
 func (t *Template) Tags() []Tag { return t.tags }
+
+// token is a piece of a template as written: text up to and including a line
+// feed, or one tag. Sigil is 0 for text, else one of # ^ / ! = & { or 'v' for a
+// plain variable.
+type token struct {
+	sigil        byte
+	text         string // the text; of a tag, its trimmed content
+	source       string // of a tag, with delimiters
+	line, column int
+}
+
+// scanner walks over a template. The delimiters may change on the way.
+type scanner struct {
+	src           string
+	pos           int
+	line, column  int
+	open, closing string
+	tokens        []token
+	tags          int
+}
+
+func scan(src string) ([]token, error) {
+	s := &scanner{src: src, line: 1, column: 1, open: "{{", closing: "}}"}
+	for s.pos < len(src) {
+		next := strings.Index(src[s.pos:], s.open)
+		if next < 0 {
+			next = len(src) - s.pos
+		}
+		s.scanText(src[s.pos : s.pos+next])
+		if s.pos == len(src) {
+			break
+		}
+		if err := s.scanTag(); err != nil {
+			return nil, err
+		}
+	}
+	return s.tokens, nil
+}
+
+// scanText adds literal text, one token for each line: standalone tags are
+// decided line by line.
+func (s *scanner) scanText(text string) {
+	for line := range strings.Lines(text) {
+		s.tokens = append(s.tokens, token{text: line, line: s.line, column: s.column})
+		s.advance(line)
+	}
+}
+
+// scanTag reads the tag that begins here.
+func (s *scanner) scanTag() error {
+	body := s.src[s.pos+len(s.open):]
+	trimmed := strings.TrimLeft(body, " \t\r\n")
+	t := token{sigil: 'v', line: s.line, column: s.column}
+	end := s.closing
+	if trimmed != "" && strings.IndexByte("#^/!=&{>", trimmed[0]) >= 0 {
+		t.sigil = trimmed[0]
+		trimmed = trimmed[1:]
+		switch t.sigil {
+		case '{':
+			end = "}" + s.closing
+		case '=':
+			end = "=" + s.closing
+		}
+	}
+	content, rest, found := strings.Cut(trimmed, end)
+	if !found {
+		return s.fail(t, "tag "+quoteStart(s.src[s.pos:])+" is not closed with "+end)
+	}
+	t.source = s.src[s.pos : len(s.src)-len(rest)]
+	t.text = strings.TrimSpace(content)
+	s.advance(t.source)
+	return s.addTag(t)
+}
+
+// addTag checks a tag and adds it.
+func (s *scanner) addTag(t token) error {
+	switch t.sigil {
+	case '!':
+	case '=':
+		if err := s.setDelimiters(t); err != nil {
+			return err
+		}
+	case '>':
+		return s.fail(t, "partials ("+t.source+") are not supported: a template reads no other files")
+	default:
+		if err := s.checkName(t); err != nil {
+			return err
+		}
+	}
+	if s.tags++; s.tags > maxTags {
+		return s.fail(t, fmt.Sprintf("more than %d tags", maxTags))
+	}
+	s.tokens = append(s.tokens, t)
+	return nil
+}
+
+func (s *scanner) setDelimiters(t token) error {
+	parts := strings.Fields(t.text)
+	if len(parts) != 2 || strings.Contains(t.text, "=") {
+		return s.fail(t, "set delimiters with {{=<% %>=}}: two words without =, not "+t.source)
+	}
+	s.open, s.closing = parts[0], parts[1]
+	return nil
+}
+
+func (s *scanner) checkName(t token) error {
+	switch {
+	case t.text == "":
+		return s.fail(t, "tag "+t.source+" names nothing")
+	case strings.ContainsAny(t.text, "\r\n"), strings.Contains(t.text, s.open):
+		return s.fail(t, "tag "+quoteStart(t.source)+" is not closed")
+	case t.text == ".":
+		return nil
+	}
+	if slices.Contains(strings.Split(t.text, "."), "") {
+		return s.fail(t, "name "+quoteStart(t.text)+" has an empty part")
+	}
+	return nil
+}
+
+func (s *scanner) fail(t token, message string) error {
+	return &SyntaxError{Line: t.line, Column: t.column, Message: message}
+}
+
+// advance moves over text that begins at the current position.
+func (s *scanner) advance(text string) {
+	s.pos += len(text)
+	if last := strings.LastIndexByte(text, '\n'); last >= 0 {
+		s.line += strings.Count(text, "\n")
+		s.column = 1
+		text = text[last+1:]
+	}
+	s.column += utf8.RuneCountInString(text)
+}
+
+// quoteStart quotes the first line of a text, cut to what a message can carry.
+func quoteStart(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	runes := []rune(strings.TrimSpace(text))
+	if len(runes) > 40 {
+		return `"` + string(runes[:40]) + `…"`
+	}
+	return `"` + string(runes) + `"`
+}
+
+// stripStandalone drops the blank text around tags that stand alone on their
+// line, line end included, so that sections, comments and delimiters can have
+// lines of their own without leaving holes in the result.
+func stripStandalone(tokens []token) []token {
+	out := tokens[:0:0]
+	for len(tokens) > 0 {
+		n := lineLength(tokens)
+		line := tokens[:n]
+		tokens = tokens[n:]
+		if !standalone(line) {
+			out = append(out, line...)
+			continue
+		}
+		for _, t := range line {
+			if t.sigil != 0 {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// lineLength is the number of tokens up to the next text that ends a line.
+func lineLength(tokens []token) int {
+	for i, t := range tokens {
+		if t.sigil == 0 && strings.HasSuffix(t.text, "\n") {
+			return i + 1
+		}
+	}
+	return len(tokens)
+}
+
+// standalone reports whether a line has tags, none of which prints, and nothing
+// else.
+func standalone(line []token) bool {
+	tags := 0
+	for _, t := range line {
+		switch t.sigil {
+		case 0:
+			if strings.TrimSpace(t.text) != "" {
+				return false
+			}
+		case 'v', '&', '{':
+			return false
+		default:
+			tags++
+		}
+	}
+	return tags > 0
+}
+
+// builder nests tokens into sections.
+type builder struct {
+	tags  []Tag
+	open  []node // the sections that are open, outermost first
+	nodes []node // of the innermost open section, or of the template
+	outer [][]node
+}
+
+func build(tokens []token) (*Template, error) {
+	b := &builder{}
+	for _, t := range tokens {
+		if err := b.add(t); err != nil {
+			return nil, err
+		}
+	}
+	if len(b.open) > 0 {
+		tag := b.open[len(b.open)-1].tag
+		return nil, &SyntaxError{tag.Line, tag.Column, fmt.Sprintf("section %q is not closed with {{/%s}}", tag.Name, tag.Name)}
+	}
+	return &Template{nodes: b.nodes, tags: b.tags}, nil
+}
+
+func (b *builder) add(t token) error {
+	switch t.sigil {
+	case 0:
+		b.nodes = append(b.nodes, node{text: t.text})
+	case 'v', '&', '{':
+		b.nodes = append(b.nodes, node{tag: b.name(Variable, t)})
+	case '#':
+		return b.push(Section, t)
+	case '^':
+		return b.push(Inverted, t)
+	case '/':
+		return b.pop(t)
+	}
+	return nil
+}
+
+// name records a tag that names a value.
+func (b *builder) name(k Kind, t token) *Tag {
+	tag := Tag{Kind: k, Name: t.text, Line: t.line, Column: t.column, Source: t.source}
+	if t.text != "." {
+		tag.Path = strings.Split(t.text, ".")
+	}
+	for _, section := range b.open {
+		if section.tag.Kind == Section {
+			tag.Within = append(tag.Within, section.tag.Name)
+		}
+	}
+	b.tags = append(b.tags, tag)
+	return &tag
+}
+
+func (b *builder) push(k Kind, t token) error {
+	if len(b.open) == maxSections {
+		return &SyntaxError{t.line, t.column, fmt.Sprintf("more than %d sections inside each other", maxSections)}
+	}
+	b.open = append(b.open, node{tag: b.name(k, t)})
+	b.outer = append(b.outer, b.nodes)
+	b.nodes = nil
+	return nil
+}
+
+func (b *builder) pop(t token) error {
+	last := len(b.open) - 1
+	if last < 0 {
+		return &SyntaxError{t.line, t.column, fmt.Sprintf("%s closes a section that is not open", t.source)}
+	}
+	section := b.open[last]
+	if section.tag.Name != t.text {
+		return &SyntaxError{t.line, t.column, fmt.Sprintf("%s closes a section, but the open one is %q (line %d)", t.source, section.tag.Name, section.tag.Line)}
+	}
+	section.body = b.nodes
+	b.nodes = append(b.outer[last], section)
+	b.open, b.outer = b.open[:last], b.outer[:last]
+	return nil
+}
+
+// ErrTooLarge means that a template would render more than the bounds allow.
+var ErrTooLarge = errors.New("renders too much")
+
+// SyntaxError is a template that cannot be read.
+type SyntaxError struct {
+	Line, Column int // in the template, from 1; columns count characters
+	Message      string
+}
+
+// Error implements error.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
+}
+
+// MissingError is a variable that has no value.
+type MissingError struct {
+	Name         string // the whole path
+	Line, Column int    // of the tag in the template, from 1
+	Nearest      []string
+	Known        []string // what exists at that place, sorted; at most a few
+}
+
+// Error implements error.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message())
+}
+
+// Message is the error without its place.
+func (e *MissingError) Message() string {
+	text := fmt.Sprintf("variable %q does not exist", e.Name)
+	switch {
+	case len(e.Nearest) > 0:
+		return text + "; did you mean " + quoteList(e.Nearest) + "?"
+	case len(e.Known) > 0:
+		return text + "; there is " + quoteList(e.Known)
+	}
+	return text
+}
+
+func quoteList(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(quoted, ", ")
+}

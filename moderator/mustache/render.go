@@ -1,6 +1,17 @@
 package mustache
 
-import "strings"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/util/suggest"
+)
 
 // renderer is one run of a template over a stack of values, innermost last.
 type renderer struct {
@@ -112,4 +123,226 @@ func (r *renderer) write(text string) error {
 	}
 	r.out.WriteString(text)
 	return nil
+}
+
+// find looks a path up. The empty path is the innermost value itself.
+func (r *renderer) find(path []string) (any, bool) {
+	for i := len(r.stack) - 1; i >= 0; i-- {
+		if value, depth := walk(r.stack[i], path); depth == len(path) {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// walk follows a path into a value as far as it exists, and says how far that
+// was.
+func walk(value any, path []string) (any, int) {
+	for i, name := range path {
+		// The length of a string is reachable as name.length only: a bare
+		// {{length}} inside a section over a string means a field around it.
+		if _, isString := value.(string); isString && i == 0 {
+			return value, 0
+		}
+		next, ok := member(value, name)
+		if !ok {
+			return value, i
+		}
+		value = next
+	}
+	return value, len(path)
+}
+
+// member is a field of an object, an item of a list, or a length.
+func member(value any, name string) (any, bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		field, ok := v[name]
+		return field, ok
+	case []any:
+		if name == "length" {
+			return int64(len(v)), true
+		}
+		i, err := strconv.Atoi(name)
+		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != name {
+			return nil, false
+		}
+		return v[i], true
+	case string:
+		if name == "length" {
+			return utf16Len(v), true
+		}
+	}
+	return nil, false
+}
+
+// utf16Len is the length that JavaScript gives a string.
+func utf16Len(s string) int64 {
+	n := int64(0)
+	for _, c := range s {
+		n += int64(utf16.RuneLen(c))
+	}
+	return n
+}
+
+// truthy is what decides a section. An empty list is false here, because a
+// section over it renders nothing.
+func truthy(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	}
+	number, isNumber := jsnumber.Float(value)
+	return !isNumber || number != 0 && number == number
+}
+
+// missing explains a variable that was not found: at the value that the path
+// reached farthest, what is there instead?
+func (r *renderer) missing(tag *Tag) error {
+	reached, depth := []any{}, 0
+	for i := len(r.stack) - 1; i >= 0; i-- {
+		value, d := walk(r.stack[i], tag.Path)
+		if d > depth {
+			reached, depth = nil, d
+		}
+		if d == depth {
+			reached = append(reached, value)
+		}
+	}
+	names := map[string]bool{}
+	for _, value := range reached {
+		if object, ok := value.(map[string]any); ok {
+			for name := range object {
+				names[name] = true
+			}
+		}
+	}
+	known := slices.Sorted(maps.Keys(names))
+	prefix := strings.Join(append(slices.Clone(tag.Path[:depth]), ""), ".")
+	return &MissingError{
+		Name: tag.Name, Line: tag.Line, Column: tag.Column,
+		Nearest: prefixed(prefix, suggest.Nearest(tag.Path[depth], known, 3)),
+		Known:   prefixed(prefix, known[:min(len(known), 10)]),
+	}
+}
+
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = prefix + n
+	}
+	return out
+}
+
+// print writes a value as JavaScript converts it to a string, but objects as
+// JSON.
+func (r *renderer) print(value any, depth int) error {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case string:
+		return r.write(v)
+	case []any:
+		return r.printList(v, depth)
+	}
+	return r.json(value, depth)
+}
+
+// printList joins the items by commas; lists inside it flatten.
+func (r *renderer) printList(items []any, depth int) error {
+	if depth > maxValue {
+		return ErrTooLarge
+	}
+	for i, item := range items {
+		if i > 0 {
+			if err := r.write(","); err != nil {
+				return err
+			}
+		}
+		if err := r.print(item, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// json writes a value as JSON, keys sorted.
+func (r *renderer) json(value any, depth int) error {
+	if depth > maxValue {
+		return ErrTooLarge
+	}
+	switch v := value.(type) {
+	case nil:
+		return r.write("null")
+	case bool:
+		return r.write(strconv.FormatBool(v))
+	case string:
+		return r.write(quoteJSON(v))
+	case []any:
+		return r.jsonGroup('[', ']', len(v), func(i int) error {
+			return r.json(v[i], depth+1)
+		})
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		return r.jsonGroup('{', '}', len(keys), func(i int) error {
+			if err := r.write(quoteJSON(keys[i]) + ":"); err != nil {
+				return err
+			}
+			return r.json(v[keys[i]], depth+1)
+		})
+	}
+	return r.write(formatNumber(value))
+}
+
+func (r *renderer) jsonGroup(open, closing byte, n int, item func(i int) error) error {
+	for i := range n {
+		separator := ","
+		if i == 0 {
+			separator = string(open)
+		}
+		if err := r.write(separator); err != nil {
+			return err
+		}
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return r.write(string([]byte{open, closing}))
+	}
+	return r.write(string(closing))
+}
+
+func quoteJSON(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil { // strings always encode
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// formatNumber writes a number as JavaScript does: whole up to 1e21, the
+// shortest digits that read back, an exponent below 1e-6.
+func formatNumber(value any) string {
+	switch v := value.(type) {
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case uint64:
+		return strconv.FormatUint(v, 10)
+	}
+	f, isNumber := jsnumber.Float(value)
+	if !isNumber {
+		return fmt.Sprint(value)
+	}
+	return jsnumber.Format(f)
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -255,3 +257,121 @@ func chain(files []string, last string) string {
 // isUnread reports whether a node is a tag whose file could not be read. That is
 // reported already, so nothing else is said about the node.
 func isUnread(n *yamldoc.Node) bool { return n.Tag == includeTag }
+
+// files are the file that is read and those that it includes. As in go/token,
+// all of them are one text: the lines of an included file follow those of the
+// files before it. A yamldoc.Pos of the draft is a place in that text, so that
+// what looks for a place need not know in which file it is.
+type files struct {
+	names  []string // as messages shall name them
+	begins []int    // of each file, the number of lines before it
+	plain  []bool   // whether it is a text of its own, and no YAML
+	lines  []string
+}
+
+// addFile appends a file and returns how far its lines are shifted.
+func (f *files) addFile(name string, data []byte, plain bool) (shift int) {
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	shift = len(f.lines)
+	f.names = append(f.names, name)
+	f.begins = append(f.begins, shift)
+	f.plain = append(f.plain, plain)
+	f.lines = append(f.lines, strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")...)
+	return shift
+}
+
+// where is the file and the line in it of a line of the whole text.
+func (f *files) where(line int) (name string, inFile int) {
+	i := f.of(line)
+	return f.names[i], line - f.begins[i]
+}
+
+// isPlain reports whether a line is of a text that is no YAML.
+func (f *files) isPlain(line int) bool { return f.plain[f.of(line)] }
+
+// of is the index of the file of a line.
+func (f *files) of(line int) int { return max(0, sort.SearchInts(f.begins, line)-1) }
+
+// line is a line of the whole text, from 1; "" if there is none.
+func (f *files) line(n int) string {
+	if n < 1 || n > len(f.lines) {
+		return ""
+	}
+	return f.lines[n-1]
+}
+
+// shifted is a tree with its lines shifted. The tree is copied, because an alias
+// shares what its anchor stands for.
+func shifted(n *yamldoc.Node, by int) *yamldoc.Node {
+	if by == 0 {
+		return n
+	}
+	c := *n
+	c.Pos.Line += by
+	c.Entries = make([]yamldoc.Entry, len(n.Entries))
+	for i, e := range n.Entries {
+		e.Pos.Line += by
+		e.Value = shifted(e.Value, by)
+		c.Entries[i] = e
+	}
+	c.Items = make([]*yamldoc.Node, len(n.Items))
+	for i, item := range n.Items {
+		c.Items[i] = shifted(item, by)
+	}
+	return &c
+}
+
+// referenceIn reports whether an entry refers to a stored node: {$ref: hash}, or
+// the hash alone where the schema of a role is expected.
+func referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
+	n := e.Value
+	if n.Kind == yamldoc.Mapping && len(n.Entries) == 1 && n.Entries[0].Key == "$ref" {
+		n = n.Entries[0].Value
+	} else if !slices.Contains(schemaKeys(), e.Key) {
+		return "", false
+	}
+	if text, ok := n.Scalar.(string); ok && n.Tag == "" {
+		hash, err := protocol.ParseHash(text)
+		return hash, err == nil
+	}
+	return "", false
+}
+
+// reference puts the payload of a stored node where a document refers to it. Its
+// places are those of its JSON, as `ocas get` prints it.
+func (in *includer) reference(n *yamldoc.Node, hash protocol.Hash, from folder) *yamldoc.Node {
+	if !in.mayInclude(n.Pos, from, string(hash)) {
+		return unread(n)
+	}
+	payload, err := in.payload(hash)
+	if err != nil {
+		in.add(n.Pos, "write out what it refers to", "cannot read node %s: %v", hash, err)
+		return unread(n)
+	}
+	data, err := json.MarshalIndent(payload, "", "  ")
+	if err == nil && len(data) > maxIncludeFile {
+		err = errTooLarge
+	}
+	if err != nil {
+		in.add(n.Pos, "", "cannot use node %s: %v", hash, err)
+		return unread(n)
+	}
+	shift := in.addFile("node "+string(hash), data, false)
+	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
+	if err != nil {
+		in.addYAML(err, shift)
+		return unread(n)
+	}
+	within := folder{name: filepath.Dir(from.name), path: append(slices.Clone(from.path), string(hash))}
+	return in.resolve(shifted(doc.Root, shift), within)
+}
+
+var errNoStore = errors.New("there is no store to look in")
+
+func (in *includer) payload(hash protocol.Hash) (any, error) {
+	if in.node == nil {
+		return nil, errNoStore
+	}
+	return in.node(hash)
+}

@@ -1,7 +1,12 @@
 package workflow
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -178,4 +183,207 @@ func titledByID(schema *yamldoc.Node) *yamldoc.Node {
 		out.Entries = append(out.Entries, e)
 	}
 	return &out
+}
+
+// A workflow says nothing about who plays its roles; that is configuration. The
+// agents that a file of the older form names are answered with the lines for
+// config.yaml that do the same.
+
+// player is a role and the command line that is to play it.
+type player struct{ role, command string }
+
+// readPlayers lists the roles for which the file names an agent, in its order.
+func (d *draft) readPlayers() []player {
+	byDefault := ""
+	if n := d.defaultAgent; n != nil && !isNull(n) {
+		byDefault, _ = d.text(n, "defaultAgent")
+	}
+	overrides := d.overrides()
+	var list []player
+	for _, name := range d.roleNames {
+		command, ok := overrides[name]
+		if !ok {
+			command = byDefault
+		}
+		if strings.TrimSpace(command) != "" {
+			list = append(list, player{name, command})
+		}
+	}
+	return list
+}
+
+func (d *draft) overrides() map[string]string {
+	overrides := map[string]string{}
+	n := d.agentOverrides
+	if n == nil || isNull(n) || isUnread(n) {
+		return overrides
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, "", "agentOverrides must be a mapping from role to command, but this is %s", kindOf(n))
+		return overrides
+	}
+	for _, e := range n.Entries {
+		if d.roleByName[e.Key] == nil {
+			d.add(e.Pos, d.didYouMean(e.Key, d.roleNames, "the roles are"), "agentOverrides names %s, but there is no such role", quote(e.Key))
+			continue
+		}
+		if command, ok := d.text(e.Value, "agentOverrides of "+quote(e.Key)); ok {
+			overrides[e.Key] = command
+		}
+	}
+	return overrides
+}
+
+// olderNotices says once what has become of a file of the older form.
+func (d *draft) olderNotices() []string {
+	if !d.older {
+		return nil
+	}
+	notices := []string{d.names[0] + " is written in the older form of workflows; it is read and stored in the present one, " +
+		"which `uwf workflow show " + d.name.text + " --format yaml` prints"}
+	if len(d.players) > 0 {
+		notices = append(notices, "who plays a role is configuration, so defaultAgent and agentOverrides are left out; "+
+			"these lines in config.yaml do the same:\n"+configLines(d.name.text, d.players))
+	}
+	return notices
+}
+
+// configLines writes the agents and overrides of config.yaml.
+func configLines(workflow string, players []player) string {
+	aliases := map[string]string{} // by command
+	var agents, overrides strings.Builder
+	for _, p := range players {
+		if aliases[p.command] == "" {
+			alias := aliasFor(p.command, aliases)
+			aliases[p.command] = alias
+			words := strings.Fields(p.command)
+			fmt.Fprintf(&agents, "  %s: {command: %s", plain(alias), plain(words[0]))
+			for i, word := range words[1:] {
+				lead := ", "
+				if i == 0 {
+					lead = ", args: ["
+				}
+				agents.WriteString(lead + plain(word))
+			}
+			if len(words) > 1 {
+				agents.WriteByte(']')
+			}
+			agents.WriteString("}\n")
+		}
+		fmt.Fprintf(&overrides, "    %s: %s\n", plain(p.role), plain(aliases[p.command]))
+	}
+	return "agents:\n" + agents.String() + "agentOverrides:\n  " + plain(workflow) + ":\n" + strings.TrimRight(overrides.String(), "\n")
+}
+
+// aliasFor makes a short name of a command: "bunx uwf-cursor" is "cursor".
+func aliasFor(command string, taken map[string]string) string {
+	words := strings.Fields(command)
+	name := words[0]
+	for _, word := range words {
+		if base := path.Base(word); strings.HasPrefix(base, "uwf-") && base != "uwf-" {
+			name = word
+			break
+		}
+	}
+	name = strings.TrimPrefix(path.Base(name), "uwf-")
+	alias := name
+	for n := 2; slices.Contains(slices.Collect(maps.Values(taken)), alias); n++ {
+		alias = fmt.Sprintf("%s-%d", name, n)
+	}
+	return alias
+}
+
+// plain writes a word for YAML: in quotes unless it cannot be taken for anything
+// else.
+func plain(word string) string {
+	if wordPattern().MatchString(word) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(word)) {
+		return word
+	}
+	text, err := json.Marshal(word)
+	if err != nil { // texts always encode
+		return word
+	}
+	return string(text)
+}
+
+// The original's files begin with "version: 1" and keep YAML anchors under keys "x-…". Neither is
+// stored, so a workflow has the same hash with and without them.
+
+// withoutVersion checks the version of a file, and returns the file without it and the keys "x-…".
+func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
+	shown := *root
+	shown.Entries = slices.DeleteFunc(slices.Clone(root.Entries), func(e yamldoc.Entry) bool {
+		if e.Key != "version" {
+			return strings.HasPrefix(e.Key, "x-")
+		}
+		if d.versioned = e.Value.Scalar == int64(1); !d.versioned {
+			d.add(e.Value.Pos, "version: 1", "version %s of the file format is not known", quote(e.Value.Text))
+		}
+		return true
+	})
+	return &shown
+}
+
+// checkLiquid refuses a tag of Liquid, the original's language for templates, in a file of the original's.
+// In any other file it may be meant as text, and is noted.
+func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
+	const open = "{%"
+	at := strings.Index(template, open)
+	if at < 0 {
+		return
+	}
+	tag, _, _ := strings.Cut(template[at+len(open):], "%}")
+	name, rest, _ := strings.Cut(strings.Trim(tag, "- \t\n"), " ")
+	remedy, known := map[string]string{
+		"if":      "write {{#x}}…{{/x}}, and {{^x}}…{{/x}} for what is otherwise",
+		"unless":  "write {{^x}}…{{/x}}",
+		"for":     "write {{#x}}…{{.}}…{{/x}}",
+		"comment": "write {{! … }}",
+		"raw":     "write {{=<% %>=}} before it and <%={{ }}=%> behind it",
+		"assign":  "prepare the value in a role, and write {{x}}",
+	}[name]
+	if about := strings.Fields(rest); len(about) > 0 {
+		x := about[0]
+		if name == "for" { // item in items
+			x = about[len(about)-1]
+		}
+		remedy = strings.ReplaceAll(remedy, "x}}", x+"}}")
+	}
+	place := func() yamldoc.Pos { return d.nth(n.Pos, open, 0) }
+	if d.versioned {
+		d.add(place(), remedy, "%s: the tag {%% %s %%} of Liquid does not exist", what, name)
+	} else if known {
+		d.note(place, "%s: {%% %s %%} is no tag here, and stays in the text; for the same, %s", what, name, remedy)
+	}
+}
+
+// What other versions of workflow files have and this one does not is refused
+// by name, so that nobody looks for a mistake of their own.
+
+// refuseTags reports tags other than !include.
+func (d *draft) refuseTags(n *yamldoc.Node) {
+	switch n.Tag {
+	case "", includeTag: // what could not be included is reported already
+	default:
+		d.add(n.Pos, "leave the tag out", "the tag %s means nothing in a workflow", quote(n.Tag))
+	}
+	for _, e := range n.Entries {
+		d.refuseTags(e.Value)
+	}
+	for _, item := range n.Items {
+		d.refuseTags(item)
+	}
+}
+
+// refuseTransitionKeys reports keys that only an edge in a transition list has.
+func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
+	for _, e := range edge.Entries {
+		switch e.Key {
+		case "to":
+			d.add(e.Pos, `write "role"`, "%s has \"to\", which belongs to lists of transitions", what)
+		case "when", "condition":
+			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or let the role answer a $status and name the edge after it",
+				"%s has a %q, which belongs to lists of transitions", what, e.Key)
+		}
+	}
 }

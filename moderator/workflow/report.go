@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -181,4 +185,185 @@ func quote(name string) string {
 		name = string(runes[:80]) + "…"
 	}
 	return fmt.Sprintf("%q", name)
+}
+
+// noteOptional warns of a variable that exists but that no schema requires: an answer
+// without it stops the run at this edge. It is not an error, since the agent may always
+// give it. Inside a section the author has thought of that, and the condition of a list may
+// test for it.
+func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	name := tag.Path[0]
+	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
+		return
+	}
+	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} around it",
+		what, quote(name), name, name)
+}
+
+// noteFree warns of a role that may answer any status, so that its edges cannot be checked.
+// The edge "_" takes all other statuses.
+func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
+	named := without(n.keys(), []string{protocol.DefaultStatus})
+	at := func() yamldoc.Pos { return n.pos }
+	if len(named) < len(n.keys()) {
+		d.note(at, "the frontmatter of %s lets it answer any %s: all but %s take the edge %q; an enum would name them",
+			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
+		return
+	}
+	d.note(at, "the frontmatter of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], or add an edge %q for the others",
+		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
+}
+
+// noteOutside warns of a location outside the directory in which a thread is started: most
+// users' uwf will refuse it.
+func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
+	slash := strings.ReplaceAll(location, `\`, "/")
+	why := ""
+	switch {
+	case strings.HasPrefix(slash, "/"), len(slash) > 2 && slash[1] == ':' && slash[2] == '/':
+		why = "is absolute"
+	case slash == "~", strings.HasPrefix(slash, "~/"):
+		why = "begins in a directory that is called ~"
+	case path.Clean(slash) == "..", strings.HasPrefix(path.Clean(slash), "../"):
+		why = "leads out of the thread's directory"
+	default:
+		return
+	}
+	d.note(func() yamldoc.Pos { return at }, "location of %s %s; steps work there only if it is inside the directory that the thread was started in, "+
+		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml", what, why)
+}
+
+// note adds a notice, up to a bound.
+func (d *draft) note(at func() yamldoc.Pos, format string, args ...any) {
+	const most = 10
+	if len(d.notices) == most {
+		return
+	}
+	pos := at()
+	file, line := d.where(pos.Line)
+	d.notices = append(d.notices, fmt.Sprintf("%s:%d:%d: ", file, line, pos.Column)+fmt.Sprintf(format, args...))
+}
+
+// optional reports whether a schema names a field and none requires it.
+func (f fields) optional(name string) bool {
+	named := false
+	for _, s := range f.schemas {
+		if required, _ := s["required"].([]any); slices.Contains(required, any(name)) {
+			return false
+		}
+		properties, _ := s["properties"].(map[string]any)
+		_, has := properties[name]
+		named = named || has
+	}
+	return named
+}
+
+// inTemplate finds the place in the file of a place in a template. YAML may have
+// folded, indented and escaped the text in between, but never braces: the n-th
+// "{{" of the template is the n-th "{{" behind the place where the text begins.
+// If that cannot be told, it is the place of the whole text.
+func (d *draft) inTemplate(n *yamldoc.Node, template string, line, column int) yamldoc.Pos {
+	const open = "{{"
+	start := 0
+	for range line - 1 {
+		start += strings.IndexByte(template[start:], '\n') + 1
+	}
+	start += byteOffset(template[start:], column)
+	if !strings.HasPrefix(template[start:], open) {
+		return n.Pos
+	}
+	return d.nth(n.Pos, open, strings.Count(template[:start], open))
+}
+
+// nth finds the n-th occurrence, from 0, of a text at or behind a place, or else
+// returns that place.
+func (d *draft) nth(from yamldoc.Pos, text string, n int) yamldoc.Pos {
+	skip := byteOffset(d.line(from.Line), from.Column)
+	if strings.HasPrefix(d.line(from.Line)[skip:], "*") && !d.isPlain(from.Line) {
+		return from // an alias: the text stands elsewhere
+	}
+	for number := from.Line; number <= len(d.lines); number++ {
+		line := d.line(number)
+		count := strings.Count(line[skip:], text)
+		if count <= n {
+			n -= count
+			skip = 0
+			continue
+		}
+		at := skip + strings.Index(line[skip:], text)
+		for range n {
+			at += len(text)
+			at += strings.Index(line[at:], text)
+		}
+		return yamldoc.Pos{Line: number, Column: utf8.RuneCountInString(line[:at]) + 1}
+	}
+	return from
+}
+
+// byteOffset is where a column, counted in characters from 1, begins in a line.
+func byteOffset(line string, column int) int {
+	for i := range line {
+		if column--; column <= 0 {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// inExpression finds the place in the file of an offset in a text. What YAML
+// does to a text changes its white space and adds quotes and backslashes, so the
+// other characters are followed one by one. If that fails, or the text is so long
+// that nobody wrote it by hand, it is the place of the whole text.
+func (d *draft) inExpression(n *yamldoc.Node, text string, offset int) yamldoc.Pos {
+	const longest = 4000
+	begin := n.Pos
+	if len(text) > longest || len(d.line(begin.Line)) > 2*longest {
+		return begin
+	}
+	at := begin
+	if !d.isPlain(begin.Line) {
+		rest := d.line(begin.Line)[byteOffset(d.line(begin.Line), begin.Column):]
+		switch {
+		case strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, ">"):
+			at = yamldoc.Pos{Line: at.Line + 1, Column: 1}
+		case strings.HasPrefix(rest, `"`), strings.HasPrefix(rest, "'"):
+			at.Column++
+		}
+	}
+	for i, want := range text {
+		if unicode.IsSpace(want) && i < offset {
+			continue
+		}
+		found, ok := d.nextVisible(at, want)
+		if !ok {
+			return begin
+		}
+		if i >= offset {
+			return found
+		}
+		at = yamldoc.Pos{Line: found.Line, Column: found.Column + 1}
+	}
+	return yamldoc.Pos{Line: at.Line, Column: at.Column - 1} // behind its end: the last character
+}
+
+// nextVisible is the place of a character that comes next, but for white space
+// and the marks with which YAML escapes a quote or a line's end.
+func (d *draft) nextVisible(at yamldoc.Pos, want rune) (yamldoc.Pos, bool) {
+	for number := at.Line; number <= len(d.lines); number++ {
+		line := d.line(number)
+		column := 1
+		if number == at.Line {
+			column = at.Column
+		}
+		for i, c := range line[byteOffset(line, column):] {
+			switch {
+			case c == want:
+				return yamldoc.Pos{Line: number, Column: column + utf8.RuneCountInString(line[byteOffset(line, column):][:i])}, true
+			case unicode.IsSpace(c), c == '\\', c == '\'':
+			default:
+				return at, unicode.IsSpace(want)
+			}
+		}
+	}
+	return at, false
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/jsonata"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
 // checkLists tries a join with a single result: JSONata makes no difference between one
@@ -72,4 +74,98 @@ func sample(schema any, depth int) any {
 		return nil
 	}
 	return "text"
+}
+
+// draft is a workflow file as read, in the order written, with the places of
+// what may turn out to be wrong.
+type draft struct {
+	*report
+	workflow    func(name string) (Used, error) // finds what roles run; nil: nothing is found
+	uses        []Used
+	name        word
+	description string
+	limits      *protocol.Limits
+	conditions  []*conditionDraft
+	inputs      []*inputDraft
+	roles       []*roleDraft
+	nodes       []*nodeDraft
+	hasGraph    bool // the graph is a mapping
+	graphPos    yamldoc.Pos
+
+	roleNames  []string
+	targets    []string // roles, $END and $SUSPEND: where an edge can lead
+	roleByName map[string]*roleDraft
+	nodeByName map[string]*nodeDraft
+
+	versioned bool // the file has "version: 1", as the original's have
+	// Of the older form, see older.go.
+	older                        bool
+	defaultAgent, agentOverrides *yamldoc.Node
+	players                      []player
+
+	// incomplete means that parts of the graph could not be read: checks that
+	// need all of it would report what is not so.
+	incomplete bool
+	lostNodes  bool // whole nodes could not be read
+	lostInputs bool // the inputs could not be read
+	lostRoles  bool // the roles are in a file that could not be read
+}
+
+// word is a text with its place.
+type word struct {
+	text string
+	pos  yamldoc.Pos
+}
+
+type roleDraft struct {
+	name     string
+	pos      yamldoc.Pos // of the name
+	role     protocol.Role
+	blank    bool          // the description was read and says nothing
+	schema   any           // nil if it has the wrong shape
+	yaml     *yamldoc.Node // of the schema
+	statuses statuses
+	answers  answers
+	run      *yamldoc.Node // of a command
+	noted    bool          // the author was told of its program
+	children []childDraft  // of a role that has some
+	of, join *yamldoc.Node // of such a role; nil if left out
+}
+
+// conditionDraft is an entry of "conditions".
+type conditionDraft struct {
+	name        string
+	pos         yamldoc.Pos // of the name
+	description string
+	expression  *yamldoc.Node // nil if it has the wrong shape
+	text        string        // of the expression
+}
+
+type nodeDraft struct {
+	name  string
+	pos   yamldoc.Pos // of the name
+	list  bool        // transitions: the first whose condition holds is taken
+	edges []*edgeDraft
+}
+
+// at names an edge in messages.
+func (n *nodeDraft) at(e *edgeDraft) string { return "graph[" + n.name + "][" + e.status + "]" }
+
+func (n *nodeDraft) keys() []string {
+	keys := make([]string, len(n.edges))
+	for i, e := range n.edges {
+		keys[i] = e.status
+	}
+	return keys
+}
+
+// edgeDraft is an edge of a map, or an entry of a list.
+type edgeDraft struct {
+	status           string      // or, in a list, the entry's number, from 0
+	pos              yamldoc.Pos // of the status or the entry
+	edge             protocol.Edge
+	target           yamldoc.Pos   // of the role that it leads to
+	prompt, location *yamldoc.Node // nil if left out
+	condition        *yamldoc.Node // nil: always
+	when             string        // the condition's text
 }

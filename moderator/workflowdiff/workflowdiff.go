@@ -9,6 +9,7 @@ package workflowdiff
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -206,4 +207,157 @@ func (d *diff) number(path []string, before, after any) {
 	default:
 		d.add(Changed, path, before, after)
 	}
+}
+
+func (d *diff) graph(a, b protocol.Workflow) {
+	names := []string{protocol.StartNode}
+	names = union(names, union(flow.Roles(b), flow.Roles(a)))
+	names = union(names, keys(a.Graph, b.Graph))
+	for _, name := range names {
+		path := []string{"graph", name}
+		before, had := a.Graph[name]
+		after, has := b.Graph[name]
+		switch {
+		case had && has && (before.Transitions != nil) != (after.Transitions != nil):
+			d.add(Changed, path, before, after)
+		case had && has || len(flow.Ways(a, name))+len(flow.Ways(b, name)) > 0:
+			d.ways(path, flow.Ways(a, name), flow.Ways(b, name))
+		case had: // a node that leads nowhere
+			d.add(Removed, path, before, nil)
+		case has:
+			d.add(Added, path, nil, after)
+		}
+	}
+}
+
+// ways compares the ways on from a node: each with the one that is taken in the
+// same case.
+func (d *diff) ways(path []string, a, b []flow.Way) {
+	aKeys, aByKey := byCase(a)
+	bKeys, bByKey := byCase(b)
+	either(d, path, union(bKeys, aKeys), aByKey, bByKey, func(path []string, before, after protocol.Edge) {
+		d.text(append(slices.Clone(path), "role"), before.Role, after.Role)
+		d.text(append(slices.Clone(path), "prompt"), before.Prompt, after.Prompt)
+		d.text(append(slices.Clone(path), "location"), before.Location, after.Location)
+	})
+	was := slices.DeleteFunc(aKeys, func(k string) bool { _, ok := bByKey[k]; return !ok })
+	is := slices.DeleteFunc(bKeys, func(k string) bool { _, ok := aByKey[k]; return !ok })
+	if !slices.Equal(was, is) { // only in lists: ways of a map are sorted
+		d.add(Changed, append(slices.Clone(path), "(order)"), was, is)
+	}
+}
+
+// byCase names each way by its status or condition; a condition that stands
+// twice gets a number.
+func byCase(ways []flow.Way) ([]string, map[string]protocol.Edge) {
+	var names []string
+	edges := map[string]protocol.Edge{}
+	for _, w := range ways {
+		name := w.Status
+		if w.Number > 0 {
+			name = cmp.Or(w.Condition, "(otherwise)")
+		}
+		unique := name
+		for n := 2; ; n++ {
+			if _, taken := edges[unique]; !taken {
+				break
+			}
+			unique = fmt.Sprintf("%s (%d)", name, n)
+		}
+		names = append(names, unique)
+		edges[unique] = w.Edge
+	}
+	return names, edges
+}
+
+// schema compares two JSON Schemas: variants of oneOf by their status, objects
+// field by field, and all else as it is.
+func (d *diff) schema(path []string, a, b any) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	before, wasObject := a.(map[string]any)
+	after, isObject := b.(map[string]any)
+	if !wasObject || !isObject {
+		d.value(path, a, b)
+		return
+	}
+	found := len(d.changes)
+	aVariants, bVariants := variants(before), variants(after)
+	if aVariants != nil && bVariants != nil {
+		either(d, path, keys(aVariants, bVariants), aVariants, bVariants, d.schema)
+		before, after = without(before, "oneOf"), without(after, "oneOf")
+	}
+	d.object(path, before, after)
+	if len(d.changes) == found { // something whose order is stored
+		d.add(Changed, append(slices.Clone(path), "(order)"), a, b)
+	}
+}
+
+// object compares schemas of objects.
+func (d *diff) object(path []string, a, b map[string]any) {
+	aFields, bFields := fields(a), fields(b)
+	either(d, path, keys(aFields, bFields), aFields, bFields, d.schema)
+	aRequired, bRequired := required(a), required(b)
+	for _, field := range keys(aRequired, bRequired) {
+		at := append(slices.Clone(path), field, "required")
+		switch {
+		case !aRequired[field]:
+			d.add(Added, at, nil, true)
+		case !bRequired[field]:
+			d.add(Removed, at, true, nil)
+		}
+	}
+	a, b = without(a, "properties", "required"), without(b, "properties", "required")
+	either(d, path, keys(a, b), a, b, func(path []string, before, after any) {
+		if key := path[len(path)-1]; key == "items" {
+			d.schema(path, before, after)
+			return
+		}
+		d.value(path, before, after)
+	})
+}
+
+// variants are those of oneOf by their status, nil if there are none or not all
+// have one.
+func variants(schema map[string]any) map[string]any {
+	list, _ := schema["oneOf"].([]any)
+	byStatus := map[string]any{}
+	for _, v := range list {
+		variant, _ := v.(map[string]any)
+		status, _ := fields(variant)[protocol.StatusKey].(map[string]any)
+		name, ok := status["const"].(string)
+		if _, twice := byStatus[name]; !ok || twice {
+			return nil
+		}
+		byStatus[name] = v
+	}
+	if len(byStatus) == 0 {
+		return nil
+	}
+	return byStatus
+}
+
+func fields(schema map[string]any) map[string]any {
+	f, _ := schema["properties"].(map[string]any)
+	return f
+}
+
+func required(schema map[string]any) map[string]bool {
+	list, _ := schema["required"].([]any)
+	set := map[string]bool{}
+	for _, v := range list {
+		if name, ok := v.(string); ok {
+			set[name] = true
+		}
+	}
+	return set
+}
+
+func without(m map[string]any, keys ...string) map[string]any {
+	m = maps.Clone(m)
+	for _, k := range keys {
+		delete(m, k)
+	}
+	return m
 }

@@ -8,6 +8,7 @@
 package workflowtext
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -249,4 +250,120 @@ func limits(l protocol.Limits) yamltext.Map {
 		}
 	}
 	return m
+}
+
+// schemaKeys are the keywords in the order in which people write them; others
+// stand between the two groups, by name.
+var (
+	firstKeys = [...]string{"title", "type", "const", "enum", "format", "description"}
+	lastKeys  = [...]string{"properties", "items", "oneOf", "anyOf", "allOf", "not", "additionalProperties", "required"}
+)
+
+func keywordRank(key string) int {
+	if i := slices.Index(firstKeys[:], key); i >= 0 {
+		return i - len(firstKeys)
+	}
+	return slices.Index(lastKeys[:], key) + 1
+}
+
+// schema gives the keys of a JSON Schema an order.
+func schema(v any) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	m := yamltext.Map{}
+	keys := slices.SortedFunc(maps.Keys(object), func(a, b string) int {
+		return cmp.Or(cmp.Compare(keywordRank(a), keywordRank(b)), cmp.Compare(a, b))
+	})
+	for _, key := range keys {
+		m = append(m, yamltext.Entry{Key: key, Value: keyword(key, object)})
+	}
+	return m
+}
+
+// keyword orders the value of one keyword, if there are schemas in it.
+func keyword(key string, object map[string]any) any {
+	value := object[key]
+	switch key {
+	case "properties":
+		if fields, ok := value.(map[string]any); ok {
+			return properties(fields, object["required"])
+		}
+	case "oneOf", "anyOf", "allOf":
+		if list, ok := value.([]any); ok {
+			out := make(yamltext.List, len(list))
+			for i, v := range list {
+				out[i] = schema(v)
+			}
+			return out
+		}
+	case "items", "not", "additionalProperties":
+		return schema(value)
+	}
+	return value
+}
+
+// properties stand with the status first, then what is required in that order,
+// then the rest by name.
+func properties(fields map[string]any, required any) yamltext.Map {
+	order := []string{protocol.StatusKey, "status"}
+	if names, ok := required.([]any); ok {
+		for _, n := range names {
+			if name, ok := n.(string); ok {
+				order = append(order, name)
+			}
+		}
+	}
+	order = append(order, slices.Sorted(maps.Keys(fields))...)
+	m := yamltext.Map{}
+	seen := map[string]bool{}
+	for _, name := range order {
+		if field, ok := fields[name]; ok && !seen[name] {
+			seen[name] = true
+			m = append(m, yamltext.Entry{Key: name, Value: schema(field)})
+		}
+	}
+	return m
+}
+
+// Restore is the inverse of [workflow.Definition.Store]: it brings back the
+// definition of a stored workflow. schema returns the JSON Schema with a hash;
+// its errors are returned with the role's name. A title that storing gave to a
+// schema is taken off again.
+func Restore(w protocol.Workflow, schema func(protocol.Hash) (any, error)) (workflow.Definition, error) {
+	def := workflow.Definition{Workflow: w, Schemas: make(map[string]any, len(w.Roles))}
+	def.Roles = make(map[string]protocol.Role, len(w.Roles))
+	for name, role := range w.Roles {
+		s, err := schema(role.Frontmatter)
+		if err != nil {
+			return workflow.Definition{}, fmt.Errorf("schema of role %q: %w", name, err)
+		}
+		def.Schemas[name] = untitled(s, w.Name+"."+name)
+		role.Frontmatter = ""
+		def.Roles[name] = role
+	}
+	if len(w.Inputs) > 0 {
+		def.Inputs, def.InputSchemas = make(map[string]protocol.Input, len(w.Inputs)), make(map[string]any, len(w.Inputs))
+	}
+	for name, input := range w.Inputs {
+		s, err := schema(input.Schema)
+		if err != nil {
+			return workflow.Definition{}, fmt.Errorf("schema of input %q: %w", name, err)
+		}
+		def.InputSchemas[name] = untitled(s, workflow.InputTitle(w.Name, name))
+		input.Schema = ""
+		def.Inputs[name] = input
+	}
+	return def, nil
+}
+
+func untitled(schema any, title string) any {
+	object, ok := schema.(map[string]any)
+	if !ok || object["title"] != title {
+		return schema
+	}
+	object = maps.Clone(object)
+	delete(object, "title")
+	return object
 }

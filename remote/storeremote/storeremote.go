@@ -14,6 +14,7 @@ package storeremote
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -350,3 +352,205 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 
 // Close implements [remote.Remote].
 func (r *Remote) Close() error { return nil }
+
+// guard refuses a directory that another user of this machine can write, unless the user trusts
+// all of them, and any with a link in the places that are written.
+func guard(dir string, o Options) error {
+	invalid := func(why string) error {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " " + why}
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	const system = 0
+	mine := append([]int{system, os.Geteuid()}, o.Users...)
+	reachable := careful.Reachable(dir)
+	others := func(info fs.FileInfo) bool {
+		owner, known := careful.Owner(info)
+		return !o.Shared && (known && !slices.Contains(mine, owner) || careful.OthersWrite(info) && reachable)
+	}
+	const advice = " can be written by another user of this machine: use ssh to an account that owns it, " +
+		"or uwf remote add --trust, which lets whoever writes there run commands as you"
+	if others(info) {
+		return invalid(advice[1:])
+	}
+	for _, name := range []string{".", "cas", "locks"} {
+		entries, err := os.ReadDir(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				return invalid(fmt.Sprintf("has a link at %s: a remote's files are not links", filepath.Join(name, e.Name())))
+			}
+			if info, err := e.Info(); err == nil && others(info) { // or it is gone
+				return invalid("has " + filepath.Join(name, e.Name()) + ", which" + advice)
+			}
+		}
+	}
+	return nil
+}
+
+// kept is the file of a lease. It stays when the lease has ended: no fence is given twice.
+// A fence is at least the time at which it was given, in ms, so that this holds also when
+// a file is lost or has to be removed.
+type kept struct {
+	Fence    int64  `json:"fence"`
+	Holder   string `json:"holder"`
+	UntilMs  int64  `json:"untilMs"` // 0: released
+	LengthMs int64  `json:"lengthMs"`
+}
+
+const maxKept = 8 << 10
+
+func (r *Remote) leaseFile(thread string) string {
+	return filepath.Join(r.dir, "leases", thread+".json")
+}
+
+func (r *Remote) readLease(thread string) (k kept, err error) {
+	path := r.leaseFile(thread)
+	text, err := careful.ReadFile(path, maxKept, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &k)
+	}
+	if err == nil && (k.Fence <= 0 || k.Fence >= maxFence) {
+		err = fmt.Errorf("%d is not a fence", k.Fence)
+	}
+	if err != nil {
+		return kept{}, &unreadableError{thread: thread, path: path, err: err}
+	}
+	return k, nil
+}
+
+// maxFence leaves room to count on, also for what reads JSON numbers as floats.
+const maxFence = 1 << 52
+
+// unreadableError: nobody knows who works on a thread. It travels as its words only, which
+// name the way out.
+type unreadableError struct {
+	thread, path string
+	err          error
+}
+
+// Error implements error.
+func (e *unreadableError) Error() string {
+	return fmt.Sprintf("%s, which says who works on thread %s, cannot be read (%v); once nobody works on that thread, remove the file: "+
+		"whoever had a lease before cannot move the thread then, for later fences are greater (they come from the clock)", e.path, e.thread, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// shown is the lease of a thread as those see it who only look. One that cannot be read
+// is doubted, and hides no thread.
+func (r *Remote) shown(thread string) *remote.Lease {
+	lease, err := r.lease(thread)
+	switch {
+	case err != nil:
+		return &remote.Lease{Thread: thread, Holder: "nobody knows: leases/" + thread + ".json cannot be read"}
+	case lease == nil:
+		return nil
+	}
+	public := lease.Public()
+	return &public
+}
+
+// lease is the one that lasts; nil: there is none.
+func (r *Remote) lease(thread string) (*remote.Lease, error) {
+	k, err := r.readLease(thread)
+	if err != nil {
+		return nil, err
+	}
+	l := &remote.Lease{Thread: thread, Holder: k.Holder, Fence: k.Fence, Until: k.UntilMs}
+	// After a clock was set back a lease lasts no longer than it was given for, from now.
+	if l.LeftMs = min(k.UntilMs-r.nowMs(), k.LengthMs); l.LeftMs <= 0 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// keep writes a lease down.
+func (r *Remote) keep(thread string, k kept) error {
+	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "leases"), 0o700); err != nil {
+		return err
+	}
+	return durable.ReplaceJSON(r.disk, r.leaseFile(thread), k)
+}
+
+// Take implements [remote.Remote].
+func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.Duration) (l remote.Lease, err error) {
+	if err := cmp.Or(ctx.Err(), remote.CheckLease(thread, holder, duration)); err != nil {
+		return l, err
+	}
+	if _, err := r.standing(ctx, thread); err != nil {
+		return l, err
+	}
+	err = r.locked(ctx, func() error {
+		if lasts, err := r.lease(thread); err != nil || lasts != nil {
+			if err == nil {
+				err = &remote.LeasedError{Lease: lasts.Public()}
+			}
+			return err
+		}
+		k, err := r.readLease(thread)
+		if err != nil {
+			return err
+		}
+		k.Fence, k.Holder = max(k.Fence+1, r.nowMs()), holder
+		l, err = r.extend(thread, k, duration)
+		return err
+	})
+	return l, err
+}
+
+// extend lets a lease last so long from now.
+func (r *Remote) extend(thread string, k kept, duration time.Duration) (remote.Lease, error) {
+	k.LengthMs = duration.Milliseconds()
+	k.UntilMs = r.nowMs() + k.LengthMs
+	l := remote.Lease{Thread: thread, Holder: k.Holder, Fence: k.Fence, Until: k.UntilMs, LeftMs: k.LengthMs}
+	return l, r.keep(thread, k)
+}
+
+// Renew implements [remote.Remote].
+func (r *Remote) Renew(ctx context.Context, thread string, fence int64, duration time.Duration) (l remote.Lease, err error) {
+	if err := cmp.Or(ctx.Err(), remote.CheckDuration(thread, duration)); err != nil {
+		return l, err
+	}
+	err = r.locked(ctx, func() error {
+		lasts, err := r.lease(thread)
+		if err != nil {
+			return err
+		}
+		if lasts == nil || lasts.Fence != fence {
+			return &remote.FenceError{Thread: thread, Fence: fence}
+		}
+		l, err = r.extend(thread, kept{Fence: fence, Holder: lasts.Holder}, duration)
+		return err
+	})
+	return l, err
+}
+
+// Release implements [remote.Remote].
+func (r *Remote) Release(ctx context.Context, thread string, fence int64) error {
+	if err := cmp.Or(ctx.Err(), remote.CheckDuration(thread, remote.MinLease)); err != nil {
+		return err
+	}
+	return r.locked(ctx, func() error {
+		k, err := r.readLease(thread)
+		if err != nil || k.Fence != fence || k.UntilMs == 0 {
+			return err
+		}
+		k.UntilMs = 0
+		return r.keep(thread, k)
+	})
+}

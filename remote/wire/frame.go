@@ -3,12 +3,19 @@ package wire
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Magic is what each side says first.
@@ -180,4 +187,317 @@ func write(out *bufio.Writer, kind byte, parts ...[]byte) error {
 		}
 	}
 	return nil
+}
+
+// Version is that of the protocol.
+const Version = 1
+
+// ask is a request. Each verb has some of the fields.
+type ask struct {
+	Verb string `json:"verb"`
+
+	Versions []int         `json:"versions,omitempty"` // hello
+	Program  string        `json:"program,omitempty"`
+	Hash     cas.Algorithm `json:"hash,omitempty"`
+
+	Hashes []cas.Hash      `json:"hashes,omitempty"` // missing, get; the roots of a walk
+	Have   []cas.Hash      `json:"have,omitempty"`
+	IDs    []protocol.Tree `json:"ids,omitempty"` // of objects
+
+	Filter   *remote.Filter `json:"filter,omitempty"`
+	Swap     *remote.Swap   `json:"swap,omitempty"`
+	Thread   string         `json:"thread,omitempty"`
+	Holder   string         `json:"holder,omitempty"`
+	Duration int64          `json:"ms,omitempty"`
+	Fence    int64          `json:"fence,omitempty"`
+
+	Name     string   `json:"name,omitempty"`
+	Was      cas.Hash `json:"was,omitempty"`
+	Workflow cas.Hash `json:"workflow,omitempty"`
+}
+
+// answer ends what is answered.
+type answer struct {
+	Error *failure `json:"error,omitempty"`
+
+	Version int             `json:"version,omitempty"` // hello
+	Info    *remote.Info    `json:"info,omitempty"`
+	Hashes  []cas.Hash      `json:"hashes,omitempty"`
+	IDs     []protocol.Tree `json:"ids,omitempty"`
+	State   *remote.State   `json:"state,omitempty"`
+	Lease   *remote.Lease   `json:"lease,omitempty"`
+}
+
+// entry is one of a list.
+type entry struct {
+	Hashes []cas.Hash    `json:"hashes,omitempty"` // of a walk
+	State  *remote.State `json:"state,omitempty"`
+	Name   string        `json:"name,omitempty"`
+	Hash   cas.Hash      `json:"hash,omitempty"`
+}
+
+// What is asked for.
+const (
+	hello          = "hello"
+	info           = "info"
+	missing        = "missing"
+	walk           = "walk"
+	get            = "get"
+	put            = "put"
+	thread         = "thread"
+	threads        = "threads"
+	swap           = "swap"
+	take           = "take"
+	renew          = "renew"
+	release        = "release"
+	workflows      = "workflows"
+	register       = "register"
+	missingObjects = "missing-objects"
+	getObjects     = "get-objects"
+	putObjects     = "put-objects"
+)
+
+func writeJSON(out *bufio.Writer, kind byte, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return write(out, kind, text)
+}
+
+// readJSON reads a message; what it is, is for people.
+func readJSON(what string, message []byte, into any) error {
+	err := json.Unmarshal(message, into)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &kind) && kind.Field != "":
+		is, _, _ := strings.Cut(kind.Value, " ")
+		return remote.Faultf("%s cannot be read: its field %s is %s where %s belongs", what, kind.Field, jsonWord(is), word(kind.Type))
+	case errors.As(err, new(*json.SyntaxError)):
+		return remote.Faultf("%s cannot be read: it is no JSON", what)
+	}
+	return remote.Faultf("%s cannot be read: it is not as the protocol has it", what)
+}
+
+func jsonWord(kind string) string {
+	switch kind {
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a number" // also one that is too large, or has a fraction
+}
+
+// word is what people call a value of a type in JSON.
+func word(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return jsonWord("string")
+	case reflect.Bool:
+		return jsonWord("bool")
+	case reflect.Slice, reflect.Array:
+		return jsonWord("array")
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return jsonWord("object")
+	}
+	return "a whole number"
+}
+
+func writeRecord(out *bufio.Writer, r remote.Record) error {
+	kind := node
+	if cas.IsTombstone(r.File) {
+		kind = tombstone
+	}
+	if len(r.Hash) != hashSize {
+		return remote.Faultf("%q is not a hash", r.Hash)
+	}
+	return write(out, kind, []byte(r.Hash), r.File)
+}
+
+// readRecord reads what is said to be a node; nothing is held against its hash yet.
+func readRecord(kind byte, message []byte) (remote.Record, error) {
+	if len(message) < hashSize || !cas.Hash(message[:hashSize]).Valid() {
+		return remote.Record{}, remote.Faultf("a node without a hash")
+	}
+	r := remote.Record{Hash: cas.Hash(message[:hashSize]), File: message[hashSize:]}
+	if cas.IsTombstone(r.File) != (kind == tombstone) {
+		return remote.Record{}, remote.Faultf("node %s is not of the kind that is said", r.Hash)
+	}
+	return r, nil
+}
+
+func writeObject(out *bufio.Writer, o remote.Object) error {
+	_, digits, _ := cutTree(o.ID)
+	sum, err := hex.DecodeString(digits)
+	if err != nil || !o.ID.Valid() {
+		return remote.Faultf("%q is not an object", o.ID)
+	}
+	return write(out, o.Kind, []byte{byte(len(sum))}, sum, o.Content)
+}
+
+// readObject is [readRecord] for a git object.
+func readObject(kind byte, message []byte) (remote.Object, error) {
+	function := ""
+	if len(message) > 0 {
+		function = map[byte]string{20: "sha1", 32: "sha256"}[message[0]]
+	}
+	if function == "" || len(message) < 1+int(message[0]) {
+		return remote.Object{}, remote.Faultf("an object without a name")
+	}
+	size := 1 + int(message[0])
+	return remote.Object{
+		ID: protocol.Tree(function + ":" + hex.EncodeToString(message[1:size])), Kind: kind, Content: message[size:],
+	}, nil
+}
+
+func cutTree(id protocol.Tree) (function, digits string, ok bool) {
+	function = id.Function()
+	if len(id) <= len(function) {
+		return function, "", false
+	}
+	return function, string(id[len(function)+1:]), true
+}
+
+// failure is an error as it travels.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+
+	Thread   string        `json:"thread,omitempty"`
+	Want     cas.Hash      `json:"want,omitempty"`
+	Got      cas.Hash      `json:"got,omitempty"`
+	WantEnd  bool          `json:"wantEnded,omitempty"`
+	Ends     bool          `json:"ended,omitempty"`
+	Fence    int64         `json:"fence,omitempty"`
+	Lease    *remote.Lease `json:"lease,omitempty"`
+	Hash     string        `json:"hash,omitempty"`
+	Name     string        `json:"name,omitempty"`
+	Versions []int         `json:"versions,omitempty"`
+}
+
+// Codes of errors.
+const (
+	conflict    = "conflict"
+	leased      = "leased"
+	fenced      = "lease-expired"
+	absent      = "missing"
+	noThread    = "no_thread"
+	taken       = "name-conflict"
+	collision   = "collision"
+	corrupt     = "corrupt"
+	newer       = "unsupported-version"
+	fault       = "invalid-request"
+	unsupported = "unsupported"
+	locked      = "locked"
+	failed      = "failed"
+)
+
+// RemoteError is a failure of the other side that this side has no word for.
+type RemoteError struct{ Code, Message string }
+
+// Error implements error.
+func (e *RemoteError) Error() string { return plaintext.Line(e.Message) }
+
+// failureOf tells the other side of an error.
+func failureOf(err error) *failure {
+	f := &failure{Code: failed, Message: err.Error()}
+	var (
+		moved   *remote.ConflictError
+		lease   *remote.LeasedError
+		fence   *remote.FenceError
+		missing *remote.MissingError
+		name    *remote.NameError
+		wrong   *remote.FaultError
+		two     *cas.CollisionError
+		damaged *cas.CorruptError
+		coded   *protocol.Error
+	)
+	switch {
+	case errors.As(err, &moved):
+		f.Code, f.Thread, f.Want, f.Got, f.WantEnd, f.Ends = conflict, moved.Thread, moved.Want, moved.Got, moved.WantEnd, moved.Ends
+	case errors.As(err, &lease):
+		public := lease.Lease.Public()
+		f.Code, f.Lease = leased, &public
+	case errors.As(err, &fence):
+		f.Code, f.Thread, f.Fence = fenced, fence.Thread, fence.Fence
+	case errors.As(err, &missing):
+		f.Code, f.Hash = absent, missing.Hash
+	case errors.Is(err, heads.ErrNoThread):
+		f.Code = noThread
+	case errors.As(err, &name):
+		f.Code, f.Name, f.Want, f.Got = taken, name.Name, name.Want, name.Got
+	case errors.As(err, &two):
+		f.Code, f.Hash = collision, string(two.Hash)
+	case errors.As(err, &damaged):
+		f.Code, f.Hash, f.Message = corrupt, string(damaged.Hash), damaged.Reason
+	case errors.As(err, &wrong):
+		f.Code = fault
+	case errors.Is(err, errors.ErrUnsupported):
+		f.Code = unsupported
+	case errors.As(err, &coded) && coded.Code == protocol.CodeLocked:
+		f.Code = locked
+	case errors.As(err, &coded) && coded.Code == protocol.CodeUnsupportedVersion:
+		f.Code = newer
+	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // of an object
+		f.Code = corrupt
+	}
+	const longest = 4 << 10
+	if len(f.Message) > longest {
+		f.Message = f.Message[:longest]
+	}
+	return f
+}
+
+// err is what the other side has told.
+func (f *failure) err() error {
+	said := plaintext.Line(f.Message)
+	switch f.Code {
+	case conflict:
+		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got), WantEnd: f.WantEnd, Ends: f.Ends}
+	case leased:
+		if f.Lease != nil {
+			lease := f.Lease.Public()
+			lease.LeftMs = min(max(lease.LeftMs, 0), remote.MaxLease.Milliseconds())
+			return &remote.LeasedError{Lease: lease}
+		}
+	case fenced:
+		return &remote.FenceError{Thread: plaintext.Line(f.Thread), Fence: f.Fence}
+	case absent:
+		return &remote.MissingError{Hash: f.Hash}
+	case noThread:
+		return fmt.Errorf("%w: %s", heads.ErrNoThread, said)
+	case taken:
+		return &remote.NameError{Name: f.Name, Want: clean(f.Want), Got: clean(f.Got)}
+	case collision:
+		return &cas.CollisionError{Hash: clean(cas.Hash(f.Hash))}
+	case corrupt:
+		if !cas.Hash(f.Hash).Valid() {
+			return &protocol.Error{Code: protocol.CodeCorrupt, Message: said}
+		}
+		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: said}
+	case newer:
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: said}
+	case fault:
+		return &remote.FaultError{Problem: said}
+	case unsupported:
+		return fmt.Errorf("%w by the remote: %s", errors.ErrUnsupported, said)
+	case locked:
+		return &protocol.Error{Code: protocol.CodeLocked, Message: said}
+	}
+	return &RemoteError{Code: plaintext.Line(f.Code), Message: f.Message}
+}
+
+// clean is a hash that a stranger has named; "" if it is none.
+func clean(h cas.Hash) cas.Hash {
+	if !h.Valid() {
+		return ""
+	}
+	return h
 }

@@ -1,10 +1,18 @@
 package syntax
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 type tokenKind int
@@ -152,4 +160,268 @@ func Shorten(text string, most int) string {
 		most--
 	}
 	return text[:most] + "…"
+}
+
+// numberForm is a number as JSON writes it: 007 is three numbers.
+var numberForm = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+
+func (l *lexer) number() (token, error) {
+	start := l.at
+	text := numberForm().FindString(l.src[start:])
+	l.at += len(text)
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(value, 0) {
+		text = Shorten(text, MaxShown)
+		return token{}, l.fail(start, "S0102", text, "the number is too large: "+text)
+	}
+	return token{kind: numberToken, number: value, start: start}, nil
+}
+
+// text reads a string in single or double quotes.
+func (l *lexer) text(quote byte) (token, error) {
+	start := l.at
+	var b strings.Builder
+	for at := start + 1; at < len(l.src); {
+		switch c := l.src[at]; c {
+		case quote:
+			l.at = at + 1
+			return token{kind: stringToken, text: b.String(), start: start}, nil
+		case '\\':
+			length, err := l.escape(&b, at)
+			if err != nil {
+				return token{}, err
+			}
+			at += length
+		default:
+			b.WriteByte(c)
+			at++
+		}
+	}
+	return token{}, l.fail(start, "S0101", string(quote), "the text is never closed with "+string(quote))
+}
+
+// escapes pairs what may follow a backslash with what it means.
+const escapes = "\"\"\\\\//b\bf\fn\nr\rt\t"
+
+// escape writes what the escape sequence at an offset stands for and returns
+// its length.
+func (l *lexer) escape(b *strings.Builder, at int) (int, error) {
+	if at+1 >= len(l.src) {
+		return 1, nil // the text is not closed, which is the better message
+	}
+	c := l.src[at+1]
+	if c == 'u' {
+		return l.unicodeEscape(b, at)
+	}
+	for i := 0; i < len(escapes); i += 2 {
+		if escapes[i] == c {
+			b.WriteByte(escapes[i+1])
+			return 2, nil
+		}
+	}
+	r, _ := utf8.DecodeRuneInString(l.src[at+1:])
+	err := l.fail(at, "S0103", string(r), fmt.Sprintf(`the escape sequence "\%c" does not exist`, r))
+	if c == '\'' {
+		err.Hint = `write a text with ' in double quotes`
+	}
+	return 0, err
+}
+
+// unicodeEscape reads \u and four digits; two of them may be one character.
+func (l *lexer) unicodeEscape(b *strings.Builder, at int) (int, error) {
+	r, ok := hex4(l.src, at)
+	if !ok {
+		return 0, l.fail(at, "S0104", `\u`, `"\u" must be followed by four hexadecimal digits`)
+	}
+	if low, ok := hex4(l.src, at+6); ok && utf16.IsSurrogate(r) {
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			b.WriteRune(pair)
+			return 12, nil
+		}
+	}
+	b.WriteRune(r) // half a pair becomes U+FFFD
+	return 6, nil
+}
+
+// hex4 reads \uXXXX at an offset.
+func hex4(src string, at int) (rune, bool) {
+	if at+6 > len(src) || src[at] != '\\' || src[at+1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(src[at+2:at+6], 16, 16)
+	return rune(n), err == nil
+}
+
+// Bounds of the regular expressions in one expression.
+const (
+	maxRegex       = 1_000 // bytes of one
+	maxRegexSize   = 5_000 // instructions of all
+	maxRegexGroups = 50    // of one
+)
+
+// Regex is a compiled regular expression. It is RE2, which needs no more than
+// one look at each character for each of its instructions.
+type Regex struct {
+	Source string
+	First  *regexp.Regexp
+	// Next searches from the character before a place, so that ^ and \b see it;
+	// what is found is its first group.
+	Next *regexp.Regexp
+	Cost int // steps for each character
+}
+
+// regex reads a regular expression and its flags; t is the "/" before it.
+func (p *parser) regex(t token) (Node, error) {
+	length := regexLength(p.src[t.start+1:])
+	if length < 0 {
+		return nil, p.fail(t.start, "S0302", "/", "the regular expression, or a bracket in it, is never closed")
+	}
+	pattern := p.src[t.start+1:][:length]
+	p.at = t.start + length + 2
+	flags := p.at
+	for p.at < len(p.src) && (p.src[p.at] == 'i' || p.src[p.at] == 'm') {
+		p.at++
+	}
+	r, err := p.compile(t.start+1, pattern, p.src[flags:p.at])
+	if err != nil {
+		return nil, err
+	}
+	return &Pattern{Common{At: t.start}, r}, p.advance()
+}
+
+// regexLength finds the "/" that ends a regular expression: one that is not
+// escaped and not in brackets. It is -1 if there is none.
+func regexLength(text string) int {
+	depth := 0
+	escaped := false
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case escaped:
+			escaped = false
+			continue
+		case c == '\\':
+			escaped = true
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case c == '/' && depth == 0:
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *parser) compile(at int, pattern, flags string) (*Regex, error) {
+	switch {
+	case pattern == "":
+		return nil, p.fail(at-1, "S0301", "/", "a regular expression must not be empty")
+	case len(pattern) > maxRegex:
+		return nil, p.regexTooLarge(at)
+	}
+	mode := syntax.Perl
+	if strings.Contains(flags, "i") {
+		mode |= syntax.FoldCase
+	}
+	if strings.Contains(flags, "m") {
+		mode &^= syntax.OneLine
+	}
+	tree, err := syntax.Parse(pattern, mode)
+	if err != nil {
+		return nil, p.badRegex(at, pattern, err)
+	}
+	size, groups := regexSize(tree, maxRegexSize), tree.MaxCap()
+	p.regexSize += size
+	if p.regexSize > maxRegexSize || groups > maxRegexGroups {
+		return nil, p.regexTooLarge(at)
+	}
+	if flags != "" {
+		pattern = "(?" + flags + ":" + pattern + ")"
+	}
+	r := &Regex{Source: pattern, Cost: 1 + size*(4+groups)/32}
+	if r.First, err = regexp.Compile(pattern); err == nil {
+		r.Next, err = regexp.Compile(`\A(?s:..*?)(` + pattern + `)`)
+	}
+	if err != nil {
+		return nil, p.badRegex(at, pattern, err)
+	}
+	return r, nil
+}
+
+func (p *parser) regexTooLarge(at int) *Error {
+	e := p.fail(at, CodeTooLong, "/", "the regular expressions are too large")
+	e.Cause = ErrLimit
+	return e
+}
+
+// badRegex says what RE2 cannot read, and names what other engines can.
+func (p *parser) badRegex(at int, pattern string, err error) *Error {
+	var problem *syntax.Error
+	if !errors.As(err, &problem) {
+		return p.fail(at, CodeRegex, "/", "the regular expression cannot be read")
+	}
+	at += max(0, strings.Index(pattern, problem.Expr))
+	const hint = "regular expressions are RE2, which always ends soon"
+	switch part := problem.Expr; {
+	case strings.HasPrefix(part, "(?=") || strings.HasPrefix(part, "(?!") || strings.HasPrefix(part, "(?<"):
+		return leftOut(p.src, at, Shorten(part, MaxShown), "lookaround (?=…) (?!…) (?<=…) (?<!…)", hint)
+	case len(part) == 2 && part[0] == '\\' && part[1] >= '1' && part[1] <= '9' || part == `\k`:
+		return leftOut(p.src, at, part, `backreferences \1`, hint)
+	}
+	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code, Quote(Shorten(problem.Expr, MaxShown))))
+	if problem.Expr == `\u` {
+		e.Hint = `write \x{20AC}`
+	}
+	return e
+}
+
+// regexSize is about how many instructions a regular expression has, counted up
+// to a bound before they are made.
+func regexSize(re *syntax.Regexp, most int) int {
+	size := 1 + len(re.Rune)/8
+	if re.Op == syntax.OpLiteral {
+		size = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		if size <= most {
+			size += regexSize(sub, most)
+		}
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= max(re.Min+1, re.Max)
+	}
+	return min(size, most+1)
+}
+
+// Quote writes a text as JSON, with the escapes that JSON demands only.
+func Quote(s string) string { return string(AppendQuoted(nil, s)) }
+
+// AppendQuoted appends what [Quote] gives.
+func AppendQuoted(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\b':
+			b = append(b, '\\', 'b')
+		case '\f':
+			b = append(b, '\\', 'f')
+		default:
+			if c < ' ' {
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+				continue
+			}
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
 }

@@ -1,8 +1,11 @@
 package syntax
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
 // Bounds of an expression: far above every honest condition.
@@ -186,4 +189,551 @@ func (p *parser) misspeltOperator() string {
 		}
 	}
 	return ""
+}
+
+// prefix reads what begins with a token that stands where an operand should.
+func (p *parser) prefix(t token) (Node, error) {
+	at := Common{At: t.start}
+	switch t.kind {
+	case endToken:
+		if p.unfinished < 0 {
+			p.unfinished = t.start
+		}
+		return &Const{Common: at}, nil
+	case nameToken:
+		if !t.quoted && (t.text == "function" || t.text == "λ") && p.tok.is("(") {
+			return p.lambda(t)
+		}
+		return newName(t), nil
+	case variableToken:
+		return &Variable{Common: at, Name: t.text}, nil
+	case stringToken:
+		return &String{Common: at, Text: t.text}, nil
+	case numberToken:
+		return &Number{Common: at, Value: t.number}, nil
+	case constToken:
+		return newConst(t), nil
+	}
+	return p.prefixOperator(t)
+}
+
+func (p *parser) prefixOperator(t token) (Node, error) {
+	at := Common{At: t.start}
+	switch t.text {
+	case "and", "or", "in": // fields may be called so
+		return newName(t), nil
+	case "-":
+		return p.negation(t)
+	case "*":
+		return &Wildcard{at}, nil
+	case "**":
+		return &Descendants{at}, nil
+	case "(":
+		return p.block(t)
+	case "[":
+		return p.array(t)
+	case "{":
+		g, err := p.object(t)
+		return &Object{at, g}, err
+	case "%":
+		return nil, p.leftOut(t.start, "%", "parent operator %", "write the path from $$")
+	case "|":
+		return nil, p.leftOut(t.start, "|", "transforms |…|…|", "write $merge([object, {…}])")
+	}
+	e := p.fail(t.start, "S0211", t.text, fmt.Sprintf("an operand should come here, not %q", t.text))
+	switch t.text {
+	case "=":
+		e.Hint = `write one "=" to compare`
+	case "&":
+		e.Hint = `write "and"`
+	case ">":
+		e.Hint = `write ">=" or "!="`
+	}
+	return nil, e
+}
+
+func newName(t token) Node {
+	at := Common{At: t.start}
+	return &Path{Common: at, Steps: []Node{&Name{Common: at, Name: t.text}}}
+}
+
+func newConst(t token) Node {
+	n := &Const{Common: Common{At: t.start}}
+	if t.text != "null" {
+		n.Value = t.text == "true"
+	}
+	return n
+}
+
+func (p *parser) negation(t token) (Node, error) {
+	operand, err := p.expression(70)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := operand.(*Number); ok {
+		n.Value, n.At = -n.Value, t.start
+		return n, nil
+	}
+	return &Negate{Common{At: t.start}, operand}, nil
+}
+
+// block reads on after "(": expressions with semicolons between them.
+func (p *parser) block(t token) (Node, error) {
+	b := &Block{Common: Common{At: t.start}}
+	for !p.tok.is(")") {
+		n, err := p.expression(0)
+		if err != nil {
+			return nil, err
+		}
+		b.Exprs = append(b.Exprs, n)
+		b.whole = b.whole || BeginsWhole(n)
+		if !p.tok.is(";") {
+			break
+		}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
+	return b, p.expect(")")
+}
+
+// array reads on after "[".
+func (p *parser) array(t token) (Node, error) {
+	a := &Array{Common: Common{At: t.start}}
+	if p.tok.is("]") {
+		return a, p.advance()
+	}
+	err := p.list(func() error {
+		item, err := p.expression(0)
+		if err == nil && p.tok.is("..") {
+			item, err = p.rangeFrom(item)
+		}
+		a.Items = append(a.Items, item)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a, p.expect("]")
+}
+
+func (p *parser) rangeFrom(from Node) (Node, error) {
+	at := Common{At: p.tok.start}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	to, err := p.expression(0)
+	return &Range{at, from, to}, err
+}
+
+// object reads on after "{".
+func (p *parser) object(t token) (Group, error) {
+	g := Group{At: t.start}
+	if p.tok.is("}") {
+		return g, p.advance()
+	}
+	err := p.list(func() error {
+		key, err := p.expression(0)
+		if err != nil {
+			return err
+		}
+		if err := p.expect(":"); err != nil {
+			return err
+		}
+		value, err := p.expression(0)
+		g.Pairs = append(g.Pairs, Pair{key, value})
+		return err
+	})
+	if err != nil {
+		return g, err
+	}
+	return g, p.expect("}")
+}
+
+// list reads items with commas between them.
+func (p *parser) list(item func() error) error {
+	for {
+		if err := item(); err != nil || !p.tok.is(",") {
+			return err
+		}
+		if err := p.advance(); err != nil {
+			return err
+		}
+	}
+}
+
+// infix reads on after an operator that follows an operand.
+func (p *parser) infix(t token, left Node) (Node, error) {
+	at := Common{At: t.start}
+	switch t.text {
+	case "[":
+		return p.bracket(left)
+	case "{":
+		return p.grouping(t, left)
+	case "(":
+		return p.call(t, left)
+	case "?":
+		return p.condition(t, left)
+	case ":=":
+		return p.assignment(t, left)
+	case "^":
+		return p.order(t, left)
+	case "@":
+		return nil, p.leftOut(t.start, "@", "joins (context binding @)", "write a block with a variable")
+	case "#":
+		return nil, p.leftOut(t.start, "#", "positional binding #", "write an index: list[0]")
+	}
+	power := t.power()
+	if t.text == "??" || t.text == "?:" {
+		power = 0 // whatever follows is the alternative
+	}
+	right, err := p.expression(power)
+	if err != nil {
+		return nil, err
+	}
+	switch t.text {
+	case ".":
+		return p.step(left, right), nil
+	case "~>":
+		at.Keep = left.Shared().Keep || right.Shared().Keep
+		return &Apply{at, left, right}, nil
+	}
+	return &Binary{at, t.text, left, right}, nil
+}
+
+func (p *parser) condition(t token, left Node) (Node, error) {
+	n := &Condition{Common: Common{At: t.start}, Condition: left}
+	var err error
+	if n.Then, err = p.expression(0); err != nil || !p.tok.is(":") {
+		return n, err
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n.Otherwise, err = p.expression(0)
+	return n, err
+}
+
+func (p *parser) assignment(t token, left Node) (Node, error) {
+	v, ok := left.(*Variable)
+	if !ok || len(v.Filters) > 0 || v.Group != nil {
+		e := p.fail(t.start, "S0212", ":=", `":=" needs a variable on its left`)
+		e.Hint = "write $name := value"
+		return nil, e
+	}
+	p.assigned[v.Name] = true
+	value, err := p.expression(t.power() - 1)
+	return &Bind{Common{At: t.start}, v.Name, value}, err
+}
+
+// call reads on after "(" behind an operand.
+func (p *parser) call(t token, callee Node) (Node, error) {
+	c := &Call{Common: Common{At: callee.Shared().At}, Function: callee}
+	if p.tok.is(")") {
+		return c, p.advance()
+	}
+	err := p.list(func() error {
+		if p.tok.is("?") {
+			c.Partial = true
+			c.Args = append(c.Args, nil)
+			return p.advance()
+		}
+		arg, err := p.expression(0)
+		c.Args = append(c.Args, arg)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, p.expect(")")
+}
+
+// step joins two operands of "." to a path.
+func (p *parser) step(left, right Node) Node {
+	path, ok := left.(*Path)
+	if !ok {
+		path = &Path{Common: Common{At: left.Shared().At}}
+		p.addStep(path, left)
+	}
+	if rest, ok := right.(*Path); ok {
+		path.Steps = append(path.Steps, rest.Steps...)
+		path.KeepSingleton = path.KeepSingleton || rest.KeepSingleton
+	} else {
+		// A predicate of a step sees the values of one item, those of an operand
+		// by itself are the operand's.
+		c := right.Shared()
+		c.Stages, c.Filters = c.Filters, nil
+		p.addStep(path, right)
+	}
+	markWhole(path.Steps[0])
+	markWhole(path.Steps[len(path.Steps)-1])
+	return path
+}
+
+func (p *parser) addStep(path *Path, step Node) {
+	path.KeepSingleton = path.KeepSingleton || step.Shared().Keep
+	switch n := step.(type) {
+	case *String: // a."b c" is a field
+		step = &Name{Common: n.Common, Name: n.Text}
+	case *Number:
+		p.badStep(n.At, jsnumber.Format(n.Value))
+	case *Const:
+		text, _ := json.Marshal(n.Value) // true, false, null
+		p.badStep(n.At, string(text))
+	}
+	path.Steps = append(path.Steps, step)
+}
+
+func (p *parser) badStep(at int, value string) {
+	e := p.fail(at, "S0213", value, value+" cannot be a step of a path")
+	e.Hint = fmt.Sprintf("write `%s` in backquotes if it is the name of a field, or [%s] for an item of an array", value, value)
+	p.later(e)
+}
+
+func markWhole(step Node) {
+	if a, ok := step.(*Array); ok {
+		a.Whole = true
+	}
+}
+
+// BeginsWhole tells whether a node is, or begins with, an array that stays one
+// item.
+func BeginsWhole(n Node) bool {
+	switch n := n.(type) {
+	case *Array:
+		return n.Whole
+	case *Block:
+		return n.whole
+	case *Path:
+		return BeginsWhole(n.Steps[0])
+	}
+	return false
+}
+
+// bracket reads on after "[" behind an operand: a predicate, an index, or
+// nothing, which means that a sequence of one stays an array.
+func (p *parser) bracket(left Node) (Node, error) {
+	target := left
+	path, isPath := left.(*Path)
+	if isPath {
+		target = path.Steps[len(path.Steps)-1]
+	}
+	c := target.Shared()
+	if p.tok.is("]") {
+		c.Keep = true
+		if isPath {
+			path.KeepSingleton = true
+		}
+		return left, p.advance()
+	}
+	at := p.tok.start
+	predicate, err := p.expression(0)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Group != nil:
+		p.later(p.fail(at, "S0209", "[", "a predicate cannot follow {…} that groups"))
+	case isPath:
+		c.Stages = append(c.Stages, predicate)
+	default:
+		c.Filters = append(c.Filters, predicate)
+	}
+	return left, p.expect("]")
+}
+
+// order reads on after "^" behind an operand: the terms to sort by.
+func (p *parser) order(t token, left Node) (Node, error) {
+	if err := p.expect("("); err != nil {
+		return nil, err
+	}
+	step := &Sort{Common: Common{At: t.start}}
+	err := p.list(func() error {
+		term := SortTerm{Descending: p.tok.is(">")}
+		if term.Descending || p.tok.is("<") {
+			if err := p.advance(); err != nil {
+				return err
+			}
+		}
+		var err error
+		term.By, err = p.expression(0)
+		step.Terms = append(step.Terms, term)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	path, ok := left.(*Path)
+	if !ok {
+		path = &Path{Common: Common{At: left.Shared().At}, Steps: []Node{left}, KeepSingleton: left.Shared().Keep}
+	}
+	path.Steps = append(path.Steps, step)
+	return path, p.expect(")")
+}
+
+// grouping reads on after "{" behind an operand.
+func (p *parser) grouping(t token, left Node) (Node, error) {
+	g, err := p.object(t)
+	if err != nil {
+		return nil, err
+	}
+	c := left.Shared()
+	if c.Group != nil {
+		p.later(p.fail(t.start, "S0210", "{", "only one {…} can group a step"))
+	}
+	c.Group = &g
+	return left, nil
+}
+
+// lambda reads on after "function".
+func (p *parser) lambda(t token) (Node, error) {
+	n := &Lambda{Common: Common{At: t.start}}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if !p.tok.is(")") {
+		if err := p.list(func() error { return p.parameter(n) }); err != nil {
+			return nil, err
+		}
+	}
+	closing := p.tok.start
+	if err := p.expect(")"); err != nil {
+		return nil, err
+	}
+	if p.tok.is("<") {
+		if err := p.signature(n); err != nil {
+			return nil, err
+		}
+	}
+	if !p.tok.is("{") {
+		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("the body of a function should come here in {…}, not %s", p.tok.shown(p.src)))
+		if p.tok.kind == endToken {
+			e.Code, e.Message = "S0203", "the function has no body"
+			e.Pos = Position(p.src, closing)
+		}
+		e.Hint = "write function($x){$x + 1}"
+		return nil, e
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.Body, err = p.expression(0); err != nil {
+		return nil, err
+	}
+	return n, p.expect("}")
+}
+
+func (p *parser) parameter(n *Lambda) error {
+	if p.tok.kind != variableToken {
+		e := p.fail(p.tok.start, "S0208", p.tok.text, fmt.Sprintf("parameter %d of a function must be a variable, not %s", len(n.Params)+1, p.tok.shown(p.src)))
+		if p.tok.kind == nameToken {
+			e.Hint = "write $" + Shorten(p.tok.text, MaxShown)
+		}
+		return e
+	}
+	n.Params = append(n.Params, p.tok.text)
+	p.assigned[p.tok.text] = true
+	return p.advance()
+}
+
+// signature reads <s-n?:b>, which is not made of tokens.
+func (p *parser) signature(n *Lambda) error {
+	start := p.tok.start
+	length := strings.IndexByte(p.src[start:], '{')
+	if length < 0 {
+		length = len(p.src) - start
+	}
+	text := strings.TrimRight(p.src[start:start+length], spaces)
+	if len(text) < 2 || text[len(text)-1] != '>' {
+		return p.fail(start, "S0202", ">", "the signature is never closed with >")
+	}
+	params, at, err := ParseSignature(text[1 : len(text)-1])
+	if err != "" {
+		return p.fail(start+1+at, err, "", "the signature cannot be read here: it has a letter for each parameter, as in <s-n?:b>")
+	}
+	n.Signature = params
+	p.at = start + len(text)
+	return p.advance()
+}
+
+// Param is a parameter of a function. The kinds of arguments are letters, see
+// [ParseSignature]; undefined ('m', missing) fits everywhere but for a function.
+type Param struct {
+	Kinds    string
+	Item     byte // kind of the items that an array must have, 0 for any
+	Array    bool // anything else becomes an array of one
+	Optional bool
+	Context  bool // the context stands in for it
+	Many     bool // one or more
+}
+
+// ParseSignature reads JSONata's notation of parameters: s, n, b, l, o, a, f
+// for one kind, x for any, j for any but functions, (sn) for a choice, a<s> for
+// an array of strings; after it "?" for optional, "-" for the context, "+" for
+// many. What follows ":" is the result, which nobody checks. Without a code it
+// could be read, else at is where it could not.
+func ParseSignature(text string) (params []Param, at int, code string) {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if strings.IndexByte("?-+<", c) >= 0 && len(params) == 0 {
+			return nil, i, "S0401"
+		}
+		switch c {
+		case ':':
+			return params, 0, ""
+		case ' ':
+		case '?':
+			params[len(params)-1].Optional = true
+		case '-':
+			params[len(params)-1].Context = true
+		case '+':
+			params[len(params)-1].Many = true
+		case '<':
+			end := closingAngle(text, i)
+			last := &params[len(params)-1]
+			if end < i+2 || !last.Array && last.Kinds != "f" {
+				return nil, i, "S0401"
+			}
+			if last.Array {
+				last.Item = text[i+1]
+			}
+			i = end
+		case 'x', 'a', 'j':
+			params = append(params, Param{Kinds: "asnblom", Array: c == 'a'})
+			if c != 'j' {
+				params[len(params)-1].Kinds += "f"
+			}
+		case 'f':
+			params = append(params, Param{Kinds: "f"})
+		case '(':
+			length := strings.IndexByte(text[i:], ')')
+			if length < 2 || strings.IndexByte(text[i:i+length], '<') > 0 {
+				return nil, i, "S0402"
+			}
+			params = append(params, Param{Kinds: text[i+1:i+length] + "m"})
+			i += length
+		default:
+			if strings.IndexByte("snblo", c) < 0 {
+				return nil, i, "S0401"
+			}
+			params = append(params, Param{Kinds: string(c) + "m"})
+		}
+	}
+	return params, 0, ""
+}
+
+// closingAngle finds the ">" of the "<" at an offset, -1 if there is none.
+func closingAngle(text string, at int) int {
+	depth := 0
+	for i := at; i < len(text); i++ {
+		switch text[i] {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
