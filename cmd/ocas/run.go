@@ -67,7 +67,6 @@ func (p *program) app(store *ocascli.CLI) *ucli.App {
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
 		Commands:    store.Commands(),
-		Metadata:    map[string]any{cmdline.RenamedKey: map[string]string{"ocas prune": "ocas gc", "--home": "--home"}},
 		HideVersion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,
 		Writer: p.env.Stdout, ErrWriter: p.env.Stderr,
 		Before:         p.readGlobals,

@@ -274,7 +274,7 @@ func newHostileHome(t *testing.T) *hostileHome {
 	var err error
 	h.exe, err = exec.LookPath("uwf")
 	require.NoError(t, err)
-	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "UWF_PAGER=cat", "EDITOR=true", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
+	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "EDITOR=true", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	in := strings.Trim(strconv.QuoteToASCII(mark), `"`) // YAML reads the same escapes
 	written := strings.NewReplacer("MARK2", strings.ReplaceAll(in, `\`, `\\`), "MARK", in)
 	for name, text := range map[string]string{
@@ -321,7 +321,7 @@ func (h *hostileHome) copy(t *testing.T) *hostileHome {
 	copied := *h
 	copied.home = filepath.Join(t.TempDir(), "home")
 	require.NoError(t, os.CopyFS(copied.home, os.DirFS(h.home)))
-	copied.environ = append(h.environ[:len(h.environ):len(h.environ)], "UWF_HOME="+copied.home, "UWF_PAGER=tee")
+	copied.environ = append(h.environ[:len(h.environ):len(h.environ)], "UWF_HOME="+copied.home)
 	return &copied
 }
 

@@ -1,18 +1,25 @@
 // Package threaddiff finds where two threads part: the first step that differs in
 // what was asked, who answered, or what was delivered. That the same thing took
-// longer or cost more parts nothing, but is told of the step where they part.
-//
-// Both chains are read from their heads back to the first node that they share,
-// so comparing a thread with its fork costs what came after the fork.
+// longer or cost more parts nothing.
 package threaddiff
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // Diff is how two threads differ.
@@ -50,113 +57,242 @@ type Brief struct {
 // them; a node that is missing wraps cas.ErrNotFound.
 func Compare(ctx context.Context, r cas.Reader, before, after protocol.Hash) (Diff, error) {
 	d := Diff{Changes: []Change{}, Rest: []Pair{}}
-	a, b, err := open(ctx, r, before, after)
+	a, err := open(ctx, r, before)
 	if err != nil {
 		return d, err
 	}
-	if err := d.part(ctx, a, b); err != nil {
+	b, err := open(ctx, r, after)
+	if err != nil {
 		return d, err
+	}
+	for d.Shared < min(len(a.steps), len(b.steps)) && a.steps[d.Shared].Hash == b.steps[d.Shared].Hash {
+		d.Shared++
+	}
+	d.Same = d.Shared
+	if changes := startChanges(a.Start, b.Start); len(changes) > 0 {
+		d.At, d.Changes = new(int), changes
+	}
+	for i := d.Shared; i < max(len(a.steps), len(b.steps)); i++ {
+		x, err := a.step(ctx, i)
+		if err != nil {
+			return d, err
+		}
+		y, err := b.step(ctx, i)
+		if err != nil {
+			return d, err
+		}
+		d.add(i+1, x, y)
 	}
 	d.Equal = d.At == nil
 	return d, nil
 }
 
-// part walks both tails forward, beginning with the starts.
-func (d *Diff) part(ctx context.Context, a, b *side) error {
-	d.Shared, d.Same = a.shared, a.shared
-	if changes := startChanges(a.Start, b.Start); len(changes) > 0 {
-		at := 0
-		d.At, d.Changes = &at, changes
-	}
-	for i := range max(len(a.tail), len(b.tail)) {
-		number := a.shared + i + 1
-		if d.At != nil {
-			pair, err := pairOf(ctx, a, b, i, number)
-			if err != nil {
-				return err
-			}
-			d.Rest = append(d.Rest, pair)
-			continue
-		}
-		changes, err := stepChanges(ctx, a, b, i)
-		if err != nil {
-			return err
-		}
-		if len(changes) == 0 {
-			d.Same++
-			continue
-		}
+// add compares the steps with one number, of which one may be nil.
+func (d *Diff) add(number int, x, y *delivered) {
+	if d.At != nil {
+		d.Rest = append(d.Rest, Pair{Number: number, Old: x.brief(), New: y.brief()})
+	} else if changes := stepChanges(x, y); len(changes) > 0 {
 		d.At, d.Changes = &number, changes
+	} else {
+		d.Same++
 	}
-	return nil
 }
 
 // side is one of the threads.
 type side struct {
 	*thread.Thread
-	r      cas.Reader
-	shared int           // steps before the tail
-	tail   []thread.Step // those that are not shared, oldest first
+	r     cas.Reader
+	steps []thread.Step // oldest first
 }
 
-func open(ctx context.Context, r cas.Reader, before, after protocol.Hash) (a, b *side, err error) {
-	if a, err = openSide(ctx, r, before); err != nil {
-		return nil, nil, err
-	}
-	if b, err = openSide(ctx, r, after); err != nil {
-		return nil, nil, err
-	}
-	if err := meet(ctx, a, b); err != nil {
-		return nil, nil, err
-	}
-	slices.Reverse(a.tail)
-	slices.Reverse(b.tail)
-	return a, b, nil
-}
-
-func openSide(ctx context.Context, r cas.Reader, head protocol.Hash) (*side, error) {
+func open(ctx context.Context, r cas.Reader, head protocol.Hash) (side, error) {
 	t, err := thread.Open(ctx, r, head)
+	if err != nil {
+		return side{}, err
+	}
+	s := side{Thread: t, r: r}
+	for step, err := range t.Steps(ctx) {
+		if err != nil {
+			return s, err
+		}
+		s.steps = append(s.steps, step)
+	}
+	slices.Reverse(s.steps)
+	return s, nil
+}
+
+type delivered struct {
+	thread.Step
+	output any
+	answer string
+}
+
+// step is the ith step with what it delivered, nil behind the last.
+func (s side) step(ctx context.Context, i int) (*delivered, error) {
+	if i >= len(s.steps) {
+		return nil, nil
+	}
+	d := &delivered{Step: s.steps[i]}
+	out, err := s.Shown(ctx, d.Step)
 	if err != nil {
 		return nil, err
 	}
-	return &side{Thread: t, r: r}, nil
+	d.output = out.Value
+	d.answer, err = thread.Content(ctx, s.r, d.Detail)
+	return d, err
 }
 
-// meet reads both chains back, the longer one first, to what they share.
-func meet(ctx context.Context, a, b *side) error {
-	nextA, stopA := pull(ctx, a.Thread)
-	defer stopA()
-	nextB, stopB := pull(ctx, b.Thread)
-	defer stopB()
-	x, errA := nextA()
-	y, errB := nextB()
-	for {
-		switch {
-		case errA != nil:
-			return errA
-		case errB != nil:
-			return errB
-		case x == nil && y == nil:
-			return nil
-		case x != nil && y != nil && x.Hash == y.Hash:
-			a.shared, b.shared = x.Index+1, x.Index+1
-			return nil
-		}
-		longer, shorter := index(x), index(y)
-		if longer >= shorter {
-			a.tail = append(a.tail, *x)
-			x, errA = nextA()
-		}
-		if shorter >= longer {
-			b.tail = append(b.tail, *y)
-			y, errB = nextB()
-		}
+func (d *delivered) brief() *Brief {
+	if d == nil {
+		return nil
+	}
+	return &Brief{Hash: d.Hash, Role: d.Role, Output: d.output}
+}
+
+// fieldStep names the only change of a step that one of two threads does not have.
+const fieldStep = "step"
+
+// startChanges compares what two threads began with.
+func startChanges(a, b protocol.Start) []Change {
+	var c changes
+	c.add("workflow", a.Workflow, b.Workflow)
+	c.add("task", a.Prompt, b.Prompt)
+	c.add("directory", a.Cwd, b.Cwd)
+	return c
+}
+
+// stepChanges compares two steps; none: they are the same in substance.
+func stepChanges(a, b *delivered) []Change {
+	switch {
+	case a == nil:
+		return []Change{{Field: fieldStep, New: b.Role}}
+	case b == nil:
+		return []Change{{Field: fieldStep, Old: a.Role}}
+	}
+	var c changes
+	c.add("role", a.Role, b.Role)
+	c.add("agent", a.Agent, b.Agent)
+	c.add("prompt", a.EdgePrompt, b.EdgePrompt)
+	if within(a.Root, a.Cwd) != within(b.Root, b.Cwd) {
+		c.add("directory", a.Cwd, b.Cwd)
+	}
+	c.values("output", a.output, b.output)
+	c.add("answer", a.answer, b.answer)
+	return c
+}
+
+// within is a directory as it is in its work tree, wherever that is; the directory
+// itself if it is in none.
+func within(root, dir string) string {
+	rel, err := filepath.Rel(root, dir)
+	if root == "" || err != nil || !filepath.IsLocal(rel) {
+		return dir
+	}
+	return rel
+}
+
+type changes []Change
+
+func (c *changes) add(field string, old, new any) {
+	if !reflect.DeepEqual(old, new) {
+		*c = append(*c, Change{Field: field, Old: old, New: new})
 	}
 }
 
-func index(s *thread.Step) int {
+// values compares JSON values, down to the fields that differ.
+func (c *changes) values(path string, old, new any) {
+	switch a := old.(type) {
+	case map[string]any:
+		if b, ok := new.(map[string]any); ok {
+			keys := maps.Clone(a)
+			maps.Copy(keys, b)
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				c.values(path+"."+key, a[key], b[key])
+			}
+			return
+		}
+	case []any:
+		if b, ok := new.([]any); ok && len(a) == len(b) {
+			for i := range a {
+				c.values(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
+			}
+			return
+		}
+	}
+	c.add(path, old, new)
+}
+
+// Text writes a diff for people.
+func Text(d Diff) string {
+	var b strings.Builder
+	if d.Shared > 0 {
+		fmt.Fprintf(&b, "  %s in common\n", render.Count(d.Shared, "step"))
+	}
+	if more := d.Same - d.Shared; more > 0 {
+		fmt.Fprintf(&b, "  %s done again, with the same result\n", render.Count(more, "step"))
+	}
+	if d.At == nil {
+		return b.String()
+	}
+	at := fmt.Sprintf("step %d", *d.At)
+	if *d.At == 0 {
+		at = "the start"
+	}
+	if c := d.Changes[0]; c.Field == fieldStep {
+		fmt.Fprintf(&b, "%s %s: %s\n", mark(c), at, words(cmp.Or(c.Old, c.New)))
+	} else {
+		fmt.Fprintf(&b, "~ %s\n", at)
+		for _, c := range d.Changes {
+			fmt.Fprintf(&b, "  %s %s\n", mark(c), c.Field)
+			for _, line := range workflowdiff.Lines(words(c.Old), words(c.New)) {
+				fmt.Fprintf(&b, "      %s\n", line)
+			}
+		}
+	}
+	for _, p := range d.Rest {
+		text := p.Old.text() + " in both"
+		if p.Old.text() != p.New.text() {
+			text = p.Old.text() + " | " + p.New.text()
+		}
+		fmt.Fprintf(&b, "  step %d: %s\n", p.Number, text)
+	}
+	return b.String()
+}
+
+func mark(c Change) string {
+	switch {
+	case c.Old == nil:
+		return "+"
+	case c.New == nil:
+		return "-"
+	}
+	return "~"
+}
+
+func (s *Brief) text() string {
 	if s == nil {
-		return -1
+		return "(none)"
 	}
-	return s.Index
+	text := s.Role
+	if m, ok := s.Output.(map[string]any); ok {
+		if status, ok := m[protocol.StatusKey].(string); ok {
+			text += " " + status
+		}
+	}
+	return plaintext.Line(text)
+}
+
+// words are the lines of a value: a text as it is, anything else as JSON.
+func words(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // all values come from JSON
+		return fmt.Sprint(v)
+	}
+	return string(text)
 }

@@ -86,7 +86,12 @@ func DidYouMean(before, word string, known []string) []string {
 	if len(near) == 0 {
 		return nil
 	}
-	return []string{"did you mean " + before + near[0] + "?"}
+	return []string{"did you mean " + before + plaintext.Word(near[0]) + "?"}
+}
+
+// Choices are the hints about a word that is none of known: what was probably meant, and all.
+func Choices(before, word string, known []string) []string {
+	return append(DidYouMean(before, word, known), "one of "+strings.Join(known, ", "))
 }
 
 // NoFile is the error for a file that is named on the command line and not there.

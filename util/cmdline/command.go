@@ -126,25 +126,13 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 // Where none of these commands is near, it may be one of another group of root.
 func unknownWord(root *ucli.App, at, word string, commands []*ucli.Command) error {
 	hints := []string{at + " --help"}
-	if now := Renamed(root)[strings.TrimPrefix(at+" "+word, root.Name+" ")]; now != "" {
-		hints = append([]string{"it is " + now + " now"}, hints...)
-	} else if near := suggest.Nearest(word, commandNames(commands), 1); len(near) > 0 {
+	if near := suggest.Nearest(word, commandNames(commands), 1); len(near) > 0 {
 		hints = append([]string{fmt.Sprintf("did you mean %s %s?", at, near[0])}, hints...)
 	} else if elsewhere := named(root.Commands, root.Name, word); len(elsewhere) > 0 {
 		hints = append([]string{"did you mean " + strings.Join(elsewhere[:min(3, len(elsewhere))], ", or ") + "?"}, hints...)
 	}
 	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, root.Name+" "))), hints...)
 }
-
-// Renamed has the names of commands and flags that an app had once, with what took their
-// places: the app's [RenamedKey] metadata. A command has its path below the app, a flag its dashes.
-func Renamed(app *ucli.App) map[string]string {
-	names, _ := app.Metadata[RenamedKey].(map[string]string)
-	return names
-}
-
-// RenamedKey is where an app keeps a map[string]string for [Renamed].
-const RenamedKey = "renamed"
 
 func commandNames(commands []*ucli.Command) []string {
 	var names []string

@@ -270,9 +270,7 @@ func (r *reorderer) unknown(arg, name string) error {
 		names = append(names, n)
 	}
 	hints := []string{r.helpHint()}
-	if now := Renamed(r.app)[dashes(name)]; now != "" {
-		hints = append([]string{"it is " + now + " now"}, hints...)
-	} else if near := suggest.Nearest(name, names, 1); len(near) > 0 {
+	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
 		hints = append([]string{"did you mean " + dashes(near[0]) + "?"}, hints...)
 	}
 	return UsageError("unknown flag "+arg, hints...)

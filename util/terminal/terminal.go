@@ -22,7 +22,7 @@ import (
 // Writer writes text to a terminal. It is safe for concurrent use.
 type Writer struct {
 	file *os.File
-	to   io.Writer // the file, or a pager before it
+	to   io.Writer
 
 	mu   sync.Mutex
 	rest []byte // the beginning of a character
@@ -35,9 +35,6 @@ func Of(stream *os.File) io.Writer {
 	}
 	return &Writer{file: stream, to: stream}
 }
-
-// Through is the same terminal behind a pager, which gets cleaned text.
-func (w *Writer) Through(pager io.Writer) *Writer { return &Writer{file: w.file, to: pager} }
 
 // Write implements io.Writer.
 func (w *Writer) Write(text []byte) (int, error) {
@@ -81,7 +78,7 @@ func Size(stream any) (columns, lines int) {
 	return columns, lines
 }
 
-// ForChild is a stream as a program of ours, or a pager, inherits it. What a
+// ForChild is a stream as a program of ours, or an editor, inherits it. What a
 // stranger's program says must not get there.
 func ForChild(stream io.Writer) io.Writer {
 	if w, ok := stream.(*Writer); ok {

@@ -44,7 +44,6 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/secret"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
 )
@@ -272,7 +271,7 @@ func sweepEdit(dirs home.Dirs) {
 	}
 }
 
-// OnTerminal reports whether a person reads the results, in a pager or not.
+// OnTerminal reports whether a person reads the results.
 func (a *App) OnTerminal() bool { return terminal.Is(a.Env.Stdout) }
 
 // Workflows are those that can be named from here.
@@ -332,13 +331,7 @@ func (a *App) OwnFormat(c *ucli.Context, names []string) (string, error) {
 	if slices.Contains(names, name) {
 		return name, nil
 	}
-	hints := []string{"one of " + strings.Join(names, ", ")}
-	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
-		hints = append([]string{"did you mean --format " + near[0] + "?"}, hints...)
-	}
-	return "", &protocol.Error{
-		Code: protocol.CodeUsage, Message: fmt.Sprintf("unknown format %q", name), Hints: hints,
-	}
+	return "", cmdline.UsageError(fmt.Sprintf("unknown format %q", name), cmdline.Choices("--format ", name, names)...)
 }
 
 // InGroups puts commands under headings.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -527,13 +528,7 @@ func unknownRole(ctx context.Context, t *thread.Thread, id, role string) error {
 	if _, exists := wf.Roles[role]; exists {
 		return cmdline.NotFound(fmt.Sprintf("role %q has made no step of thread %s yet", role, id), "uwf thread steps "+id)
 	}
-	var roles []string
-	for r := range wf.Roles {
-		roles = append(roles, r)
-	}
-	hints := []string{"uwf thread steps " + id}
-	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-		hints = append([]string{fmt.Sprintf("did you mean %s?", plaintext.Word(id+"@"+near[0]))}, hints...)
-	}
+	roles := slices.Sorted(maps.Keys(wf.Roles))
+	hints := append(cmdline.DidYouMean(id+"@", role, roles), "uwf thread steps "+id)
 	return cmdline.NotFound(fmt.Sprintf("thread %s has no step %q: it is neither a number nor a role of its workflow", id, role), hints...)
 }

@@ -183,10 +183,7 @@ func (a *App) FindRemote(name string) (Remote, error) {
 	if _, err := remote.ParseAddress(name, a.Env.Dir); err != nil && strings.Contains(name, "@") {
 		return Remote{}, err // it may hold a password, which is not repeated
 	}
-	hints := []string{"uwf remote list", "uwf remote add " + plaintext.Word(name) + " ADDRESS"}
-	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
-		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
-	}
+	hints := append(cmdline.DidYouMean("", name, names), "uwf remote list", "uwf remote add "+plaintext.Word(name)+" ADDRESS")
 	return Remote{}, cmdline.NotFound(fmt.Sprintf("there is no remote %q", name), hints...)
 }
 

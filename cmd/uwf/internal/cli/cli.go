@@ -32,7 +32,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Main runs one command line and returns its exit status.
@@ -126,10 +125,7 @@ func (a commands) readGlobals(c *ucli.Context) error {
 		return nil
 	}
 	if _, err := render.ParseFormat(a.Flags.Format); err != nil {
-		if near := suggest.Nearest(a.Flags.Format, render.Formats(), 1); len(near) > 0 {
-			return cmdline.UsageError(err.Error(), "did you mean --format "+near[0]+"?")
-		}
-		return cmdline.UsageError(err.Error())
+		return cmdline.UsageError(err.Error(), cmdline.Choices("--format ", a.Flags.Format, render.Formats())...)
 	}
 	return nil
 }
@@ -181,7 +177,6 @@ func (a commands) root() *ucli.App {
 			a.importOriginalCommand(),
 			a.versionCommand(),
 		},
-		Metadata:                  map[string]any{cmdline.RenamedKey: renamed()},
 		HideVersion:               true,
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
@@ -193,7 +188,6 @@ func (a commands) root() *ucli.App {
 	}
 	root.Commands = append(root.Commands, a.completeCommand(root), a.helpCommand(root))
 	app.InGroups(root.Commands, topLevel())
-	a.withPager(root.Commands, "uwf")
 	a.WithCreators(root.Commands, app.Creators()...)
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
@@ -258,27 +252,6 @@ func (a commands) helpCommand(root *ucli.App) *ucli.Command {
 		return ofCommands(c)
 	}
 	return help
-}
-
-// renamed has our own names from before the first release, each with the one that took its
-// place. The error for an old name prints the new one. A flag stands behind its command, one
-// that several commands have behind "--" alone.
-func renamed() map[string]string {
-	return map[string]string{
-		"tick":           "uwf run-due",
-		"bundle":         "uwf verify FILE",
-		"thread again":   "uwf thread retry",
-		"thread join":    "uwf thread wait",
-		"thread running": "uwf thread list --status running",
-		"thread tell":    "uwf thread message",
-		"--at":           "--if-head",
-		"--expect":       "--if-head",
-		"--fresh":        "--discard-result",
-		"--more":         "--raise-limit",
-		"--more-cost":    "--add-cost",
-		"--more-time":    "--add-time",
-		"--more-tokens":  "--add-tokens",
-	}
 }
 
 // casCommand has the commands of the store: the same as the program ocas.

@@ -24,7 +24,6 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // completionScripts ask this program for candidates; one per shell.
@@ -52,11 +51,7 @@ func (a commands) completionCommand() *ucli.Command {
 		name := strings.ToLower(c.Args().First())
 		end, ok := shells()[name]
 		if !ok {
-			hints := []string{"one of " + strings.Join(shellNames(), ", ")}
-			if near := suggest.Nearest(name, shellNames(), 1); len(near) > 0 {
-				hints = append([]string{"did you mean uwf completion " + near[0] + "?"}, hints...)
-			}
-			return cmdline.UsageError(fmt.Sprintf("there is no completion for %q", c.Args().First()), hints...)
+			return cmdline.UsageError(fmt.Sprintf("there is no completion for %q", c.Args().First()), cmdline.Choices("uwf completion ", name, shellNames())...)
 		}
 		script, err := completionScripts.ReadFile("completion/uwf." + end)
 		if err != nil {
@@ -173,8 +168,6 @@ func formatsOf(typed []string) []string {
 	switch {
 	case slices.Contains(typed, "graph"):
 		return workflows.GraphFormats()
-	case slices.Contains(typed, "workflow") && (slices.Contains(typed, "validate") || slices.Contains(typed, "check")):
-		return workflows.ValidateFormats()
 	case slices.Contains(typed, "walk"):
 		return append(render.Formats(), "tree")
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a commands) logCommand() *ucli.Command {
@@ -246,11 +245,7 @@ func statsBy(list string) ([]string, error) {
 		case slices.Contains(view.StatsBy(), word):
 			by = append(by, word)
 		default:
-			hints := []string{"one of " + strings.Join(view.StatsBy(), ", ")}
-			if near := suggest.Nearest(word, view.StatsBy(), 1); len(near) > 0 {
-				hints = append([]string{"did you mean --by " + near[0] + "?"}, hints...)
-			}
-			return nil, cmdline.UsageError(fmt.Sprintf("steps cannot be told apart by %q", word), hints...)
+			return nil, cmdline.UsageError(fmt.Sprintf("steps cannot be told apart by %q", word), cmdline.Choices("--by ", word, view.StatsBy())...)
 		}
 	}
 	return by, nil

@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -205,7 +204,7 @@ func (a commands) schemaCommand() *ucli.Command {
 		Subcommands: []*ucli.Command{
 			a.Leaf(ucli.Command{
 				Name: "hash", ArgsUsage: "<kind>",
-				Usage: "print the hash of a kind's schema in this store: " + kindNames(),
+				Usage: "print the hash of a kind's schema in this store: " + strings.Join(typeNames(), ", "),
 			}, a.schemaHash),
 			a.Leaf(ucli.Command{
 				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",
@@ -222,10 +221,6 @@ func (a commands) schemaCommand() *ucli.Command {
 	})
 }
 
-func kindNames() string {
-	return strings.Join(typeNames(), ", ")
-}
-
 func typeNames() (names []string) {
 	for _, t := range protocol.Types() {
 		names = append(names, t.String())
@@ -239,11 +234,7 @@ func typeOf(word string) (protocol.Type, error) {
 	if ok && t.Known() {
 		return t, nil
 	}
-	hints := []string{"one of " + kindNames()}
-	if near := suggest.Nearest(word, typeNames(), 1); len(near) > 0 {
-		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
-	}
-	return t, cmdline.NotFound(fmt.Sprintf("no such kind: %s", word), hints...)
+	return t, cmdline.NotFound("no such kind: "+word, cmdline.Choices("", word, typeNames())...)
 }
 
 func (a commands) schemaHash(ctx context.Context, c *ucli.Context) error {

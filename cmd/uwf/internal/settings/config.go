@@ -29,7 +29,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -146,11 +145,7 @@ func (a Commands) configGet(ctx context.Context, c *ucli.Context) error {
 func nearKeys(key config.Key, raw any) []string {
 	var known []string
 	flatten("", raw, func(k string, _ any) { known = append(known, k) })
-	hints := []string{"uwf config list"}
-	if near := suggest.Nearest(key.String(), known, 1); len(near) > 0 {
-		hints = append([]string{"did you mean " + near[0] + "?"}, hints...)
-	}
-	return hints
+	return append(cmdline.DidYouMean("", key.String(), known), "uwf config list")
 }
 
 func (a Commands) configSet(ctx context.Context, c *ucli.Context) error {

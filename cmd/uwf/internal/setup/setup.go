@@ -17,11 +17,11 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
@@ -159,14 +159,8 @@ func (s *Setup) knownAgent(name string) error {
 	if name == "" || slices.Contains(known, name) {
 		return nil
 	}
-	hints := []string{"uwf config set " + plaintext.Word("agents."+name+".command") + " <program>, if it is one of your own"}
-	if near := suggest.Nearest(name, known, 1); len(near) > 0 {
-		hints = append([]string{"did you mean --agent " + near[0] + "?"}, hints...)
-	}
-	return &protocol.Error{
-		Code: protocol.CodeNotFound, Hints: hints,
-		Message: fmt.Sprintf("there is no agent %q: %s is not on PATH, and it is none of ours", name, protocol.AgentName(name)),
-	}
+	return cmdline.NotFound(fmt.Sprintf("there is no agent %q: %s is not on PATH, and it is none of ours", name, protocol.AgentName(name)),
+		append(cmdline.DidYouMean("--agent ", name, known), "uwf config set "+plaintext.Word("agents."+name+".command")+" <program>, if it is one of your own")...)
 }
 
 // checkURL refuses what no endpoint can be reached by; a variable in it is
@@ -195,11 +189,8 @@ func (s *Setup) alias() string {
 
 // noAddress is the error for a provider that nobody knows, mistyped or new.
 func noAddress(provider string) error {
-	hints := []string{"the address of " + provider + ", such as https://host/v1; known without it: " + strings.Join(PresetNames(), ", ")}
-	if near := suggest.Nearest(provider, PresetNames(), 1); len(near) > 0 {
-		hints = append([]string{"did you mean --provider " + near[0] + "?"}, hints...)
-	}
-	return &protocol.Error{Code: protocol.CodeUsage, Hints: hints, Message: fmt.Sprintf("provider %q is not known, and --base-url is missing", provider)}
+	return cmdline.UsageError(fmt.Sprintf("provider %q is not known, and --base-url is missing", provider), append(cmdline.DidYouMean("--provider ", provider, PresetNames()),
+		"the address of "+provider+", such as https://host/v1; known without it: "+strings.Join(PresetNames(), ", "))...)
 }
 
 func missing(flag string, hints ...string) error {

@@ -29,7 +29,6 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -556,10 +555,7 @@ func (a Commands) stepPrompt(ctx context.Context, c *ucli.Context) error {
 		"all": prompt.Full, "system": prompt.System, "user": prompt.User,
 	}[c.String("part")]
 	if !ok {
-		var hints []string
-		if near := suggest.Nearest(c.String("part"), []string{"all", "system", "user"}, 1); len(near) > 0 {
-			hints = append(hints, "did you mean --part "+near[0]+"?")
-		}
+		hints := cmdline.DidYouMean("--part ", c.String("part"), []string{"all", "system", "user"})
 		return cmdline.UsageError("--part must be all, system or user, got: "+c.String("part"), hints...)
 	}
 	as, err := a.assignment(ctx)

@@ -28,7 +28,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Commands are those of this package, for one invocation of the program.
@@ -448,21 +447,13 @@ func (a Commands) stepTurns(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if _, known := r.Workflow.Roles[p.role]; p.role != "" && !known {
-		return noSuchRole(r.Workflow, p.role)
+		roles := slices.Sorted(maps.Keys(r.Workflow.Roles))
+		return cmdline.NotFound(fmt.Sprintf("workflow %s has no role %q", r.Workflow.Name, p.role), cmdline.Choices("--role ", p.role, roles)...)
 	}
 	if err := p.steps(ctx, r); err != nil || flight == nil || !p.wants(flight.Role) {
 		return err
 	}
 	return p.flight(ctx, e, r, flight, c.Bool("live"))
-}
-
-func noSuchRole(wf protocol.Workflow, role string) error {
-	roles := slices.Sorted(maps.Keys(wf.Roles))
-	hints := []string{"one of " + strings.Join(roles, ", ")}
-	if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-		hints = append([]string{"did you mean --role " + plaintext.Word(near[0]) + "?"}, hints...)
-	}
-	return cmdline.NotFound(fmt.Sprintf("workflow %s has no role %q", wf.Name, role), hints...)
 }
 
 // page reads --offset and --limit.

@@ -26,7 +26,6 @@ import (
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -113,11 +112,7 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, at protocol.St
 		}
 		field, ok := form.Named(schema, name)
 		if !ok && len(known) > 0 && !slices.Contains(known, name) {
-			hints := []string{"the fields are " + strings.Join(known, ", ")}
-			if near := suggest.Nearest(name, known, 1); len(near) > 0 {
-				hints = append([]string{"did you mean --set " + plaintext.Word(near[0]+"="+text) + "?"}, hints...)
-			}
-			return nil, cmdline.UsageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), hints...)
+			return nil, cmdline.UsageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), cmdline.Choices("--set ", name, known)...)
 		}
 		text, err := a.valueText(text)
 		if err != nil {

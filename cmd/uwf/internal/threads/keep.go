@@ -320,11 +320,8 @@ func workspaceModes() []string {
 // workspaceOptions are those of the flags.
 func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
 	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
-	if mode == workspace.InPlace { // its name before the first release
-		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", "it is --workspace "+workspace.ModeInPlace+" now")
-	}
 	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
-		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.DidYouMean("--workspace ", mode, workspaceModes())...)
+		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.Choices("--workspace ", mode, workspaceModes())...)
 	}
 	o := workspace.Options{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
 	if (o.Base != "" || o.Dirty) && mode != workspace.InWorktree {

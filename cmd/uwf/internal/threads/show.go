@@ -30,7 +30,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 func (a Commands) threadShowCommand() *ucli.Command {
@@ -300,7 +299,7 @@ func statusList(s string) ([]protocol.Status, error) {
 		case slices.Contains(known, string(st)):
 			list = append(list, st)
 		default:
-			return nil, unknownStatus(word, known)
+			return nil, cmdline.UsageError(fmt.Sprintf("invalid status %q", word), cmdline.Choices("--status ", word, append(known, "active", "end"))...)
 		}
 	}
 	return list, nil
@@ -316,20 +315,6 @@ func Statuses() []string {
 		names = append(names, string(s))
 	}
 	return names
-}
-
-func unknownStatus(word string, known []string) error {
-	message := fmt.Sprintf("invalid status %q: want %s or active", word, strings.Join(known, ", "))
-	renamed := map[string]protocol.Status{
-		"failed": protocol.StatusError, "waiting": protocol.StatusWaitingForChildren, "parked": protocol.StatusRateLimited,
-	}
-	if now, ok := renamed[word]; ok {
-		return cmdline.UsageError(message, fmt.Sprintf("it is --status %s now", now))
-	}
-	if near := suggest.Nearest(word, append(known, "active", "end"), 1); len(near) > 0 {
-		return cmdline.UsageError(message, "did you mean --status "+near[0]+"?")
-	}
-	return cmdline.UsageError(message)
 }
 
 func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {

@@ -27,7 +27,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -400,14 +399,10 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 		}
 		if _, known := wf.Roles[role]; !known {
 			roles := slices.Sorted(maps.Keys(wf.Roles))
-			hints := []string{"the roles of workflow " + wf.Name + " are " + strings.Join(roles, ", ")}
-			if near := suggest.Nearest(role, roles, 1); len(near) > 0 {
-				hints = append([]string{fmt.Sprintf("did you mean --agent %s?", plaintext.Word(near[0]+"="+agent))}, hints...)
-			}
-			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("--agent names role %q, which the workflow does not have", role), Hints: hints}
+			return cmdline.UsageError(fmt.Sprintf("--agent names role %q, which workflow %s does not have", role, wf.Name), cmdline.Choices("", role, roles)...)
 		}
 		if player := wf.Roles[role].Player(); player != protocol.PlayedByAgent {
-			return &protocol.Error{Code: protocol.CodeUsage, Message: fmt.Sprintf("role %q is played by a %s: no agent can play it", role, player)}
+			return cmdline.UsageError(fmt.Sprintf("role %q is played by a %s: no agent can play it", role, player))
 		}
 		if o.Agents == nil {
 			o.Agents = map[string]string{}

@@ -276,7 +276,7 @@ func (a Commands) Fork() *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error {
 		where := c.String("files")
 		if known := []string{workspace.FilesWorktree, workspace.FilesHere, workspace.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
-			return cmdline.UsageError("--files "+where+" is not a place for files", cmdline.DidYouMean("--files ", where, known)...)
+			return cmdline.UsageError("--files "+where+" is not a place for files", cmdline.Choices("--files ", where, known)...)
 		}
 		of, h, err := a.Place(ctx, c.Args().First())
 		if err != nil {

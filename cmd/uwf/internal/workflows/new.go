@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -21,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
@@ -87,16 +87,8 @@ func (a Commands) workflowNew(_ context.Context, c *ucli.Context) error {
 
 // newWorkflow fills a template in.
 func newWorkflow(name, template string) (string, error) {
-	known := false
-	for _, t := range templates.Names() {
-		known = known || t == template
-	}
-	if !known {
-		hints := []string{"one of " + strings.Join(templates.Names(), ", ")}
-		if near := suggest.Nearest(template, templates.Names(), 1); len(near) > 0 {
-			hints = append([]string{"did you mean --template " + near[0] + "?"}, hints...)
-		}
-		return "", cmdline.NotFound(fmt.Sprintf("template not found: %s", template), hints...)
+	if !slices.Contains(templates.Names(), template) {
+		return "", cmdline.NotFound("template not found: "+template, cmdline.Choices("--template ", template, templates.Names())...)
 	}
 	quoted, err := yamltext.Marshal(name)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -260,32 +259,16 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// formatGitHub is the form of a report that only workflow validate has.
-const formatGitHub = "github"
-
-// ValidateFormats are those of uwf workflow validate.
-func ValidateFormats() []string {
-	return []string{"text", "json", "yaml", formatGitHub}
-}
-
 func (a Commands) workflowValidateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
 		ArgsUsage: "<file.yaml…>",
-		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
-			"github is for the log of a GitHub workflow,\n" +
-			"where the problems appear beside the lines of the change.",
-		Flags: []ucli.Flag{app.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
+		Description: "Exit status 0: all files are valid; 4: at least one is not.",
 	}, a.workflowValidate)
 }
 
 func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
-	format, err := a.OwnFormat(c, ValidateFormats())
-	if err != nil {
-		return err
-	}
-	files := c.Args().Slice()
-	all, valid, err := a.problems(ctx, files)
+	all, valid, err := a.problems(ctx, c.Args().Slice())
 	if err != nil {
 		return err
 	}
@@ -296,12 +279,16 @@ func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
 	for _, p := range result.Problems {
 		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
 	}
-	printErr := a.printValidation(format, result, valid)
+	printErr := a.Print(result, func(w io.Writer) error {
+		for _, file := range valid { // stderr says what is wrong with the others
+			if _, err := fmt.Fprintf(w, "%s: valid\n", file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if all == nil {
 		return printErr
-	}
-	if format == formatGitHub { // stdout says it all
-		return errors.Join(printErr, cmdline.Invalid(render.Count(len(all.List), "problem")+" in "+render.Count(len(files)-len(valid), "file")))
 	}
 	a.TextErrors = true // stdout has them as data
 	return errors.Join(printErr, all)
@@ -327,51 +314,6 @@ func (a Commands) problems(ctx context.Context, files []string) (*workflow.Probl
 		}
 	}
 	return all, valid, nil
-}
-
-func (a Commands) printValidation(format string, result protocol.Validation, valid []string) error {
-	if format == formatGitHub {
-		return writeAnnotations(a.Env.Stdout, result.Problems)
-	}
-	return a.Print(result, func(w io.Writer) error {
-		for _, file := range valid { // stderr says what is wrong with the others
-			if _, err := fmt.Fprintf(w, "%s: valid\n", file); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// writeAnnotations writes problems as commands of a GitHub workflow's log, one
-// a line: ::error file=…,line=…,col=…::message. The remedy follows in the
-// message.
-func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
-	for _, p := range problems {
-		message := p.Message
-		if p.Remedy != "" {
-			message += "\n" + p.Remedy
-		}
-		place := "file=" + annotationValue(filepath.ToSlash(p.File))
-		if p.Line > 0 {
-			place += fmt.Sprintf(",line=%d,col=%d", p.Line, p.Column)
-		}
-		_, err := fmt.Fprintf(w, "::error %s,title=uwf workflow::%s\n", place, annotationText(message))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// annotationText escapes what would end the command or begin another.
-func annotationText(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
-
-// annotationValue escapes what would end a property, too.
-func annotationValue(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
 // trustOutput answers workflow trust.
