@@ -262,7 +262,7 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 func (a Commands) workflowValidateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
-		ArgsUsage: "<file.yaml…>",
+		ArgsUsage:   "<file.yaml…>",
 		Description: "Exit status 0: all files are valid; 4: at least one is not.",
 	}, a.workflowValidate)
 }
