@@ -1,23 +1,32 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -320,4 +329,310 @@ func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 		return err
 	}
 	return &protocol.Error{Code: err.Code, Message: text, Hints: err.Hints, Err: err}
+}
+
+// accept checks what an agent returned. The error is a *[rejection], unless the store could
+// not be read.
+func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Accepted, error) {
+	got, err := verify.Asked{
+		Nodes: a.Nodes(), Store: a.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
+		Role: a.task.role, Prompt: a.task.prompt, PromptHash: a.task.promptHash, LimitBase: a.task.limitBase, Cwd: a.task.cwd,
+		RanIn: a.record.Cwd, StartedAt: a.record.StartedAt, Now: a.nowMs(),
+		Place: func(role, location string) (string, error) { return a.Workplace(ctx, role, a.pos.Dir(), location) },
+	}.Check(ctx, result)
+	if err != nil {
+		return got, err
+	}
+	a.kept.Check(ctx, got.Step)
+	return a.withTries(ctx, got)
+}
+
+// reject records why a result was rejected, so that no later step adopts it. Any other error
+// leaves the record unfinished: the result may be good, and the next step checks it again.
+func (a *attempt) reject(err error) error {
+	var no *verify.Rejection
+	if !errors.As(err, &no) {
+		return err
+	}
+	no.Why = fault.Hinted(no.Why, "to retry: "+a.again(), "what the agent printed is in "+a.dir.Path)
+	no.Why = a.hidden(no.Why)
+	a.record.StepHash, a.record.Reason = no.Step, no.Why.Message
+	return a.failed(rundir.Rejected, no.Why)
+}
+
+// heardLate notes what a provider has said to an agent whose engine was killed, if its reset is
+// still to come.
+func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result protocol.Result) {
+	began, resets := time.UnixMilli(last.StartedAt), time.UnixMilli(result.RetryAtMs)
+	if result.Kind != protocol.FailedRateLimit || !resets.After(a.Env.Now()) {
+		return
+	}
+	c, err := a.Config(ctx)
+	if _, known := c.Agents[last.Agent]; err != nil || !known {
+		return
+	}
+	cmd, err := a.Casting().Fallback(c, last.Agent, casting.Wish{})
+	if err != nil {
+		return // whoever plays next finds out
+	}
+	account := a.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
+	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
+	a.Accounts().Refused(account, refusal, retry.Of(c, last.Agent))
+}
+
+// answers reports whether a step records the same question as the one asked now.
+func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
+	h, err := a.Batch().Add(ctx, protocol.Text(s.EdgePrompt))
+	return err == nil && h == a.task.promptHash
+}
+
+// advance makes an accepted step durable, moves the head to it, and finds out what comes next.
+// If it fails before the head has moved, the record stays unfinished and the next step adopts
+// the result.
+func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.StepOutput, error) {
+	ctx, cancel := a.finishing(ctx)
+	defer cancel(nil)
+	var none protocol.StepOutput
+	if err := a.flush(ctx, got); err != nil {
+		return none, fmt.Errorf("make step %s durable: %w", got.Hash, err)
+	}
+	if err := a.spend(ctx, got.Hash, got.Step.Usage); err != nil {
+		return none, a.unmoved(err)
+	}
+	if a.task.replaces {
+		if err := a.keepReplaced(ctx); err != nil {
+			return none, a.unmoved(err)
+		}
+	}
+	// Killed between this and the move, the thread is active at its old head, and the next
+	// step adopts the result.
+	if err := a.reopen(ctx, a.locked); err != nil {
+		return none, a.unmoved(err)
+	}
+	unpublished, err := isUnpublished(a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash))
+	if err != nil {
+		return none, a.unmoved(err)
+	}
+	a.locked.head = got.Hash
+	_ = a.day.Settle(a.locked.id) // else the step stays in the list of those that are counted
+	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
+	// If this fails, the record is about an older head, and nobody reads it again.
+	_ = a.dir.Write(a.record)
+	if len(got.Step.Tries) > 0 {
+		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
+	}
+	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
+	if err := a.dir.DropIntent(); err != nil { // found again, it is settled
+		a.warn(err.Error())
+	}
+	if a.locked.facts.ParkedUntil > status.NotParked {
+		if err := a.setParked(ctx, a.locked, status.NotParked); err != nil {
+			a.warn("the thread still counts as rate-limited: " + err.Error())
+		}
+	}
+	a.unknownCost(got.Step)
+	out, err := a.arrive(ctx, a.locked)
+	if out.Done {
+		a.unheard()
+	}
+	// Copies: the output is kept until the last step is made, and must not keep all
+	// nodes of its step with it.
+	role, hash := got.Step.Role, got.Hash
+	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.Step.Agent, got.Step.Usage
+	out.Files = a.kept.Changed(ctx, got.Step)
+	if unpublished != nil {
+		return out, unpublished
+	}
+	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
+		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.Step.Role),
+			a.further())
+	}
+	return out, err
+}
+
+// isUnpublished distinguishes a head that moved here, but not where others see it, from one
+// that did not move.
+func isUnpublished(moved error) (unpublished, err error) {
+	if errors.As(moved, new(*heads.UnpublishedError)) {
+		return moved, nil
+	}
+	return nil, moved
+}
+
+// patience is how long a step may still take after a signal or its timeout, once its agent has
+// finished.
+const patience = 2 * time.Second
+
+// finishing is the context for the work that remains once an agent has finished. That takes
+// milliseconds, so neither a signal nor the step's timeout stops it at once; but it has a
+// bound, since another process may hold a lock.
+func (a *attempt) finishing(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	finishing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		after(finishing, patience, func() { cancel(context.Cause(ctx)) })
+	})
+	if total := a.cmd.Timeout; total > 0 {
+		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
+		late := fault.New(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
+		after(finishing, left, func() { cancel(late) })
+	}
+	return finishing, cancel
+}
+
+// after calls do once wait has passed, unless ctx has ended by then.
+func after(ctx context.Context, wait time.Duration, do func()) {
+	timer := time.AfterFunc(wait, do)
+	context.AfterFunc(ctx, func() { timer.Stop() })
+}
+
+// unmoved says that a step exists although the head could not be moved to it.
+func (a *attempt) unmoved(err error) error {
+	if !errors.Is(err, durable.ErrLocked) {
+		return err
+	}
+	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
+		a.further()+" takes its step over")
+}
+
+// flush makes a step durable before anything durable names it. An agent that commits its nodes
+// says so in its result, as all that use our packages and `uwf step put` do; flushing twice
+// costs 1 to 2 ms for a small step and 17 ms for one with 50 turns. Agents that write nodes in
+// any other way are not trusted to have flushed them.
+func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
+	if got.Durable {
+		return nil
+	}
+	return a.Store.Commit(ctx, got.Nodes...)
+}
+
+// arrive says where a thread stands at its head, and archives it if it has ended. If no edge
+// leads on from the head, that is not an error of the step that led there: the output says
+// what is wrong.
+func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
+	pos, err := e.Position(ctx, h.id, h.head)
+	if err != nil {
+		return pos.Damaged(h.head, err), nil
+	}
+	if pos.Problem == nil && pos.Next.Kind == moderator.End {
+		return e.archive(ctx, h, pos)
+	}
+	return pos.Output(), nil
+}
+
+// archive ends a thread that has reached $END.
+func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Position) (protocol.StepOutput, error) {
+	out := pos.Output()
+	ended := heads.Ended{
+		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head,
+		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
+	}
+	if err := e.Heads.Archive(ctx, ended); err != nil {
+		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
+	}
+	h.ended = &ended
+	if bye := (Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.Workflow.Name}); h.inStep {
+		h.farewell = &bye
+	} else {
+		e.tell(bye)
+	}
+	out.Done = true
+	e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})
+	return out, nil
+}
+
+// task is what the next step of a thread must be, whoever makes it.
+type task struct {
+	role       string
+	prompt     string
+	promptHash protocol.Hash // of the text node
+	command    []string      // of a role that is one; nil for another, or where only the thread's history knows it
+	cwd        string        // its location; once [Engine.Workplace] has judged it, the directory itself
+	limitBase  int
+	resumes    bool // it answers a suspension, or reopens a completed thread
+	replaces   bool // it takes the place of the head
+	// Of a step that is made again: putBack are the files from before it, with which the agent
+	// begins, and known those after it; "": it begins with the files that are there.
+	putBack, known protocol.Tree
+	keepFiles      bool
+	kept           *workspace.Keeping // with the files from before it laid already; nil: they are not
+}
+
+// graphTask turns the decision to run a role into a task.
+func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
+	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
+	var err error
+	t.promptHash, err = e.Batch().Add(ctx, protocol.Text(t.prompt))
+	return t, err
+}
+
+// givenTo reports whether a run was given exactly this task.
+func (t task) givenTo(r rundir.Record) bool {
+	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
+		r.Resumes == t.resumes && r.Replaces == t.replaces
+}
+
+// own is the content of a step that the engine itself makes, for a role that no agent plays.
+// It goes through the same checks as what an agent returns.
+type own struct {
+	agent  string
+	output extract.Output
+	by     protocol.ExtractedBy
+	detail protocol.Detail // with turns of the same batch
+	answer string          // the only turn, if the detail has none
+	// Of a join: whose results it joins, and what they have cost.
+	children []protocol.ChildEnded
+	usage    *protocol.Usage
+}
+
+// submit makes the step of the attempt durable and leaves its result in the run
+// directory: if this process is killed before the head has moved, the next one adopts
+// it. The caller holds the store ([status.Reader.HoldStore]).
+func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
+	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
+	ended := max(a.record.StartedAt, a.nowMs())
+	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
+	if len(o.children) > 0 {
+		usage = o.usage
+	}
+	return step.Submit(ctx, b, a.pos.Thread, step.Submission{
+		Role: a.task.role, Type: a.pos.Workflow.Roles[a.task.role].Frontmatter,
+		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
+		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
+		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
+		Usage: usage, Children: o.children,
+		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
+	})
+}
+
+// judge is what an output of the attempt's role is checked against.
+func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
+	schema := a.pos.Workflow.Roles[a.task.role].Frontmatter
+	value, err := cas.Schema(ctx, a.Nodes(), schema)
+	if err != nil {
+		return extract.Role{}, err
+	}
+	compiled, err := b.Compiled(ctx, schema)
+	return extract.Role{Schema: value, Compiled: compiled}, err
+}
+
+// Workplace is the directory in which a role of a thread would work, see [place.Chooser].
+// Errors are *protocol.Error.
+func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
+	return place.Chooser{Env: e.Env, Dirs: e.Dirs, Config: e.Config}.Workplace(ctx, role, started, location)
+}
+
+// workplace is the directory in which the attempt is to be made. If the thread's own directory
+// is gone, the hint says how to work in another one.
+func (a *attempt) workplace(ctx context.Context) (string, error) {
+	dir, err := a.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if _, gone := place.Real(a.pos.Dir()); gone != nil {
+		if w := a.locked.facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
+			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
+		}
+		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
+	}
+	return dir, err
 }

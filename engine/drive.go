@@ -2,20 +2,33 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/queue"
 	"github.com/united-workforce/uwf/engine/retry"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // A driver runs a thread to its end, and its children with it, as many at once as there are
@@ -337,4 +350,298 @@ func (e *Engine) speakingInTurn() *Engine {
 		with.began = func() { once.Do(e.began) }
 	}
 	return &with
+}
+
+// joinKids makes the step of the results of all children.
+func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
+	var none protocol.Result
+	if err := a.kidsAtRest(ctx); err != nil {
+		return none, err
+	}
+	b := a.Batch()
+	role, err := a.judge(ctx, b)
+	if err != nil {
+		return none, err
+	}
+	results := make([]moderator.Result, len(a.pos.Kids))
+	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Kids))}
+	var all protocol.Totals
+	for i, k := range a.pos.Kids {
+		if results[i], err = k.Result(ctx, a.Nodes()); err != nil {
+			return none, fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		sum, err := a.Cost(ctx, k.ID, k.Ended.Head)
+		if err != nil {
+			return none, fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		all.Spend(sum.Usage)
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status,
+			Usage: budget.CostOf(sum)}
+	}
+	made.usage = all.Usage
+	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
+		Kids: a.pos.Kids}
+	if a.pos.Workflow.Roles[a.task.role].Workspace == workspace.InWorktree {
+		if err := joined.Find(ctx, results); err != nil {
+			return none, err
+		}
+	}
+	var merged protocol.Tree
+	var conflicts []string
+	if a.pos.Workflow.Roles[a.task.role].Merge {
+		if merged, conflicts, err = joined.Merge(ctx, a.kept); err != nil {
+			return none, err
+		}
+	}
+	value, err := a.joinedValue(ctx, role, results, conflicts)
+	if err != nil {
+		return none, err
+	}
+	made.output, err = extract.Value(ctx, value, role)
+	var unfit *extract.InvalidError
+	if errors.As(err, &unfit) {
+		problems := &UnfitError{Problems: unfit.Problems}
+		return none, a.unjoined(fmt.Errorf("the join of role %q does not fit its schema: %s%w", a.task.role, unfit.Reason,
+			problems))
+	}
+	if err != nil {
+		return none, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return none, err
+	}
+	made.answer = string(text)
+	if err := a.lay(ctx, merged); err != nil {
+		return none, err
+	}
+	return a.submit(ctx, b, made)
+}
+
+// kidsAtRest refuses a join of children that are played again. Our run is open, so that no other
+// one begins; one that has begun is seen here.
+func (a *attempt) kidsAtRest(ctx context.Context) error {
+	for _, k := range a.pos.Kids {
+		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.IsOpen(k.ID, k.Ended.Head)) {
+			return fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
+				a.task.role), "uwf thread wait "+a.locked.id)
+		}
+	}
+	return nil
+}
+
+// lay replaces the files of the thread by those that the children have made together; "": nothing.
+func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
+	if merged == "" || merged == a.kept.Spec.Tree {
+		return nil
+	}
+	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
+	if err := a.Files().Claim(a.kept, a.locked.id); err != nil {
+		return err
+	}
+	if err := a.dir.SetIntent(i); err != nil {
+		return err
+	}
+	if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
+		return fault.Hinted(fault.Of(err), "to retry: "+a.again())
+	}
+	return nil
+}
+
+// joinedValue is what the results of all children are together.
+func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []moderator.Result,
+	conflicts []string) (any, error) {
+	if len(conflicts) > 0 {
+		return moderator.Conflicted(conflicts), nil
+	}
+	state, err := a.joinState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	value, err := moderator.Join(ctx, state, a.task.role, results, !children.IsJoinSchema(role.Schema))
+	if err != nil {
+		return nil, a.unjoined(err)
+	}
+	return value, nil
+}
+
+// joinState is the state that the children were made from, over which their results are
+// joined.
+func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
+	if !a.pos.Again {
+		return a.pos.State, nil
+	}
+	return a.StateBefore(ctx, a.pos)
+}
+
+func (a *attempt) unjoined(err error) error {
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
+		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
+}
+
+// Ticked is what became of a thread in one [Engine.Tick].
+type Ticked struct {
+	Thread string              `json:"thread"`
+	Output protocol.StepOutput `json:"output"`
+	Error  *protocol.StepError `json:"error,omitempty"`
+}
+
+// Tick makes one step of every thread that can go on, up to parallel at once, and tells of
+// each as it ends, on one goroutine at a time. A thread that another process has taken
+// meanwhile is left to it. After a step that failed by fault of the machine no other one begins: it
+// would fail, too, and its thread would wait for a person. The error is about listing the threads; a thread's own failure is
+// passed to told.
+func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
+	due, err := e.Due(ctx)
+	if len(due) == 0 {
+		return err
+	}
+	// What a killed engine's agent has left may say that an account is limited: before others ask.
+	var left, rest []string
+	for _, id := range due {
+		if e.RunDir(id).Read().Status.InFlight() {
+			left = append(left, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	due = append(left, rest...)
+	var mu sync.Mutex
+	broken := false
+	waiting := queue.Work(ctx, parallel, due, func(id string) bool {
+		t, ok, err := e.tickOne(ctx, id, o)
+		mu.Lock()
+		defer mu.Unlock()
+		broken = broken || protocol.OfMachine(err)
+		if ok {
+			told(t)
+		}
+		return !broken
+	})
+	if broken && waiting > 0 {
+		e.Warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
+	}
+	return errors.Join(err, context.Cause(ctx))
+}
+
+func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticked, ok bool, err error) {
+	o.due = true
+	outs, err := e.Do(ctx, id, Work{Steps: 1, StepOptions: o})
+	if len(outs) == 0 && err == nil {
+		return t, false, nil // it is not due any more
+	}
+	var out protocol.StepOutput
+	if len(outs) > 0 {
+		out = outs[0]
+	} else { // a second failure adds nothing to the first
+		out, _ = e.Show(context.WithoutCancel(ctx), id)
+	}
+	t = Ticked{Thread: id, Output: out}
+	if err != nil {
+		c := fault.Of(err)
+		_, ended, _ := e.Lookup(ctx, id)
+		others := out.StepHash == nil && ended != nil
+		if others || c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
+			return t, false, err
+		}
+		t.Error = fault.Step(c)
+	}
+	return t, true, err
+}
+
+// WorkerLog is the file in which a thread's background worker says what it does.
+func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(runfiles.LogFile) }
+
+// Background is [Engine.Do] in a process that nobody waits for. It returns with status running
+// once the first agent has begun, or, once it is clear that none will, with what the worker
+// would have returned.
+//
+// args start our own program as the worker of this thread; the descriptor of the lock, see
+// [Engine.Worker], is added to them. The lock is never free in between: it is taken here, and
+// the worker inherits it. Whenever one of the two processes is killed, the other keeps the
+// lock until it ends.
+func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (out protocol.StepOutput, err error) {
+	h, err := e.lock(ctx, thread)
+	if err == nil {
+		// Our copy only: the file is the worker's from now on.
+		defer func() { _ = h.lock.Unlock() }()
+		out, err = e.handOver(ctx, h, w, args)
+	}
+	if err != nil {
+		return out, fault.Ended(ctx, err)
+	}
+	return out, nil
+}
+
+// handOver lets a worker do what is to be done on a thread that is held.
+func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work, args []string) (protocol.StepOutput, error) {
+	lock, ok := h.lock.(*durable.Held)
+	if !ok {
+		return protocol.StepOutput{}, errNotInherited()
+	}
+	return background.Job{
+		Env: e.Env, Given: e.given(), Dir: e.RunDir(h.id), Lock: lock, Work: w, Args: args, Patience: e.grace() + settle,
+	}.Start(ctx)
+}
+
+// errNotInherited: only a lock that is a file can be handed on to a worker.
+func errNotInherited() error {
+	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
+}
+
+// Worker does what [Engine.Background] was asked to do, in the process that it started: lock
+// is the descriptor of the thread's lock, and Background reads the first report from tell.
+// Errors are *protocol.Error; one that occurs before an agent has begun is written to tell,
+// too.
+func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
+	voice := background.Voice{To: tell}
+	with := *e
+	with.began = func() {
+		if out, err := e.Show(context.WithoutCancel(ctx), thread); err == nil {
+			if out.Status == protocol.StatusIdle { // it waits to start the agent
+				out.Status = protocol.StatusRunning
+			}
+			voice.Stands(out)
+		}
+	}
+	outs, err := with.work(ctx, thread, lock)
+	switch {
+	case err != nil:
+		c := fault.Of(err)
+		voice.Failed(c)
+		return c
+	case len(outs) > 0:
+		voice.Stands(outs[len(outs)-1])
+	}
+	return nil
+}
+
+func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]protocol.StepOutput, error) {
+	if err := status.CheckID(thread); err != nil {
+		return nil, err
+	}
+	if err := e.MayWrite(); err != nil {
+		return nil, err
+	}
+	files, ok := e.Locker().(locker.Files)
+	if !ok {
+		return nil, errNotInherited()
+	}
+	held, err := files.Inherited(os.NewFile(lock, "lock"), thread)
+	if err != nil {
+		return nil, &protocol.Error{
+			Code: protocol.CodeUsage, Message: fmt.Sprintf("this command is for uwf itself: %v", err), Err: err,
+			Hints: []string{"uwf thread step " + thread + " --background"},
+		}
+	}
+	h, err := e.take(ctx, thread, held)
+	if err != nil {
+		return nil, err
+	}
+	var w Work
+	if err := background.Work(e.RunDir(thread), &w); err != nil {
+		h.release()
+		return nil, err
+	}
+	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, h, w) })
 }

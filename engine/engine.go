@@ -5,23 +5,20 @@
 //
 // A step, file by file:
 //
-//   - lock.go: one process at a time steps a thread;
+//   - lock.go: one process at a time steps a thread, and where one from elsewhere may work;
 //   - package status: where the thread stands, who is next, and what it has cost;
 //   - package rundir: run.json, the record of the try in flight or the last one;
-//   - foreign.go: a thread from elsewhere, and where it may work here;
-//   - files.go, package workspace: the files that are kept with a step;
-//   - check.go, package casting: which agent plays the role;
-//   - invoke.go: the agent's run;
-//   - accept.go, package verify: whether what it returned is what was asked for;
-//   - advance.go: make it durable, move the head, look at what is next;
+//   - package workspace: the files that are kept with a step;
+//   - package casting: which agent plays the role;
+//   - attempt.go, invoke.go: one try at a step, and the agent's run; tries.go: the next one;
+//   - package verify: whether what the agent returned is what was asked for;
 //   - session.go: the facts of a thread, read once, and refusal.go: why a request cannot be done;
 //   - do.go, move.go: what package internal/decide has decided, and how it is done;
 //   - work.go: several steps under one lock of the thread;
-//   - fan.go, drive.go, package children: threads that play a role together.
+//   - drive.go, package children: threads that play a role together, and workers.
 //
-// Around it: start.go and fork.go make threads, stop.go ends steps in flight, worker.go hands a
-// thread to a process that nobody waits for, and package threadfiles is what people do with a
-// thread's files. [Open] puts an engine together for a
+// Around it: package internal/create makes threads, stop.go ends steps in flight, and package
+// threadfiles is what people do with a thread's files. [Open] puts an engine together for a
 // program, package catalog finds workflows, and package view is what there is to show.
 //
 // The module is v0: names may change with a minor version. docs/embedding.md is how to
@@ -30,14 +27,35 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/project"
 )
 
 // Engine steps threads. Build it as a literal; Progress and Grace may be left out.
@@ -165,3 +183,214 @@ func (e *Engine) warn(text string) {
 }
 
 func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }
+
+// Options for [Open]. The zero value works.
+type Options struct {
+	Home, Store string // the directories; "": as the environment names them, see package home
+}
+
+// Open returns an engine on the home of a process, as uwf itself uses it: the nodes
+// and the heads are files, .env adds to the environment, and agents come from
+// config.yaml. Nothing is written, and nothing need exist yet.
+//
+// It is for any program but uwf: process.Exe is the uwf on PATH, which agents and
+// [Engine.Background] start; "" if there is none, and then Background fails.
+func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
+	process.Exe, _ = proc.LookPath("uwf", process.Dir, process.Environ)
+	dirs, err := home.Find(process, o.Home, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	e := &Engine{Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}}
+	return e, e.Configure(process)
+}
+
+// Configure gives an engine its environment and its config: those of a process, with the .env
+// and the config.yaml of the engine's home, and the settings of the project in which the
+// process is. It fails if another user could have written them. A .env that may not be read is
+// an error only for operations that need the config: a role may read threads although the keys
+// are hidden from it.
+func (e *Engine) Configure(process env.Env) error {
+	if err := config.Distrust(e.Dirs); err != nil {
+		return err
+	}
+	with, unread := config.LoadDotEnv(e.Dirs.DotEnv(), process)
+	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
+		return unread
+	}
+	e.Env, e.Given = with, process.Environ
+	e.load = func(ctx context.Context, project string) (protocol.Config, error) {
+		if unread != nil {
+			return protocol.Config{}, unread
+		}
+		c, err := config.Load(ctx, e.Dirs.Config(), with)
+		if err == nil {
+			c, err = config.WithProject(c, project)
+		} else {
+			known := *fault.Of(err)
+			known.Machine, err = true, &known
+		}
+		if e.Loaded != nil {
+			e.Loaded(project, err)
+		}
+		return c, err
+	}
+	e.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, e.Project) }
+	found, err := e.projectOf(process.Dir)
+	e.Project = found
+	return err
+}
+
+// InProject returns an engine with the settings of the project that a directory is in:
+// those of a thread are its directory's, wherever somebody types.
+func (e *Engine) InProject(dir string) (*Engine, error) {
+	if e.load == nil { // its Config was set by the caller
+		return e, nil
+	}
+	found, err := e.projectOf(dir)
+	if errors.Is(err, fs.ErrNotExist) { // the step reports that the directory is gone
+		found, err = "", nil
+	}
+	if err != nil || found == e.Project {
+		return e, err
+	}
+	with := *e
+	with.Project = found
+	with.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, found) }
+	return &with, nil
+}
+
+// projectOf looks for the settings of the project that a directory is in.
+func (e *Engine) projectOf(dir string) (string, error) {
+	found, ignored, err := ProjectConfig(e.Env, dir, e.Dirs)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	for _, i := range ignored {
+		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))
+	}
+	return found, nil
+}
+
+// ProjectConfig is the path of the settings of the project that a directory is in; "":
+// there are none. The user's own config is none, though it lies in a directory of the
+// same name. ignored are files that do not count, and why.
+func ProjectConfig(process env.Env, dir string, dirs home.Dirs) (path string, ignored []project.Ignored, err error) {
+	path, ignored, err = project.From(process, dir).File(config.ProjectFile())
+	if err != nil || path == "" {
+		return "", ignored, err
+	}
+	a, err := os.Stat(path)
+	if err != nil {
+		return "", ignored, err
+	}
+	if b, err := os.Stat(dirs.Config()); err == nil && os.SameFile(a, b) {
+		return "", nil, nil
+	}
+	return path, ignored, nil
+}
+
+// CheckFirst returns why the first role of a thread could not be played, or nil, so that a
+// caller can find out before the run begins. The thread's directory must have no symbolic
+// links. What only the agent can judge, such as its model, is left to the agent. Errors are
+// *protocol.Error.
+func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
+	e = e.reading(e.ConfigOnce())
+	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
+	if err != nil {
+		return create.WrongNode(start.Workflow, "workflow", err)
+	}
+	if err := create.Runnable(w); err != nil {
+		return err
+	}
+	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
+	if err != nil {
+		return fault.Of(err)
+	}
+	if first.Kind != moderator.Run {
+		return nil
+	}
+	if c, _ := e.Casting().Program(ctx, w, first.Role, first.Command, o.Wish()); c.Problem != nil {
+		return c.Problem
+	}
+	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)
+	return err
+}
+
+// Casting finds who plays a role of a thread.
+func (e *Engine) Casting() casting.Caster {
+	return casting.Caster{Env: e.Env, Dirs: e.Dirs, Config: e.Config}
+}
+
+// Wish is what the options say about which agent plays which role.
+func (o StepOptions) Wish() casting.Wish {
+	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
+}
+
+// Event is something that was done to a thread, for a diary. It holds no prompt
+// and no command line.
+type Event struct {
+	Name     EventName
+	Thread   string
+	Workflow string // name; "" if it was not read
+	Role     string
+	Agent    string        // alias, or the name of a program
+	Took     time.Duration // 0: it has just begun
+	Err      *protocol.Error
+}
+
+// EventName is what kind of event it is.
+type EventName string
+
+// The events.
+const (
+	EventStepStarted EventName = "step-started"
+	EventStepAdopted EventName = "step-adopted"
+	EventStepDone    EventName = "step-done"
+	EventStepFailed  EventName = "step-failed"
+	EventThreadEnded EventName = "thread-ended"
+	EventThreadKill  EventName = "thread-killed"
+)
+
+func (e *Engine) tell(ev Event) {
+	if e.Events != nil {
+		e.Events(ev)
+	}
+}
+
+// event is one about this try.
+func (a *attempt) event(name EventName) Event {
+	agent := a.cmd.Alias
+	if agent == "" && len(a.cmd.Argv) > 0 {
+		agent = strings.TrimSuffix(filepath.Base(a.cmd.Argv[0]), ".exe")
+	}
+	return Event{
+		Name: name, Thread: a.locked.id, Workflow: a.pos.Workflow.Name, Role: a.task.role, Agent: agent,
+		Took: a.Env.Now().Sub(a.info.Started),
+	}
+}
+
+// agentsFor adds to the options of a thread's steps the agents that a person has chosen for
+// its earlier ones, and keeps those chosen now. They are facts of this machine: neither a
+// remote nor a bundle brings any. A scenario's agents are not kept.
+func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) (StepOptions, error) {
+	if o.Scenario != "" {
+		return o, nil
+	}
+	before, err := e.ChosenAgents(ctx, h.facts)
+	if err != nil {
+		return o, err
+	}
+	o.earlier = before
+	wish := o.Wish()
+	now := e.Casting().Chosen(ctx, wish)
+	if maps.Equal(now, before) || e.Casting().Named(ctx, wish) != nil { // the step says what is wrong
+		return o, nil
+	}
+	h.facts.Agents = now
+	return o, e.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
+}

@@ -2,15 +2,29 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/rest"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Action is what a thread's first step is to be.
@@ -253,4 +267,216 @@ func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.Step
 	// A second failure adds nothing to the first.
 	out, _ := e.Show(context.WithoutCancel(ctx), thread)
 	return out, err
+}
+
+// UnfitError means that a person's answer is not what the role's schema asks for. The
+// thread still waits.
+type UnfitError struct{ Problems []jsonschema.Problem }
+
+// Error implements error.
+func (e *UnfitError) Error() string {
+	var b strings.Builder
+	b.WriteString("the answer does not fit:")
+	for _, p := range e.Problems {
+		field := strings.TrimPrefix(p.Path, "/")
+		if field == "" {
+			field = "the answer as a whole"
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", plaintext.Line(field), plaintext.Line(p.Message))
+	}
+	return b.String()
+}
+
+// maxBy is the longest name of somebody who answers, in bytes.
+const maxBy = 200
+
+// answer makes the step of a role that a person plays. An answer that does not fit leaves the
+// thread as it is.
+func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err error) {
+	if s.Answer == nil {
+		return out, fault.New(protocol.CodeUsage, "there is no answer")
+	}
+	if err := create.Runnable(s.pos.Workflow); err != nil {
+		return out, err
+	}
+	t := s.task
+	if s.pos.Next.Cause != moderator.ByPerson { // the role was answered, and the graph asks again
+		t.cwd = s.pos.State.Last.Location
+	}
+	return s.byItself(s.pos, t, protocol.PersonAgent).takeAnswer(ctx, *s.Answer)
+}
+
+// takeAnswer makes the step of an answer, if it fits.
+func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
+	b := a.Batch()
+	set := a.Secrets()
+	output, text, err := a.fitting(ctx, b, set.HideValue(given.Value))
+	if err != nil {
+		return out, err
+	}
+	if a.task.cwd, err = a.workplace(ctx); err != nil {
+		return out, err
+	}
+	if err := a.keepFiles(ctx); err != nil {
+		return out, err
+	}
+	defer a.kept.Release()
+	return a.withoutProcess(ctx, func() (protocol.Result, error) {
+		by := plaintext.Line(set.Hide(strings.TrimSpace(given.By)))
+		return a.submit(ctx, b, own{
+			agent: protocol.PersonAgent, output: output, by: protocol.ByValue, answer: text,
+			detail: protocol.Detail{By: strings.ToValidUTF8(by[:min(len(by), maxBy)], "")},
+		})
+	})
+}
+
+// fitting is an answer as the role's output, and as a text. The error is an
+// [*UnfitError] if it is not what the schema asks for.
+func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract.Output, string, error) {
+	role, err := a.judge(ctx, b)
+	if err != nil {
+		return extract.Output{}, "", err
+	}
+	output, err := extract.Value(ctx, value, role)
+	var invalid *extract.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		unfit := &UnfitError{Problems: invalid.Problems}
+		if invalid.Reason != "" {
+			unfit.Problems = []jsonschema.Problem{{Message: invalid.Reason}}
+		}
+		return output, "", a.unfit(unfit)
+	case err != nil:
+		return output, "", err
+	case output.Suspend != nil:
+		return output, "", a.unfit(&UnfitError{Problems: []jsonschema.Problem{{Path: "/" + protocol.StatusKey, Message: "the thread waits already: a person cannot suspend it"}}})
+	}
+	text, err := json.Marshal(output.Value)
+	return output, string(text), err
+}
+
+func (a *attempt) unfit(err *UnfitError) error {
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.locked.id+" shows what is asked")
+}
+
+// StartOptions are options of [Engine.Start]. The zero value works.
+type StartOptions = create.StartOptions
+
+// ForkOptions are options of [Engine.ForkWith]. The zero value works.
+type ForkOptions = create.ForkOptions
+
+func (e *Engine) maker() create.Maker {
+	return create.Maker{Reader: &e.Reader, Files: e.Files(), Drop: e.ThreadFiles().Drop}
+}
+
+// StartThread is [Engine.Start] without options.
+func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread string, err error) {
+	return e.Start(ctx, s, StartOptions{})
+}
+
+// Start makes a thread of a stored workflow. Its directory is absolute and exists; inputs that are
+// not given have their defaults. Errors are *protocol.Error.
+func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
+	return e.maker().Start(ctx, s, o)
+}
+
+// Fork makes a thread whose head is an existing start or step node. It shares everything with the
+// thread that the node comes from. Errors are *protocol.Error.
+func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
+	return e.ForkWith(ctx, node, ForkOptions{})
+}
+
+// ForkWith is [Engine.Fork] with options.
+func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
+	return e.maker().Fork(ctx, node, o)
+}
+
+// Declared are the inputs of a stored workflow.
+func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[string]inputs.Declared, error) {
+	return create.Declared(ctx, r, w)
+}
+
+// CheckTitle refuses what is no title: it is one line of at most [protocol.MaxTitle]
+// characters. Errors are *protocol.Error.
+func CheckTitle(title string) error {
+	switch {
+	case utf8.RuneCountInString(title) > protocol.MaxTitle:
+		return fault.New(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
+	case strings.TrimSpace(title) != title || plaintext.Line(title) != title:
+		return fault.New(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
+	}
+	return nil
+}
+
+// SetTitle gives a thread a title; "" gives it back that of its task. Errors are
+// *protocol.Error.
+func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
+	if err := CheckTitle(title); err != nil {
+		return err
+	}
+	if err := e.MayWrite(); err != nil {
+		return fault.Of(err)
+	}
+	if _, _, err := e.Lookup(ctx, id); err != nil {
+		return fault.Of(err)
+	}
+	title = e.Secrets().Hide(title)
+	return fault.OrNil(e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}))
+}
+
+// Tell leaves a message for the agent of a thread: the one at work, if it can hear while it
+// works, else the next one. It is delivered once, and kept until then. Errors are
+// *protocol.Error.
+func (e *Engine) Tell(ctx context.Context, thread, text string) error {
+	if err := e.MayWrite(); err != nil {
+		return err
+	}
+	switch {
+	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
+		return fault.New(protocol.CodeUsage, "there is nothing to tell")
+	case len(text) > runfiles.MaxLetter:
+		return fault.New(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), runfiles.MaxLetter)
+	}
+	if err := e.tellable(ctx, thread); err != nil {
+		return err
+	}
+	dir := e.RunDir(thread)
+	if err := dir.Make(); err != nil {
+		return fault.Of(err)
+	}
+	key, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	if err != nil {
+		return fault.Of(err)
+	}
+	name, err := runfiles.Dir(dir.Path).Post(e.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
+	if errors.Is(err, runfiles.ErrFull) {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet", thread), "uwf thread show "+thread)
+	}
+	if err != nil {
+		return fault.Of(fmt.Errorf("tell thread %s: %w", thread, err))
+	}
+	// The thread may have ended meanwhile: then nobody will read it.
+	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
+		return err
+	}
+	return nil
+}
+
+// tellable refuses a thread that no agent will work on.
+func (e *Engine) tellable(ctx context.Context, thread string) error {
+	head, ended, err := e.Lookup(ctx, thread)
+	if err != nil {
+		return fault.Of(err)
+	}
+	if ended != nil {
+		return hasEnded(&lockedThread{id: thread, head: head, ended: ended})
+	}
+	return nil
+}
+
+// unheard warns that a thread ended before a message was heard.
+func (a *attempt) unheard() {
+	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
+		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.locked.id, n, a.locked.id))
+	}
 }

@@ -9,7 +9,9 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/step/prompt"
 )
 
@@ -98,4 +101,106 @@ func visits(t *thread.Thread, role string) int {
 		return 0
 	}
 	return t.Last.Visits[role]
+}
+
+// lookBack is how many steps are searched for a role's last one. A session that
+// is older has little to offer, and the search must not grow with the thread.
+const lookBack = 50
+
+// LastStep finds the newest step of a role among the newest 50. It reports
+// false if there is none.
+func LastStep(ctx context.Context, t *thread.Thread, role string) (thread.Step, bool, error) {
+	if visits(t, role) == 0 {
+		return thread.Step{}, false, nil
+	}
+	n := 0
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return thread.Step{}, false, err
+		}
+		if s.Role == role {
+			return s, true, nil
+		}
+		if n++; n == lookBack {
+			break
+		}
+	}
+	return thread.Step{}, false, nil
+}
+
+// history is the newest steps after a.Since that fit, and how many did not.
+func history(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment) ([]prompt.Step, int, error) {
+	known, err := knownSteps(ctx, r, t, a.Since)
+	if err != nil {
+		return nil, 0, err
+	}
+	steps, err := prompt.History(after(ctx, r, t, known), a.Quota)
+	return steps, t.Len() - known - len(steps), err
+}
+
+// knownSteps is how many steps a session that ends at a node knows.
+func knownSteps(ctx context.Context, r cas.Reader, t *thread.Thread, since cas.Hash) (int, error) {
+	if since == "" || since == t.StartHash {
+		return 0, nil
+	}
+	s, err := thread.Open(ctx, r, since)
+	if err != nil {
+		return 0, err
+	}
+	if s.StartHash != t.StartHash || s.Len() > t.Len() {
+		return 0, fmt.Errorf("step %s is not part of this thread", since)
+	}
+	return s.Len(), nil
+}
+
+// after yields the steps of a thread after the first known ones, newest first,
+// with what a prompt needs of them.
+func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.Seq2[prompt.Step, error] {
+	return func(yield func(prompt.Step, error) bool) {
+		if t.Len() == known {
+			return
+		}
+		for s, err := range t.Steps(ctx) {
+			var p prompt.Step
+			if err == nil {
+				p, err = told(ctx, r, t, s)
+			}
+			if !yield(p, err) || err != nil || s.Index == known {
+				return
+			}
+		}
+	}
+}
+
+// told is what a prompt says of a step.
+func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (prompt.Step, error) {
+	out, err := t.Shown(ctx, s)
+	if err != nil {
+		return prompt.Step{}, fmt.Errorf("output of step %d: %w", s.Index+1, err)
+	}
+	content := ""
+	if s.Agent != protocol.CommandAgent { // its output says what it printed
+		if content, err = thread.Content(ctx, r, s.Detail); err != nil {
+			return prompt.Step{}, fmt.Errorf("detail of step %d: %w", s.Index+1, err)
+		}
+	}
+	return prompt.Step{
+		Number: s.Index + 1, Role: s.Role, Agent: s.Agent, Output: out.Value, Content: beyondOutput(content, s.ExtractedBy),
+	}, nil
+}
+
+// beyondOutput is what an answer says beyond the output, which a prompt shows
+// already: it would only use up the quota.
+func beyondOutput(content string, by protocol.ExtractedBy) string {
+	switch by {
+	case protocol.ByFrontmatter:
+		if answer, err := frontmatter.Parse(content); err == nil {
+			return answer.Body
+		}
+	case protocol.ByValue:
+		if json.Valid([]byte(content)) {
+			return ""
+		}
+	}
+	return content
 }

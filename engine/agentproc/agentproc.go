@@ -3,12 +3,9 @@
 // finishes its work even if this process is killed, and so that its output
 // costs no memory however long it is.
 //
-//   - locate.go: which file a command is;
-//   - output.go: how far an agent's output is read;
-//   - follow.go: turns announced on stdout while the agent runs;
-//   - plain.go: what a program prints that is no agent;
-//   - lastline.go, result.go: the result at the end of stdout;
-//   - text.go: the end of stderr, fit to be shown;
+//   - follow.go: turns announced on stdout while the agent runs, and what a program prints
+//     that is no agent;
+//   - result.go: the result at the end of stdout, and the end of stderr, fit to be shown;
 //   - errors.go: the ways in which an agent fails.
 package agentproc
 
@@ -197,4 +194,14 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	}
 	<-ended
 	return status, err
+}
+
+// locate finds the file of a command on the PATH that the agent will have, which
+// is not always this process's: .env may set it.
+func locate(command, dir string, environ []string) (string, error) {
+	path, err := proc.LookPath(command, dir, environ)
+	if err != nil {
+		return "", &NotFoundError{Command: command, Err: err}
+	}
+	return path, nil
 }

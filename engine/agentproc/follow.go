@@ -4,11 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -116,4 +122,159 @@ func (a *announcements) end() {
 
 func aboutTurn(t protocol.TurnLine) bool {
 	return t == protocol.NewTurnLine(t.Hash) || t == protocol.NewWritingLine(t.Hash)
+}
+
+// Told is what a run has announced so far.
+type Told struct {
+	Turns   []protocol.Hash // in order
+	Writing protocol.Hash   // the turn after them, as far as it is written; "" if that is unknown
+}
+
+// Announced returns what the run in a run directory has announced so far. A run
+// that has not begun has announced nothing. It looks no further than at the first
+// 64 MB of the output.
+func Announced(ctx context.Context, runDir string) (Told, error) {
+	var told Told
+	f, err := openOutput(runDir, runfiles.StdoutFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return told, nil
+	}
+	if err != nil {
+		return told, err
+	}
+	defer f.Close()
+	lines := announcements{told: told.add}
+	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
+		return Told{}, fmt.Errorf("read announced turns: %w", err)
+	}
+	return told, nil
+}
+
+// HalfWritten returns the turns of a run as they stood while they were written,
+// each once.
+func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
+	f, err := openOutput(runDir, runfiles.StdoutFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var half []protocol.Hash
+	seen := map[protocol.Hash]bool{}
+	lines := announcements{told: func(line protocol.TurnLine) {
+		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] && len(half) < maxTurns {
+			seen[line.Hash] = true
+			half = append(half, line.Hash)
+		}
+	}}
+	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
+		return nil, fmt.Errorf("read announced turns: %w", err)
+	}
+	return half, nil
+}
+
+func (t *Told) add(line protocol.TurnLine) {
+	switch {
+	case line == protocol.NewWritingLine(line.Hash):
+		t.Writing = line.Hash
+		return
+	case len(t.Turns) == maxTurns:
+		return
+	}
+	t.Turns, t.Writing = append(t.Turns, line.Hash), ""
+}
+
+// maxPrinted is how much a plain program may print before it is stopped: nothing else
+// would keep one that prints for ever from filling the disk until its time is up.
+const maxPrinted = 512 << 20
+
+// FloodError means that a plain program has printed more than it may, and was stopped.
+type FloodError struct{ Most int64 }
+
+// Error implements error.
+func (e *FloodError) Error() string {
+	return fmt.Sprintf("the command was stopped: it has printed more than %d MiB", e.Most>>20)
+}
+
+// watchPlain looks at what a plain program prints, until ended is closed, and shows its
+// last line. What is written between two looks may be too much by that.
+func (inv Invocation) watchPlain(ended <-chan struct{}, stop context.CancelCauseFunc) {
+	most := inv.MaxPrinted
+	if most == 0 {
+		most = maxPrinted
+	}
+	var seen int64
+	pause := minPause
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-timer.C:
+		}
+		var size int64
+		for _, name := range []string{runfiles.OutputFile, runfiles.StderrFile} {
+			if info, err := os.Lstat(filepath.Join(inv.RunDir, name)); err == nil {
+				size += info.Size()
+			}
+		}
+		if size > most {
+			stop(&FloodError{Most: most})
+			return
+		}
+		if size != seen && inv.Printed != nil {
+			inv.Printed(LastPrinted(inv.RunDir))
+		}
+		seen, pause = size, min(2*pause, maxPause)
+		timer.Reset(pause)
+	}
+}
+
+// LastPrinted is the last line that a plain program has printed, cleaned: beside data,
+// what it says on stderr.
+func LastPrinted(runDir string) string {
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
+		if text := Tail(filepath.Join(runDir, name)); text != "" {
+			return text[strings.LastIndexByte(text, '\n')+1:]
+		}
+	}
+	return ""
+}
+
+// What an agent leaves in its run directory is a stranger's: it need not be a
+// file, and a file may have any size and cost nothing. So it is opened carefully,
+// read in pieces, and only as far as these bounds.
+const (
+	piece       = 1 << 20  // that is read between two looks whether to stop
+	maxTold     = 64 << 20 // of the output, in which turns are looked for
+	maxToldLate = 4 << 20  // of the output that a live view has not seen when the agent ends
+	maxTurns    = 100_000  // that a run can announce
+)
+
+// openOutput opens one of the agent's streams in a run directory.
+func openOutput(runDir, name string) (*os.File, error) {
+	return careful.Open(filepath.Join(runDir, name), careful.NoFollow)
+}
+
+// copySome copies at most n bytes of what is left of a file, and returns how many
+// there were. It stops when ctx ends, with its cause.
+func copySome(ctx context.Context, to io.Writer, f io.Reader, n int64) (int64, error) {
+	var done int64
+	for done < n {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		got, err := io.CopyN(to, f, min(piece, n-done))
+		done += got
+		if errors.Is(err, io.EOF) {
+			return done, nil
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }

@@ -14,14 +14,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/project"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -194,4 +201,227 @@ func notFound(message string, hints ...string) error {
 
 func invalid(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
+}
+
+// Definition returns the workflow that a person means, as [Catalog.Find] does, but
+// stores nothing: it is for those who only look.
+func (c *Catalog) Definition(ctx context.Context, name string) (workflow.Definition, error) {
+	arg := strings.TrimSpace(name)
+	if !protocol.Hash(arg).Valid() {
+		if isPath(arg) {
+			return c.Read(ctx, arg)
+		}
+		found, err := c.Project()
+		if err != nil {
+			return workflow.Definition{}, err
+		}
+		for _, f := range found {
+			if f.Name == arg {
+				def, _, err := c.readProject(ctx, f)
+				return def, err
+			}
+		}
+	}
+	h, err := c.Find(ctx, arg)
+	if err != nil {
+		return workflow.Definition{}, err
+	}
+	return c.Stored(ctx, h)
+}
+
+// Stored reads a stored workflow with the schemas of its roles.
+func (c *Catalog) Stored(ctx context.Context, h cas.Hash) (workflow.Definition, error) {
+	s, err := c.Store(ctx)
+	if err != nil {
+		return workflow.Definition{}, err
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, s, h)
+	if err != nil {
+		return workflow.Definition{}, err
+	}
+	def, err := workflowtext.Restore(w, func(h protocol.Hash) (any, error) {
+		n, err := s.Get(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		return n.Value()
+	})
+	if err != nil {
+		return workflow.Definition{}, fmt.Errorf("workflow %s: %w", h, err)
+	}
+	return def, nil
+}
+
+// Hash is the hash that a definition has, or would be stored under. Nothing is stored.
+func (c *Catalog) Hash(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
+	_, h, err := c.nodes(ctx, def)
+	return h, err
+}
+
+// Project lists the project's workflows. What is ignored is said, once.
+func (c *Catalog) Project() ([]workflow.Found, error) {
+	return c.projectOfDir(c.Env.Dir)
+}
+
+// projectOfDir is [Catalog.Project] for any directory.
+func (c *Catalog) projectOfDir(dir string) ([]workflow.Found, error) {
+	if found, ok := c.projects[dir]; ok {
+		return found, nil
+	}
+	found, ignored, err := workflow.Discover(project.From(c.Env, dir))
+	if err != nil {
+		return nil, fmt.Errorf("look for project workflows: %w", err)
+	}
+	if c.projects == nil {
+		c.projects = map[string][]workflow.Found{}
+	}
+	c.projects[dir] = found
+	for _, i := range ignored {
+		c.note("ignored %s: it %s", plaintext.Line(c.Shown(i.Path)), i.Why)
+	}
+	return found, nil
+}
+
+// readProject reads a workflow of the project. If it hides a registered one, that is
+// said each time: somebody else may have put it there.
+func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (def workflow.Definition, hides bool, err error) {
+	if def, err = c.readIn(ctx, f.Path, f.Project); err != nil {
+		return def, false, err
+	}
+	x, err := c.Registry()
+	if err != nil {
+		return def, false, err
+	}
+	registered, err := x.Workflow(ctx, f.Name)
+	if err != nil {
+		return def, false, nil // there is none, or whoever needs the registry will say what is wrong
+	}
+	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
+		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)), registered)
+		hides = true
+	}
+	return def, hides, nil
+}
+
+// realPath is a path without symbolic links, if it leads anywhere.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// maxUses bounds how deep workflows run others.
+const maxUses = 10
+
+// used is the workflow that a role of a file runs: by a path from that file, by a name or
+// by a hash. A name is one of the project that the file is of, or of the registry: where
+// the file is named from makes no other workflow of it. Nothing is stored. A file cannot
+// run itself, in however many steps.
+func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.Used, error) {
+	none := workflow.Used{Name: name}
+	if len(c.reading) == 0 {
+		c.known = map[string]known{}
+	}
+	c.reading = append(c.reading, by)
+	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
+	path := ""
+	var found []workflow.Found
+	switch {
+	case protocol.Hash(name).Valid():
+	case isPath(name):
+		path = filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
+	default:
+		var err error
+		if found, err = c.projectOfDir(workflow.Around(by)); err != nil {
+			return none, err
+		}
+		if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == name }); i >= 0 {
+			return c.once(ctx, name, found[i].Path, found[i].Project, func() (workflow.Definition, error) {
+				def, _, err := c.readProject(ctx, found[i])
+				return def, err
+			})
+		}
+	}
+	if path == "" { // what is stored cannot lead back to a file
+		h, err := c.stored(ctx, name, found)
+		if err != nil {
+			return none, err
+		}
+		def, err := c.Stored(ctx, h)
+		return workflow.Used{Name: name, Hash: h, Definition: def}, err
+	}
+	return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
+}
+
+// known is a file that another one runs, and how deep others lie inside it.
+type known struct {
+	used  workflow.Used
+	err   error
+	below int
+}
+
+// once reads a file one time for all that run it: of a few files that all run each other,
+// level by level, there would be no end.
+func (c *Catalog) once(ctx context.Context, name, path, project string, read func() (workflow.Definition, error)) (workflow.Used, error) {
+	if err := c.circle(path); err != nil {
+		return workflow.Used{}, err
+	}
+	key := realPath(path) + "\n" + project
+	file, ok := c.known[key]
+	if !ok && len(c.reading) <= maxUses {
+		outside := c.below
+		c.below = 0
+		def, err := read()
+		file.used, file.err = c.hashed(ctx, name, def, err)
+		file.below, c.below = c.below, outside
+		c.known[key] = file
+	}
+	if len(c.reading)+file.below > maxUses {
+		return workflow.Used{}, invalid(fmt.Sprintf("workflows run others more than %d deep", maxUses))
+	}
+	c.below = max(c.below, file.below+1)
+	file.used.Name = name
+	return file.used, file.err
+}
+
+// circle is an error if a file is being read already.
+func (c *Catalog) circle(path string) error {
+	i := slices.IndexFunc(c.reading, func(p string) bool { return realPath(p) == realPath(path) })
+	if i < 0 {
+		return nil
+	}
+	var names []string
+	for _, p := range append(slices.Clone(c.reading[i:]), path) {
+		names = append(names, c.Shown(p))
+	}
+	return invalid("the workflows run each other in a circle: " + strings.Join(names, " → "))
+}
+
+// hashed adds the hash that a definition would be stored under.
+func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definition, err error) (workflow.Used, error) {
+	if err != nil {
+		return workflow.Used{}, err
+	}
+	_, h, err := c.nodes(ctx, def)
+	return workflow.Used{Name: name, Hash: h, Definition: def}, err
+}
+
+// UsedCommands are those of the workflows that a definition runs, a line each.
+func UsedCommands(def workflow.Definition) []string {
+	return usedCommands(def, map[protocol.Hash]bool{})
+}
+
+func usedCommands(def workflow.Definition, seen map[protocol.Hash]bool) []string {
+	var lines []string
+	for _, used := range def.Uses {
+		if seen[used.Hash] {
+			continue
+		}
+		seen[used.Hash] = true
+		for _, line := range append(origin.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
+			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
+		}
+	}
+	return lines
 }

@@ -5,14 +5,25 @@
 package children
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -155,4 +166,214 @@ func Look(ctx context.Context, x heads.Heads, ids []string, known map[string]hea
 		}
 	}
 	return stand, ctx.Err()
+}
+
+// Output is where a child stands, for people and programs.
+func (k Kid) Output() protocol.ChildOutput {
+	return protocol.ChildOutput{Key: k.Key, Thread: k.ID, Status: k.Status(), Label: LabelOf(k.Child)}
+}
+
+// Tell says where a thread stands whose children are at work.
+func (k Kids) Tell(p Place, out *protocol.StepOutput) {
+	count := map[protocol.Status]int{}
+	for _, k := range k {
+		count[k.Status()]++
+		out.Children = append(out.Children, k.Output())
+	}
+	switch {
+	case k.Unstarted(), k.AllEnded():
+		out.Status = protocol.StatusIdle // the next step starts them, or joins
+	case count[protocol.StatusIdle]+count[protocol.StatusRunning]+count[protocol.StatusWaitingForChildren] > 0:
+		out.Status = protocol.StatusWaitingForChildren
+	case count[protocol.StatusError]+count[protocol.StatusCorrupt] > 0:
+		out.Status = protocol.StatusError
+		out.Error = fault.Step(k.failed(p))
+	case count[protocol.StatusRateLimited] > 0:
+		out.Status = protocol.StatusRateLimited
+		for _, k := range k {
+			if until := k.Out.RateLimitedUntil; until != nil && (out.RateLimitedUntil == nil || *until < *out.RateLimitedUntil) {
+				out.RateLimitedUntil = until
+				if k.Out.Error != nil {
+					why := *k.Out.Error
+					why.Hint, out.Error = fault.Resume(p.Thread, why.Code), &why
+				}
+			}
+		}
+	case count[protocol.StatusSuspended] > 0:
+		asks := k[k.Suspended()]
+		out.Status, out.CurrentRole = protocol.StatusSuspended, nil
+		out.SuspendedRole, out.SuspendMessage = &p.Role, asks.Out.SuspendMessage
+		out.Question, out.Error = asks.Out.Question, asks.Out.Error
+	}
+}
+
+// Suspended is the index of the first that waits for a person; -1: there is none.
+func (k Kids) Suspended() int {
+	return slices.IndexFunc(k, func(k Kid) bool { return k.Status() == protocol.StatusSuspended })
+}
+
+// failed says why those have failed that stand so.
+func (k Kids) failed(p Place) error {
+	f := Failures{Place: p, Of: len(k)}
+	for _, k := range k {
+		if !k.failed() {
+			continue
+		}
+		why := fault.New(protocol.CodeFailed, "it is %s", k.Status())
+		if e := k.Out.Error; e != nil {
+			why.Message = e.Message
+			if e.Code != "" {
+				why.Code = e.Code
+			}
+		}
+		f.Add(k, why)
+	}
+	return f.Err()
+}
+
+// Failures are the children that have failed.
+type Failures struct {
+	Place
+	Of    int // all children
+	n     int
+	first Kid
+	why   error
+}
+
+// Add counts a child.
+func (f *Failures) Add(k Kid, why error) {
+	if f.n++; f.n == 1 {
+		f.first, f.why = k, why
+	}
+}
+
+// Err says that children have failed, and how to go on; nil: none has.
+func (f *Failures) Err() error {
+	if f.n == 0 {
+		return nil
+	}
+	why := fault.Of(f.why)
+	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key, LabelOf(f.first.Child)), why.Message)
+	err.Err = f.why
+	if errors.As(f.why, new(*trust.UntrustedError)) {
+		return fault.Hinted(err, why.Hints...)
+	}
+	return fault.Hinted(err, "uwf thread resume "+f.Thread+" tries those again, and no other",
+		"uwf thread kill "+Address(f.Thread, f.first.Key)+" lets it count as failed")
+}
+
+// Named is a key, or a path of keys, with what they are for, if they do not say that.
+func Named(key, label string) string {
+	if label == "" {
+		return plaintext.Line(key)
+	}
+	return plaintext.Line(key + " (" + label + ")")
+}
+
+// Below is the path to a child, and the same with the items that keys stand for.
+func Below(path, label, key, of string) (string, string) {
+	if path == "" {
+		return key, of
+	}
+	if label == "" && of == "" {
+		return path + "/" + key, ""
+	}
+	return path + "/" + key, cmp.Or(label, path) + "/" + cmp.Or(of, key)
+}
+
+// Address names a child on a command line.
+func Address(parent, key string) string { return parent + "/" + key }
+
+// LabelOf says in a few words, on one line, which item a child is for; "" if it is for
+// none: then its key is a name. The key of one for an item says nothing to a person.
+func LabelOf(c moderator.Child) string {
+	const most = 60
+	if c.Item == nil {
+		return ""
+	}
+	text := textOf(c.Item)
+	if object, ok := c.Item.(map[string]any); ok {
+		text = textOfObject(object)
+	}
+	if text == "" {
+		text = firstLine(c.Prompt)
+	}
+	return plaintext.Short(text, most)
+}
+
+// textOfObject is what an object calls itself, else all of its texts and numbers.
+func textOfObject(object map[string]any) string {
+	for _, name := range []string{"title", "name", "label", "subject", "summary", "id"} {
+		if text := textOf(object[name]); text != "" {
+			return text
+		}
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if text := textOf(object[name]); text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, " · ")
+}
+
+// textOf is a text or a number on one line, "" for anything else.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return firstLine(v)
+	case float64, int, int64, uint64, json.Number:
+		return firstLine(fmt.Sprint(v))
+	}
+	return ""
+}
+
+// firstLine is the beginning of a text: an item may have megabytes.
+func firstLine(s string) string {
+	const most = 4000 // bytes
+	s, _, _ = strings.Cut(strings.TrimSpace(s[:min(len(s), most)]), "\n")
+	return strings.Join(strings.Fields(plaintext.Line(s)), " ")
+}
+
+// Result is what has become of a child that has ended.
+func (k Kid) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, error) {
+	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
+	if k.Ended.Status != protocol.StatusCompleted {
+		r.Status, r.Error = moderator.JoinFailed, "it was "+string(k.Ended.Status)
+	}
+	t, err := thread.Open(ctx, nodes, k.Ended.Head)
+	if err != nil || t.Last == nil {
+		return r, err
+	}
+	out, err := t.Output(ctx, *t.Last)
+	r.Output = out.Value
+	return r, err
+}
+
+// SameTask reports whether the thread with a head was asked what a start asks.
+func SameTask(ctx context.Context, nodes cas.Reader, head protocol.Hash, s protocol.Start) bool {
+	if head == "" {
+		return false
+	}
+	t, err := thread.Open(ctx, nodes, head)
+	return err == nil && t.Start.Workflow == s.Workflow && t.Start.Prompt == s.Prompt && reflect.DeepEqual(t.Start.Inputs, s.Inputs)
+}
+
+// IsJoinSchema reports whether a role says nothing of its own about what its children
+// give together.
+func IsJoinSchema(schema any) bool {
+	object, _ := schema.(map[string]any)
+	object = maps.Clone(object)
+	delete(object, "title") // storing has given it one
+	return reflect.DeepEqual(object, moderator.JoinSchema()) || reflect.DeepEqual(object, moderator.MergeSchema())
+}
+
+// Paths are those of changes, at most a thousand.
+func Paths(list []files.Change) []string {
+	const most = 1000
+	paths := make([]string, 0, min(len(list), most))
+	for _, c := range list[:min(len(list), most)] {
+		paths = append(paths, c.Path)
+	}
+	return paths
 }

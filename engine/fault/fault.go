@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // fail makes an error with a code.
@@ -125,4 +126,21 @@ func IsDamage(err error) bool {
 	)
 	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
 		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err, new(*files.DamagedError))
+}
+
+// Ended gives the error of a step its code: that of the signal, if one ended it.
+func Ended(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	return Of(err)
+}
+
+// Nearest are hints for a name that does not exist.
+func Nearest(name string, known []string) []string {
+	var hints []string
+	for _, n := range suggest.Nearest(name, known, 3) {
+		hints = append(hints, fmt.Sprintf("did you mean %q?", n))
+	}
+	return hints
 }

@@ -1,9 +1,11 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"slices"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/step/files"
@@ -308,3 +311,390 @@ func (s *sending) flush(ctx context.Context) error {
 	s.batch, s.size = nil, 0
 	return err
 }
+
+// fetching brings the files of threads here. At each level it reads which directories are
+// below, asks for those and their files at once, and keeps them with the nodes. Everything is
+// checked like the files of a bundle, and taken whole or not at all.
+type fetching struct {
+	*pulling
+	parts  *bundle.Parts
+	keeper workspace.Keeper
+	local  *files.Objects         // of the git directories of ours; those of threads from elsewhere are not among them
+	never  map[protocol.Tree]bool // what was redacted, here or as the remote says
+	// said are states that the remote says stand for others, and instead those that do.
+	said, instead map[protocol.Tree]protocol.Tree
+	asked         map[protocol.Tree]bool
+	came          int
+}
+
+// fetchFiles fetches the files that the threads need and that are missing here. It warns about
+// what the remote does not have; an object that does not match its name is an error.
+func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.Parts) (came int, done func(), err error) {
+	done = func() {}
+	states, err := p.statesToBring(ctx, f)
+	if err != nil || len(states) == 0 {
+		return 0, done, err
+	}
+	w := &fetching{pulling: p, parts: parts, keeper: p.Engine.Files(), asked: map[protocol.Tree]bool{}}
+	if err := w.redactions(ctx); err != nil {
+		return 0, done, err
+	}
+	wanted, nowhere, err := w.begin(ctx, states)
+	if err != nil && ctx.Err() == nil {
+		p.warn("the files of the thread stay at %s: %v", p.Name, err)
+		return 0, done, nil
+	}
+	if err != nil || len(nowhere) == 0 {
+		return 0, done, err
+	}
+	lacking, err := p.lackedThere(ctx, nowhere)
+	if errors.Is(err, errors.ErrUnsupported) {
+		p.warn("%s keeps no files: those of the thread are not on this machine", p.Name)
+		return 0, done, nil
+	}
+	if err != nil {
+		return 0, done, err
+	}
+	if wanted, err = w.elsewhere(ctx, wanted, lacking); err != nil {
+		return 0, done, err
+	}
+	if n := len(lacking); n > 0 {
+		p.warn("%d of %d states of the files are not at %s", n, len(states), p.Name)
+		if n == len(nowhere) {
+			return 0, done, nil
+		}
+	}
+	if err := w.open(ctx); err != nil {
+		return 0, done, err
+	}
+	done = func() { _ = w.local.Close() }
+	err = w.levels(ctx, wanted)
+	var missing *remote.MissingError
+	if errors.As(err, &missing) {
+		p.warn("the files of the thread stay at %s: %v", p.Name, err)
+		return 0, done, nil
+	}
+	if err != nil {
+		return 0, done, err
+	}
+	base, err := files.OpenObjects(w.keeper.Env, w.stores(wanted))
+	if err != nil {
+		return 0, done, err
+	}
+	local := w.local
+	done = func() { _, _ = local.Close(), base.Close() }
+	stand := w.standing(wanted)
+	wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool {
+		standsFor := func(s bundle.Instead) bool { return s.By == tree }
+		return !parts.HasObject(tree) && !slices.ContainsFunc(stand, standsFor)
+	})
+	parts.SetTrees(wanted, stand, w.never, base)
+	return w.came, done, nil
+}
+
+// statesToBring are the states of the files of the threads, back to where each stood here
+// and with that; all of them, if that one is not here.
+func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []state, err error) {
+	for id, at := range p.at {
+		until := cas.Hash("")
+		if here, known := p.here[id]; known {
+			until = here.Head
+		}
+		states, err := statesOf(ctx, f, at.Head, until)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(states); n > 0 && until != "" {
+			if store, err := p.Engine.Files().WhereKept(ctx, "", states[n-1].tree); err != nil || store == "" {
+				if states, err = statesOf(ctx, f, at.Head, ""); err != nil {
+					return nil, err
+				}
+			}
+		}
+		all = append(append(all, states...), begun(at.Facts)...)
+	}
+	return all, nil
+}
+
+// begin finds out which states are nowhere here. The directories with the files of threads
+// from elsewhere get all states that they lack, so that any two can be compared.
+func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere []protocol.Tree, err error) {
+	w.nearby(ctx)
+	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted = w.standins(ctx, stores, treesOf(states))
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	nowhere = wanted
+	for _, store := range stores {
+		if nowhere, err = files.Lacking(ctx, w.keeper.Env, store, nowhere); err != nil {
+			return nil, nil, err
+		}
+	}
+	return wanted, nowhere, nil
+}
+
+// nearby makes known what the repository around the command's directory has: what a clone has
+// need not be fetched.
+func (w *fetching) nearby(ctx context.Context) {
+	if w.Near == "" {
+		return
+	}
+	if repo, err := files.Find(ctx, w.keeper.Env, w.Near); err == nil {
+		_ = repo.Seed(ctx, repo.Store(w.keeper.Dirs.Git()), false) // it saves time, no more
+	}
+}
+
+// open opens what is here.
+func (w *fetching) open(ctx context.Context) (err error) {
+	all, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(store string) bool {
+		return store == w.keeper.Imported("sha1") || store == w.keeper.Imported("sha256")
+	})
+	w.local, err = files.OpenObjects(w.keeper.Env, own)
+	return err
+}
+
+// stores are the git directories of ours that have the files of threads from elsewhere,
+// for some trees.
+func (w *fetching) stores(trees []protocol.Tree) (dirs []string) {
+	for _, tree := range trees {
+		if store := w.keeper.Imported(tree.Function()); !slices.Contains(dirs, store) && files.IsStore(store) {
+			dirs = append(dirs, store)
+		}
+	}
+	return dirs
+}
+
+// levels brings some directories, and all that is below them.
+func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
+	var level []bundle.Entry
+	for _, root := range roots {
+		level = append(level, bundle.Entry{ID: root, Dir: true})
+	}
+	for depth := 0; len(level) > 0; depth++ {
+		if depth > bundle.MaxLevels {
+			return remote.Faultf("more than %d directories are inside one another", bundle.MaxLevels)
+		}
+		var err error
+		if level, err = w.level(ctx, level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// level brings some objects, and returns what those name that are directories.
+func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bundle.Entry, err error) {
+	wanted, err := w.unkept(ctx, level)
+	if err != nil {
+		return nil, err
+	}
+	take := func(o remote.Object) error {
+		if err := w.parts.AddObject(o.ID, o.Kind == remote.Directory, o.Content); err != nil {
+			return err
+		}
+		if w.size += int64(len(o.Content)); w.size > maxPull {
+			return remote.Faultf("it sends more than %d bytes", int64(maxPull))
+		}
+		if o.Kind != remote.Directory {
+			return nil
+		}
+		entries, err := bundle.Entries(o.ID, o.Content)
+		if err != nil {
+			return remote.Faultf("%v", err)
+		}
+		for _, e := range entries {
+			if !w.asked[e.ID] && !w.never[e.ID] {
+				w.asked[e.ID], next = true, append(next, e)
+			}
+		}
+		return nil
+	}
+	var ask []protocol.Tree
+	dirs := map[protocol.Tree]bool{}
+	for _, e := range wanted {
+		o := remote.Object{ID: e.ID, Kind: remote.File}
+		if dirs[e.ID] = e.Dir; e.Dir {
+			o.Kind = remote.Directory
+		}
+		if o.Content, err = w.local.Object(ctx, e.ID, e.Dir); err != nil || o.Check() != nil {
+			ask = append(ask, e.ID)
+			continue
+		}
+		if err := take(o); err != nil {
+			return nil, err
+		}
+	}
+	for len(ask) > 0 {
+		part, n := ask[:min(len(ask), remote.MaxHashes)], 0
+		gone := protocol.Tree("")
+		for o, err := range w.Remote.GetObjects(ctx, part) {
+			if missing := (*remote.MissingError)(nil); errors.As(err, &missing) && n < len(part) && !dirs[part[n]] {
+				if gone = part[n]; w.wasRedacted(ctx, gone) {
+					break
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+			if n == len(part) || o.ID != part[n] || dirs[o.ID] != (o.Kind == remote.Directory) {
+				return nil, remote.Faultf("it sends object %q, which is not what it was asked for", o.ID)
+			}
+			if err := o.Check(); err != nil {
+				return nil, err
+			}
+			if err := take(o); err != nil {
+				return nil, err
+			}
+			n++
+			w.came++
+		}
+		if n < len(part) && part[n] == gone {
+			n++
+		} else if n < len(part) {
+			return nil, &remote.MissingError{Hash: string(part[n])}
+		}
+		ask = ask[n:]
+	}
+	return next, ctx.Err()
+}
+
+// wasRedacted reports whether the remote has redacted a file that it does not send: it does not ask
+// for it, either. It may have been redacted with another thread.
+func (w *fetching) wasRedacted(ctx context.Context, id protocol.Tree) bool {
+	lacking, err := w.lackedThere(ctx, []protocol.Tree{id})
+	if err != nil || lacking[id] {
+		return false
+	}
+	w.never[id] = true
+	return true
+}
+
+// unkept are those objects that threads from elsewhere have not brought yet, with all below.
+func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bundle.Entry, err error) {
+	ids := map[string][]protocol.Tree{}
+	for _, e := range level {
+		ids[e.ID.Function()] = append(ids[e.ID.Function()], e.ID)
+	}
+	lacking := map[protocol.Tree]bool{}
+	for function, some := range ids {
+		if some, err = files.Lacking(ctx, w.keeper.Env, w.keeper.Imported(function), some); err != nil {
+			return nil, err
+		}
+		for _, id := range some {
+			lacking[id] = true
+		}
+	}
+	return slices.DeleteFunc(level, func(e bundle.Entry) bool { return !lacking[e.ID] }), nil
+}
+
+// redactions finds out which contents were redacted, here or as the remote says of the threads.
+// What is here although the remote says so stays: only a person redacts here.
+func (w *fetching) redactions(ctx context.Context) (err error) {
+	if w.never, err = w.keeper.Sources().Redacted(ctx); err != nil {
+		return err
+	}
+	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	if err != nil {
+		return err
+	}
+	w.said, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
+	for id, at := range w.at {
+		said := sensibleRedacted(at.Facts.Redacted).And(w.facts[id].Redacted)
+		if said == nil {
+			continue
+		}
+		for tree, by := range said.Instead {
+			w.said[tree] = by
+		}
+		news := slices.DeleteFunc(slices.Clone(said.Contents), func(id protocol.Tree) bool { return w.never[id] })
+		for _, content := range news {
+			w.never[content] = true
+		}
+		lacking := news
+		for _, store := range stores {
+			if lacking, err = files.Lacking(ctx, w.keeper.Env, store, lacking); err != nil {
+				return err
+			}
+		}
+		if len(lacking) < len(news) {
+			w.warn("thread %s: files were redacted at %s, and are kept here (uwf thread redact --files removes them): %s",
+				id, w.Name, workspace.Some(said.Paths))
+		}
+	}
+	return nil
+}
+
+// standins puts in the place of states those that stand for them here.
+func (w *fetching) standins(ctx context.Context, stores []string, wanted []protocol.Tree) []protocol.Tree {
+	for i, tree := range wanted {
+		for _, store := range stores {
+			if by := files.Instead(ctx, w.keeper.Env, store, tree); by != tree {
+				w.instead[tree], wanted[i] = by, by
+			}
+		}
+	}
+	return wanted
+}
+
+// elsewhere puts in the place of states that are neither here nor at the remote those that stand
+// for them, as the remote says.
+func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree, lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
+	var standins []protocol.Tree
+	for tree := range lacking {
+		if by := w.said[tree]; by != "" {
+			standins = append(standins, by)
+		}
+	}
+	gone, err := w.lackedThere(ctx, standins)
+	if err != nil {
+		return nil, err
+	}
+	for tree := range lacking {
+		if by := w.said[tree]; by != "" && !gone[by] {
+			w.instead[tree], wanted = by, append(wanted, by)
+			delete(lacking, tree)
+		}
+	}
+	wanted = slices.DeleteFunc(wanted, func(tree protocol.Tree) bool { return lacking[tree] || w.instead[tree] != "" })
+	slices.Sort(wanted)
+	return slices.Compact(wanted), nil
+}
+
+// standing are the states that come instead of others.
+func (w *fetching) standing(came []protocol.Tree) (stand []bundle.Instead) {
+	for tree, by := range w.instead {
+		if slices.Contains(came, by) {
+			stand = append(stand, bundle.Instead{Tree: tree, By: by})
+		}
+	}
+	slices.SortFunc(stand, func(a, b bundle.Instead) int { return cmp.Compare(a.Tree, b.Tree) })
+	return stand
+}
+
+// sensibleRedacted removes what cannot be true of what a remote says was redacted.
+func sensibleRedacted(r *heads.Redacted) *heads.Redacted {
+	if r == nil {
+		return nil
+	}
+	is := &heads.Redacted{Contents: slices.DeleteFunc(slices.Clone(r.Contents), func(id protocol.Tree) bool { return !id.Valid() })}
+	for _, name := range r.Paths {
+		if fs.ValidPath(name) && len(name) <= maxPath {
+			is.Paths = append(is.Paths, name)
+		}
+	}
+	for tree, by := range r.Instead {
+		if tree.Valid() && by.Valid() && tree.Function() == by.Function() && r.Instead[by] == "" {
+			is = is.And(&heads.Redacted{Instead: map[protocol.Tree]protocol.Tree{tree: by}})
+		}
+	}
+	return is.And(&heads.Redacted{}) // bounded
+}
+
+const maxPath = 4096

@@ -6,15 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/step/files"
 )
 
 // Pushed is what became of a thread.
@@ -414,4 +420,298 @@ func without[K ~string](all, some []K) []K {
 
 func protocolError(code protocol.Code, format string, args ...any) error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+type index = fileheads.Heads
+
+// published are the heads of a home that move at a remote first: nodes to the remote, its
+// head by compare-and-swap with the fence, then the head here. Killed in between, the home
+// is behind, and the next pull brings it on.
+//
+// A step that was made is never given up: if the remote refuses it, or cannot be reached, the
+// head moves here anyway, and a [*heads.UnpublishedError] says so. After that, the remote is
+// sent nothing more.
+type published struct {
+	*index
+	link  *Link
+	lease *lease // of the thread that is worked on
+
+	mu     sync.Mutex
+	at     map[string]remote.State // where threads stand at the remote
+	broken error
+}
+
+// state is where a thread stands at the remote; nil: it is not known there.
+func (p *published) state(ctx context.Context, thread string) (*remote.State, error) {
+	p.mu.Lock()
+	s, known := p.at[thread]
+	p.mu.Unlock()
+	if known {
+		return &s, nil
+	}
+	s, err := p.link.Remote.Thread(ctx, thread)
+	if errors.Is(err, heads.ErrNoThread) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &s, checkState(thread, s)
+}
+
+// publish sends what a change of a thread needs, and makes it at the remote.
+func (p *published) publish(ctx context.Context, thread string, head cas.Hash, end *heads.Ended, change heads.Facts) error {
+	if p.broken != nil {
+		return nil // it was said
+	}
+	was, err := p.state(ctx, thread)
+	if err != nil {
+		return err
+	}
+	swap := remote.Swap{Thread: thread, Head: head, Ended: ended(end), Facts: change}
+	if was != nil {
+		swap.Was, swap.WasEnded = was.Head, was.Ended != nil
+	}
+	if swap.Was != head {
+		if _, _, err := p.link.send(ctx, []cas.Hash{head}, p.link.both(ctx, swap.Was)...); err != nil {
+			return err
+		}
+		if _, err := p.link.sendFiles(ctx, head, swap.Was, change); err != nil {
+			return err
+		}
+	}
+	if err := p.swap(ctx, swap); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.at[thread] = remote.State{Thread: thread, Head: head, Ended: swap.Ended}
+	p.mu.Unlock()
+	return nil
+}
+
+// swap swaps with the fence of the lease. If the lease has ended and nobody else has it, swap
+// takes it again and then finds out whether anybody was faster.
+func (p *published) swap(ctx context.Context, s remote.Swap) error {
+	mine := p.lease != nil && p.lease.thread == s.Thread
+	if mine {
+		s.Fence = p.lease.current()
+	}
+	err := p.link.Remote.Swap(ctx, s)
+	var fence *remote.FenceError
+	if mine && errors.As(err, &fence) && p.lease.again(ctx) == nil {
+		s.Fence = p.lease.current()
+		err = p.link.Remote.Swap(ctx, s)
+	}
+	if err == nil {
+		return nil
+	}
+	// We may have done it ourselves, and lost the answer.
+	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head && (at.Ended != nil) == (s.Ended != nil) {
+		return nil
+	}
+	return err
+}
+
+// refused handles an error of publish once the head has moved here.
+func (p *published) refused(ctx context.Context, thread string, head cas.Hash, err error) error {
+	if err == nil || p.broken != nil {
+		return nil
+	}
+	p.broken = p.link.unpublished(context.WithoutCancel(ctx), thread, head, err)
+	return &heads.UnpublishedError{Err: p.broken}
+}
+
+// unpublished says that what was made stays here, and why.
+func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, why error) error {
+	there, err := l.Remote.Thread(ctx, thread)
+	if err == nil {
+		facts, _ := l.Heads.Facts(ctx, thread)
+		if result, err := l.compare(ctx, heads.Standing{Head: head}, facts, there); err == nil && result == Diverged {
+			return l.divergedError(thread, head, there.Head)
+		}
+	}
+	var coded *protocol.Error
+	if why = l.of(thread, why); !errors.As(why, &coded) {
+		return why
+	}
+	return &protocol.Error{
+		Code:    coded.Code,
+		Message: "step " + string(head) + " is made, and is here alone: " + coded.Message,
+		Hints:   append([]string{"uwf push " + thread + " " + l.Name + " takes it there, unless somebody was faster"}, coded.Hints...),
+		Err:     why,
+	}
+}
+
+// Move implements [heads.Heads].
+func (p *published) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
+	facts, err := p.index.Facts(ctx, thread)
+	if err != nil {
+		return err
+	}
+	said, told := p.link.announced(ctx, thread, new, facts, false)
+	if told == nil {
+		told = p.publish(ctx, thread, new, nil, said)
+	}
+	if err := p.index.Move(ctx, thread, old, new); err != nil {
+		return err
+	}
+	if err := p.link.recall(ctx, thread, facts, said); err != nil {
+		return err
+	}
+	return p.arrived(ctx, thread, new, told)
+}
+
+// arrived notes where a thread stands at both sides, or says why it does not.
+func (p *published) arrived(ctx context.Context, thread string, head protocol.Hash, told error) error {
+	if told == nil && p.broken == nil {
+		return p.index.SetFacts(ctx, thread, heads.Facts{Remote: p.link.now(head)})
+	}
+	return p.refused(ctx, thread, head, told)
+}
+
+// Archive implements [heads.Heads].
+func (p *published) Archive(ctx context.Context, e heads.Ended) error {
+	var told error
+	if e.Workflow.Valid() {
+		told = p.publish(ctx, e.Thread, e.Head, &e, heads.Facts{})
+	}
+	if err := p.index.Archive(ctx, e); err != nil {
+		return err
+	}
+	return p.refused(ctx, e.Thread, e.Head, told)
+}
+
+// AddAll implements [heads.Heads]. It does not add threads that the remote refuses; asking
+// again adds them.
+func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
+	for i, n := range threads {
+		if p.broken != nil {
+			return p.broken
+		}
+		said, err := p.link.announced(ctx, n.Thread, n.Hash, n.Facts, false)
+		if err == nil {
+			err = p.publish(ctx, n.Thread, n.Hash, nil, said)
+		}
+		if err != nil {
+			return p.link.of(n.Thread, err)
+		}
+		if len(begun(said)) > 0 {
+			threads[i].Facts.Repository = said.Repository
+		}
+	}
+	for i, n := range threads {
+		threads[i].Facts.Remote = p.link.now(n.Hash)
+	}
+	return p.index.AddAll(ctx, threads)
+}
+
+// SetFacts implements [heads.Heads].
+func (p *published) SetFacts(ctx context.Context, thread string, change heads.Facts) error {
+	if err := p.index.SetFacts(ctx, thread, change); err != nil {
+		return err
+	}
+	if change = shared(change); reflect.ValueOf(change).IsZero() || p.broken != nil {
+		return nil
+	}
+	was, err := p.state(ctx, thread)
+	if err != nil || was == nil {
+		return p.link.of(thread, err)
+	}
+	var end *heads.Ended
+	if was.Ended != nil {
+		end = &heads.Ended{Workflow: was.Ended.Workflow, Status: was.Ended.Status, CompletedAt: was.Ended.CompletedAt}
+	}
+	return p.link.of(thread, p.publish(ctx, thread, was.Head, end, change))
+}
+
+// announced returns all that a remote is told about a thread that stands at a head. Whoever
+// continues it elsewhere without a clone of its repository needs the files that it began with:
+// look says that these may be read now, if no step has kept them yet.
+func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.Facts, look bool) (heads.Facts, error) {
+	w := f.Workspace
+	if f.Repository != nil || w == nil || w.Base == "" {
+		return shared(f), nil
+	}
+	r := &heads.Repository{Base: w.Base}
+	if f.Parent != nil { // where its parent has files of a remote alone, it has no clone either
+		above, err := l.Heads.Facts(ctx, f.Parent.Thread)
+		if err != nil {
+			return f, err
+		}
+		if above.Repository != nil {
+			r.Base = above.Repository.Base
+		}
+	}
+	states, err := statesOf(ctx, l.Store, head, "")
+	if err != nil {
+		return f, err
+	}
+	r.Dir = l.below(ctx, id, w)
+	switch n := len(states); {
+	case n > 0:
+		r.Tree = states[n-1].tree
+	case look:
+		k, err := l.Engine.Files().OpenFiles(ctx, id, w.Root, w)
+		if err != nil && ctx.Err() != nil {
+			return f, err
+		}
+		if err != nil {
+			l.warn("the files of thread %s do not go to %s: %v", id, l.Name, err)
+			break
+		}
+		r.Tree = k.Spec.Tree
+		k.Release()
+	}
+	f.Repository = r
+	return shared(f), nil
+}
+
+// recall saves here what was found out for a remote, so that all remotes are told the same.
+func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) error {
+	if known.Repository != nil || len(begun(said)) == 0 {
+		return nil
+	}
+	return l.Heads.SetFacts(ctx, id, heads.Facts{Repository: said.Repository})
+}
+
+// below is where a thread works below the root of its work tree, as every machine writes it.
+func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string {
+	root := l.Engine.Dirs.Worktree(id)
+	if w.Mode == workspace.InPlace {
+		repo, err := files.Find(ctx, l.Engine.Env, w.Root)
+		if err != nil {
+			return ""
+		}
+		root = repo.Root
+	} else if real, err := place.Real(filepath.Dir(root)); err == nil {
+		root = filepath.Join(real, id)
+	}
+	if rel, ok := place.Below(root, w.Root); ok && rel != "." {
+		return filepath.ToSlash(rel)
+	}
+	return ""
+}
+
+// begun are the files that a thread began with, as a remote is told of them.
+func begun(f heads.Facts) []state {
+	if f.Repository == nil || !f.Repository.Tree.Valid() {
+		return nil
+	}
+	return []state{{tree: f.Repository.Tree}}
+}
+
+// sensibleRepository removes claims about a repository that cannot be true.
+func sensibleRepository(r *heads.Repository) *heads.Repository {
+	const longest = 4096
+	if r == nil || !protocol.Tree("sha1:"+r.Base).Valid() && !protocol.Tree("sha256:"+r.Base).Valid() {
+		return nil
+	}
+	is := *r
+	if !is.Tree.Valid() {
+		is.Tree = ""
+	}
+	if !filepath.IsLocal(filepath.FromSlash(is.Dir)) || len(is.Dir) > longest {
+		is.Dir = ""
+	}
+	return &is
 }

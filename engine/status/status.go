@@ -3,28 +3,33 @@
 // the nodes, the heads, the config and the run directories. A [Reader] takes no lock and
 // changes nothing but the sums that package budget keeps.
 //
-//   - position.go: what the moderator makes of a thread at a node, and output.go: in the
-//     words of the command line;
+//   - status.go: what the moderator makes of a thread at a node;
 //   - cost.go: what a thread may cost, and has cost with those that play roles of it;
 //   - show.go, overview.go: where one thread stands, or many, with their last runs;
-//   - running.go, run.go: who works on a thread, and what the last run has told of;
+//   - run.go: who works on a thread, and what the last run has told of;
 //   - children.go: the threads that play the role that is next, or one before.
 //
 // Package engine acts on what is told here.
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"sync"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -191,4 +196,256 @@ func noThread(id string, cause error) error {
 		Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id),
 		Hints: []string{"uwf thread list --all"}, Err: cause,
 	}
+}
+
+// Position is where a thread stands: its newest nodes, and what the moderator
+// makes of them.
+type Position struct {
+	ID       string
+	Thread   *thread.Thread
+	Workflow protocol.Workflow
+	Facts    heads.Facts
+	Parked   int64  // ms: the visit goes on then; 0: it is not parked
+	Root     string // where it works, "" if that is where its start says
+	State    moderator.State
+	Next     moderator.Decision
+	// Problem is why there is no decision although the nodes are all right: the
+	// graph has no answer, or the config cannot be read.
+	Problem error
+	Kids    children.Kids // that play the role that is next, if that has children
+	Lifted  bool          // a limit of steps, because a person has said so
+	Again   bool          // the role that is next has made the last step, too, and is asked once more
+	Form    any           // the schema of the answer that a person is to give; nil: none is asked for
+	UsedUp  string        // the budget that ended the last step before its work was done; "": none
+
+	waits  bool    // for a provider, whether or not the time has come
+	bounds []bound // of those whose part the thread plays
+	heldBy *bound  // that is reached
+	stuck  bool    // it is the graph that has no answer: stepping again cannot help
+	ofRun  bool    // what was used up was what was left of the whole run's
+}
+
+// Position reads the head, the start, the workflow and the last output, however
+// long the thread is. It returns an error if one of them cannot be read; what
+// was read before it is in the position.
+func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*Position, error) {
+	p := &Position{ID: id}
+	t, err := thread.Open(ctx, r.Nodes(), head)
+	if err != nil {
+		return p, r.leadsNowhere(ctx, id, head, err)
+	}
+	p.Thread = t
+	if p.Workflow, err = r.Workflow(ctx, t.Start.Workflow); err != nil {
+		return p, err
+	}
+	steps := &history{thread: t}
+	if p.State, err = r.state(ctx, p.Workflow, t, steps); err != nil {
+		return p, err
+	}
+	if p.Facts, err = r.Facts(ctx, id); err != nil {
+		return p, err
+	}
+	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {
+		return p, nil
+	}
+	if p.State.Visits, err = visits(ctx, t, p.State.Limits); err != nil {
+		return p, err
+	}
+	if budget.Bounded(p.State.Limits) {
+		if p.State.Spent, err = r.spentTogether(ctx, id, head, p.Facts); err != nil {
+			return p, err
+		}
+	}
+	if p.Facts.Parent != nil {
+		if p.bounds, err = r.above(ctx, p.Facts.Parent); err != nil {
+			return p, err
+		}
+	}
+	if p.waits = IsParked(p.Facts, head); p.waits {
+		p.Parked = r.ParkedUntil(p.Facts)
+	}
+	p.Next, p.Problem = moderator.Next(ctx, p.State)
+	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().Asked(p.Facts) > 0 {
+		p.Next, p.Problem = r.onceMoreFan(ctx, p)
+	}
+	if err := cmp.Or(steps.err, context.Cause(ctx)); p.Problem != nil && err != nil {
+		return p, err // the graph may well have an answer, but not now
+	}
+	p.stuck = p.Problem != nil
+	if p.Problem == nil && (p.Next.Kind == moderator.Run || p.Next.Kind == moderator.Fan) {
+		p.heldAbove()
+	}
+	if p.Problem == nil && p.Next.Cause == moderator.ByOutput && p.State.Last.Suspend != nil {
+		if detail, err := thread.ShownDetail(ctx, r.Nodes(), t.Last.Detail); err == nil { // others have details of their own
+			p.UsedUp, p.ofRun = detail.UsedUp()
+		}
+	}
+	if role := p.Workflow.Roles[p.Next.Role]; p.Problem == nil && p.Next.Kind == moderator.Suspend && role.Person {
+		p.Form, err = cas.Schema(ctx, r.Nodes(), role.Frontmatter)
+	}
+	if p.Problem == nil && p.Next.Kind == moderator.Fan {
+		p.Kids, err = r.Kids(ctx, p)
+	}
+	return p, err
+}
+
+// Stands is the position of a thread at its head.
+func (r *Reader) Stands(ctx context.Context, id string) (*Position, error) {
+	head, _, err := r.Lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.Position(ctx, id, head)
+}
+
+// state is what the moderator decides over, without limits.
+func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, steps *history) (moderator.State, error) {
+	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: children.KeyOf}
+	if t.Last == nil {
+		return s, nil
+	}
+	out, err := t.Output(ctx, *t.Last)
+	if err != nil {
+		return s, err
+	}
+	s.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
+	s.Steps, s.Depth = t.Last.Index+1-t.Last.LimitBase, t.Len()
+	return s, nil
+}
+
+// onceMoreFan is the decision for a role with children that a person lets go on: with
+// more steps than the limit, or, where it has suspended the thread, once more, as it was
+// asked before.
+func (r *Reader) onceMoreFan(ctx context.Context, p *Position) (moderator.Decision, error) {
+	switch p.Next.Cause {
+	case moderator.ByLimit:
+		p.Lifted = true
+		return moderator.Route(ctx, p.State)
+	case moderator.ByTarget, moderator.ByOutput:
+		state, err := r.StateBefore(ctx, p)
+		if err != nil {
+			return p.Next, err
+		}
+		d, err := moderator.Route(ctx, state)
+		if err != nil || d.Kind != moderator.Fan {
+			return p.Next, err
+		}
+		p.Again = true
+		return d, nil
+	}
+	return p.Next, nil
+}
+
+// StateBefore is the state that the thread's last step was made from. If that was asked
+// once more, it is the one in which it was asked for the first time.
+func (r *Reader) StateBefore(ctx context.Context, p *Position) (moderator.State, error) {
+	for at := p.Previous(); ; {
+		t, err := thread.Open(ctx, r.Nodes(), at)
+		if err != nil {
+			return moderator.State{}, err
+		}
+		s, err := r.state(ctx, p.Workflow, t, &history{thread: t})
+		if err != nil || t.Last == nil || t.Last.Prev == nil || t.Last.Role != p.Thread.Last.Role || len(t.Last.Children) == 0 {
+			return s, err
+		}
+		if d, err := moderator.Route(ctx, s); err == nil && d.Kind == moderator.Fan {
+			return s, nil
+		}
+		at = *t.Last.Prev
+	}
+}
+
+// BeforeHead is the position that the thread's last step was made from. What the
+// moderator made of it then plays no part.
+func (r *Reader) BeforeHead(ctx context.Context, pos *Position) (*Position, error) {
+	t, err := thread.Open(ctx, r.Nodes(), pos.Previous())
+	if err != nil {
+		return nil, err
+	}
+	state := moderator.State{Limits: pos.State.Limits, Spent: pos.State.Spent}
+	return &Position{ID: pos.ID, Thread: t, Workflow: pos.Workflow, Facts: pos.Facts, Root: pos.Root, State: state}, nil
+}
+
+// leadsNowhere adds to an error for a head which entry of the heads names it, if there
+// is no such node, or another: then it is that line that is damaged, or the node is
+// lost.
+func (r *Reader) leadsNowhere(ctx context.Context, id string, head protocol.Hash, err error) error {
+	var kind *cas.TypeError
+	_, lost := r.Store.Get(ctx, head)
+	if !errors.Is(lost, cas.ErrNotFound) && !(errors.As(err, &kind) && kind.Hash == head) {
+		return err
+	}
+	if where, ok := r.Heads.(heads.Placer); ok {
+		if place := where.ThreadPlace(ctx, id); place != "" {
+			return fmt.Errorf("%w, named in %s", err, place)
+		}
+	}
+	return err
+}
+
+// history reads the steps of a thread for conditions that ask for them.
+type history struct {
+	thread *thread.Thread
+	err    error // why the steps could not be read
+}
+
+// steps yields the steps, newest first, reading two nodes each.
+func (h *history) steps(ctx context.Context) iter.Seq2[moderator.HistoryStep, error] {
+	return func(yield func(moderator.HistoryStep, error) bool) {
+		for s, err := range h.thread.Steps(ctx) {
+			var out thread.Output
+			if err == nil {
+				out, err = h.thread.Output(ctx, s)
+			}
+			if err != nil {
+				h.err = err
+				yield(moderator.HistoryStep{}, err)
+				return
+			}
+			if !yield(moderator.HistoryStep{Role: s.Role, Output: out.Value, Detail: s.Detail, Agent: s.Agent}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// MayWrite is an error if the reader is for reading alone.
+func (r *Reader) MayWrite() error {
+	if r.ReadOnly {
+		return fault.New(protocol.CodeUsage, "this engine is read-only")
+	}
+	return nil
+}
+
+// HoldStore keeps the collector away until the new nodes are named by something that it reads:
+// a head, or a run's record.
+func (r *Reader) HoldStore(ctx context.Context) (release func(), err error) {
+	if err := r.MayWrite(); err != nil {
+		return nil, err
+	}
+	done, err := cas.Hold(ctx, r.Store)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = done() }, nil // it is also released when the process ends
+}
+
+// Batch is one of new nodes.
+func (r *Reader) Batch() *cas.Batch { return cas.NewBatch(r.Store, r.Env.Now) }
+
+// ChosenAgents returns the agents chosen for a thread, or else for its parent. Errors come from the
+// heads.
+func (r *Reader) ChosenAgents(ctx context.Context, facts heads.Facts) (map[string]string, error) {
+	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	for range generations {
+		if facts.Agents != nil || facts.Parent == nil {
+			break
+		}
+		above, err := r.Heads.Facts(ctx, facts.Parent.Thread)
+		if err != nil {
+			return nil, err
+		}
+		facts = above
+	}
+	return facts.Agents, nil
 }

@@ -3,9 +3,12 @@ package view
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
 	"errors"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // StatsBy are the names by which [Stats] can tell steps apart.
@@ -220,4 +224,37 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 		return time.UnixMilli(step.CompletedAtMs).In(s.engine.Env.Now().Location()).Format(time.DateOnly)
 	}
 	return ""
+}
+
+// StatsCSV writes what [Stats] has summed up for a spreadsheet: what is unknown is an
+// empty cell. Errors are those of w.
+func StatsCSV(w io.Writer, s protocol.Stats) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage", "costUsd", "stepsWithoutCost"))
+	for _, r := range s.Rows {
+		var cells []string
+		for _, by := range s.By {
+			cells = append(cells, harmlessCell(r.Of[by]))
+		}
+		in, written, cost := "", "", ""
+		if u := r.Usage; u.Counted() {
+			in, written = strconv.FormatInt(u.Tokens()-u.OutputTokens, 10), strconv.FormatInt(u.OutputTokens, 10)
+		}
+		if u := r.Usage; u != nil && u.CostUSD != nil {
+			cost = strconv.FormatFloat(*u.CostUSD, 'f', -1, 64)
+		}
+		_ = out.Write(append(cells, strconv.Itoa(r.Steps), strconv.FormatInt(r.DurationMs, 10), in, written,
+			strconv.Itoa(r.StepsWithoutUsage), cost, strconv.Itoa(r.StepsWithoutCost)))
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// harmlessCell is a stranger's word that no spreadsheet takes for a formula.
+func harmlessCell(s string) string {
+	s = plaintext.Line(s)
+	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
+		return "'" + s
+	}
+	return s
 }

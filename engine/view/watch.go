@@ -1,10 +1,21 @@
+// Package view is what there is to show of threads, as values: which there are
+// ([Listed], [Items]), where one stands and what is to be done next ([Thread], [Next]),
+// its steps and turns ([History], [Turns], [Live]), its way through the graph
+// ([TraceOf]), what is wrong with it ([Diagnose]), and what happens to it now ([Watch]);
+// and of all of them what waits for a person ([Inbox]) and what they have cost ([Stats]).
+// It changes nothing and takes no lock. How it looks is the caller's.
+//
+// Errors are those of the engine and the store.
 package view
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -13,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 // pause is how often a running step is looked at.
@@ -325,4 +337,161 @@ func (w *watcher) failed(ctx context.Context) error {
 	}
 	w.to.StepEnded(w.info, now, why)
 	return nil
+}
+
+// EventKind says what an [Event] tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	StepStarted EventKind = "step-started"
+	TurnMade    EventKind = "turn"
+	TurnWriting EventKind = "writing" // a turn as far as it has been written
+	StepEnded   EventKind = "step-ended"
+	ChildrenAre EventKind = "children" // where children of a role stand
+)
+
+// Event is what an [engine.Progress] is told, as a value.
+type Event struct {
+	Kind   EventKind
+	Step   engine.StepInfo
+	Turn   *protocol.Turn       // of a turn
+	Output *protocol.StepOutput // of the end of a step: where the thread stands
+	// Children are all those of a role before they are worked on, later those that have
+	// come to rest.
+	Children []protocol.ChildOutput
+	Err      error // why the step ended without a result
+}
+
+// Listener is an [engine.Progress] that is told of events.
+type Listener func(Event)
+
+// StepStarted implements [engine.Progress].
+func (l Listener) StepStarted(s engine.StepInfo) { l(Event{Kind: StepStarted, Step: s}) }
+
+// Turn implements [engine.Progress].
+func (l Listener) Turn(s engine.StepInfo, t protocol.Turn) {
+	l(Event{Kind: TurnMade, Step: s, Turn: &t})
+}
+
+// Writing implements [engine.Progress].
+func (l Listener) Writing(s engine.StepInfo, t protocol.Turn) {
+	l(Event{Kind: TurnWriting, Step: s, Turn: &t})
+}
+
+// StepEnded implements [engine.Progress].
+func (l Listener) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
+	l(Event{Kind: StepEnded, Step: s, Output: &out, Err: err})
+}
+
+// Children implements [engine.Progress].
+func (l Listener) Children(of engine.StepInfo, stand []protocol.ChildOutput) {
+	l(Event{Kind: ChildrenAre, Step: of, Children: stand})
+}
+
+// Tokens says what is known of the tokens, and of how many steps it is not.
+func Tokens(t protocol.Totals) string {
+	switch {
+	case t.Steps+t.FailedTries == 0:
+		return ""
+	case !t.Usage.Counted():
+		return "unknown"
+	}
+	text := fmt.Sprintf("%s%s in, %s out", atLeast(t.StepsWithoutUsage),
+		Thousands(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), Thousands(t.Usage.OutputTokens))
+	if cached := t.Usage.CacheReadTokens; cached > 0 {
+		text += fmt.Sprintf(" (%s of them from a cache)", Thousands(cached))
+	}
+	return text + unknownOf(t.StepsWithoutUsage, t)
+}
+
+// Cost says what is known of the cost, and of how many steps it is not.
+func Cost(t protocol.Totals) string {
+	switch {
+	case t.Steps+t.FailedTries == 0:
+		return ""
+	case t.Usage == nil || t.Usage.CostUSD == nil:
+		return "unknown"
+	}
+	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t)
+}
+
+// Note says what a role has cost.
+func Note(t protocol.Totals) string {
+	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
+	if t.Usage.Counted() {
+		parts = append(parts, atLeast(t.StepsWithoutUsage)+StepTokens(t.Usage))
+	} else {
+		parts = append(parts, "tokens unknown")
+	}
+	if t.Usage != nil && t.Usage.CostUSD != nil {
+		parts = append(parts, atLeast(t.StepsWithoutCost)+protocol.Dollars(*t.Usage.CostUSD))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// StepTokens is what a step cost; unknown is shown as unknown.
+func StepTokens(u *protocol.Usage) string {
+	if !u.Counted() {
+		return "?"
+	}
+	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
+}
+
+// Changes says how much of the files changed.
+func Changes(t protocol.FileTotals) string {
+	if t.Files == 0 {
+		return "none"
+	}
+	text := render.Count(t.Files, "file")
+	if t.Added+t.Removed > 0 {
+		text += fmt.Sprintf(" +%d -%d", t.Added, t.Removed)
+	}
+	return text
+}
+
+func unknownOf(n int, t protocol.Totals) string {
+	of := t.Steps + min(1, t.FailedTries)
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; 1 of %d steps does not say", of)
+	}
+	return fmt.Sprintf("; %d of %d steps do not say", n, of)
+}
+
+// atLeast marks a lower bound.
+func atLeast(unknown int) string {
+	if unknown == 0 {
+		return ""
+	}
+	return "at least "
+}
+
+// LimitsText is what bounds a run, for people: "100 steps, $5.00 in all".
+func LimitsText(l protocol.Limits) string {
+	var parts []string
+	for _, x := range protocol.AllLimits() {
+		amount := Thousands(int64(x.Number(l)))
+		switch x.Unit {
+		case protocol.UnitDollars:
+			amount = protocol.Dollars(x.Number(l))
+		case protocol.UnitMs:
+			amount = render.Duration(int64(x.Number(l)))
+		}
+		if x.Number(l) > 0 {
+			parts = append(parts, amount+" "+x.Of)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Thousands groups the digits of a number.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

@@ -1,3 +1,5 @@
+// Package workspace keeps the files of threads: the work trees that they work in, worktrees of
+// their own, a snapshot with each step, and what has become of all that.
 package workspace
 
 import (
@@ -8,20 +10,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/step/files/furnish"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -323,4 +330,141 @@ func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, 
 		}
 	}
 	return cmp.Or(wanted, ModeInPlace), nil
+}
+
+// NewRepository makes a repository in an empty directory, for a thread that comes from
+// elsewhere and of whose own no clone is here. Its only commit has the files of first, and
+// the work tree those of tree; the thread works at a place below its root, or there. If that
+// fails the directory is empty again. One that was killed at it left a mark, and is begun
+// again.
+func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first, tree protocol.Tree) (w *heads.Workspace, err error) {
+	held, err := begin(dir)
+	if err != nil {
+		return nil, fmt.Errorf("make a repository in %s: %w", place.Shown(dir), err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("make a repository in %s: %w", place.Shown(dir), err), empty(dir, ""))
+		} else {
+			err = os.Remove(unfinished(dir))
+		}
+		err = errors.Join(err, held.Unlock())
+	}()
+	repo, err := files.NewRepo(ctx, e.Env, dir, tree.Function())
+	if err != nil {
+		return nil, err
+	}
+	spec, err := e.SpecOf(repo, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := repo.Seed(ctx, spec.Git, false); err != nil {
+		return nil, err
+	}
+	for _, state := range []protocol.Tree{first, tree} {
+		if err := e.Bring(ctx, spec.Git, state); err != nil {
+			return nil, err
+		}
+	}
+	if err := repo.FirstCommit(ctx, spec, first, "uwf thread "+id); err != nil {
+		return nil, err
+	}
+	if err := e.RunDir(id).Make(); err != nil {
+		return nil, err
+	}
+	if err := files.Fill(ctx, e.Env, spec, tree); err != nil {
+		return nil, err
+	}
+	root, err := placeIn(dir, below)
+	if err != nil {
+		return nil, err
+	}
+	return e.InPlace(ctx, root)
+}
+
+// placeIn is a place below a directory, which is made if it is not there. No link leads out.
+func placeIn(dir, below string) (string, error) {
+	if below == "" {
+		return dir, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.MkdirAll(below, 0o777); err != nil {
+		return "", err
+	}
+	return place.Real(filepath.Join(dir, below))
+}
+
+// unfinished is the mark in a repository that is being made; its maker has locked it.
+func unfinished(dir string) string { return filepath.Join(dir, ".git", "uwf-unfinished") }
+
+// begin marks a directory that is empty, or that has only what one who was killed has left.
+func begin(dir string) (*durable.Held, error) {
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	held, err := durable.TryLock(unfinished(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := empty(filepath.Join(dir, ".git"), filepath.Base(unfinished(dir))); err != nil {
+		return nil, errors.Join(err, held.Unlock())
+	}
+	return held, nil
+}
+
+// empty removes what is in a directory, but for one file.
+func empty(dir, but string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Name() != but {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return err
+}
+
+// Keeper keeps the files of threads: the work trees that they work in, a snapshot with each
+// step, and the git directories of ours that have them. [Engine.Files] makes one.
+type Keeper struct {
+	Env   env.Env
+	Dirs  home.Dirs
+	FS    durable.FS
+	Heads heads.Heads
+
+	Hidden func(c protocol.Config, dir string) []string // what agents there may not read; nil: nothing
+	Config func(ctx context.Context) (protocol.Config, error)
+	Read   cas.Reader
+	Warn   func(string)
+	RunDir func(thread string) rundir.Dir
+	Grace  time.Duration
+	Hold   Hold
+}
+
+// Hold makes a command one that is held back. end is called when it has ended.
+type Hold func(ctx context.Context, cmd proc.Command) (held proc.Command, end func() error, err error)
+
+// start starts a command held back.
+func (e Keeper) start(ctx context.Context, cmd proc.Command) (child *proc.Child, end func() error, err error) {
+	end = func() error { return nil }
+	if e.Hold != nil {
+		if cmd, end, err = e.Hold(ctx, cmd); err != nil {
+			return nil, nil, err
+		}
+	}
+	if child, err = proc.Start(cmd); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return child, end, nil
+}
+
+// Thread is one whose files are at stake, under its lock.
+type Thread struct {
+	ID    string
+	Head  protocol.Hash
+	Ended bool
+	Facts heads.Facts
 }

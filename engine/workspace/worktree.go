@@ -1,14 +1,18 @@
 package workspace
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -16,8 +20,10 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/files/furnish"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -270,4 +276,246 @@ func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) e
 		return err
 	}
 	return e.Made(t.ID)
+}
+
+// A worktree has the files that git knows. Other things that a run needs, such as keys and
+// libraries, are copied from the original work tree or made by a command of the user's. None
+// of it is in a snapshot.
+
+// Bounds of the set-up.
+const (
+	setupTime  = 30 * time.Minute
+	setupGrace = 2 * time.Second
+	setupTail  = 4 << 10 // bytes of its output that are told when it fails
+)
+
+// furnish makes a new worktree one that can run. dir is where the thread works in it;
+// foreign: its files come from elsewhere, so nothing of them runs unasked.
+func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string, foreign bool) error {
+	if _, err := furnish.Include(ctx, from, to); err != nil {
+		return fmt.Errorf("take along what git ignores: %w", err)
+	}
+	c, err := e.Config(ctx)
+	if err != nil || c.Workspace == nil {
+		return err
+	}
+	if err := furnish.Link(from, to, c.Workspace.Link); err != nil {
+		return err
+	}
+	argv := c.Workspace.Setup
+	switch {
+	case len(argv) == 0:
+		return nil
+	case foreign:
+		e.Warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
+		return nil
+	}
+	return e.setUp(ctx, id, dir, from.Root, argv)
+}
+
+// setUp runs the command of the user's config, once, and keeps what it prints.
+func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
+	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
+	if err != nil {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]), err), "uwf config get workspace.setup")
+	}
+	run := e.RunDir(id)
+	if err := run.Make(); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(run.File(runfiles.SetupFile), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, setupTime)
+	defer cancel()
+	environ := []string{"UWF_WORKTREE_FROM=" + from}
+	for _, entry := range e.Env.Environ {
+		if !strings.HasPrefix(entry, "GIT_") {
+			environ = append(environ, entry)
+		}
+	}
+	cmd := proc.Command{Path: exe, Args: argv[1:], Dir: dir, Env: environ, Session: true, WithParent: true, Stdout: log, Stderr: log}
+	child, end, err := e.start(ctx, cmd)
+	if err != nil {
+		return fmt.Errorf("workspace.setup: %w", err)
+	}
+	status, err := child.Wait(ctx, setupGrace)
+	err = errors.Join(err, end())
+	if err == nil && status.Code == 0 {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("exit status %d", status.Code)
+	}
+	message := fmt.Sprintf("the set-up of the worktree failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err},
+		"uwf config get workspace.setup", "--workspace in-place works without a worktree")
+}
+
+// tail is the end of what the set-up has printed.
+func tail(log *os.File) string {
+	size, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	text := make([]byte, min(size, setupTail))
+	if _, err := log.ReadAt(text, size-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	text = bytes.TrimSpace(bytes.ToValidUTF8(text, nil))
+	if len(text) == 0 {
+		return ""
+	}
+	return "\n" + plaintext.Escape(string(text))
+}
+
+// Where the files of a fork are.
+const (
+	FilesWorktree = "worktree" // in a worktree of its own, as they were at that step
+	FilesHere     = "here"     // where the other thread has them, as they were at that step
+	FilesKeep     = "keep"     // where the other thread has them, as they are
+)
+
+// Fork is a thread that is about to begin at a node of another one.
+type Fork struct {
+	Thread string
+	At     *thread.Thread // the chain up to that node
+	Facts  heads.Facts    // what is known of it already
+	Moved  bool           // a person has said where it works
+	// Files are [FilesWorktree], [FilesHere] or [FilesKeep]; "": a worktree, if the files
+	// are kept. Before names a step: they are those before it. Detached: the worktree is on
+	// no branch.
+	Files    string
+	Before   protocol.Hash
+	Detached bool
+}
+
+// Fork is the workspace of a fork.
+func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
+	t, facts, from := f.At, f.Facts, f.Facts.Fork.Thread
+	of, err := e.Heads.Facts(ctx, from)
+	if from == "" || err != nil {
+		return facts.Workspace, err
+	}
+	w := of.Workspace
+	kept := w != nil && w.Mode != AsItIs || of.Imported != nil && t.Last != nil && t.Last.Files != nil
+	switch {
+	case f.Files != "" && !kept:
+		return nil, noFiles(t.Head, false)
+	case facts.Foreign() || !kept:
+		return facts.Workspace, nil
+	case f.Moved && f.Files == FilesWorktree:
+		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
+	case f.Moved:
+		if f.Files == "" && t.Last != nil && t.Last.Files != nil {
+			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are; with --files worktree it has those of that step")
+		}
+		if here, err := e.InPlace(ctx, facts.Workspace.Root); err == nil {
+			return here, nil
+		}
+		return facts.Workspace, nil
+	case w == nil:
+		return facts.Workspace, nil
+	case f.Files == FilesKeep && w.Mode == InPlace:
+		return w, nil
+	case w.Mode != InPlace && (f.Files == FilesKeep || f.Files == FilesHere):
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root), from), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
+	}
+	tree, err := e.treeAt(ctx, t, f.Before, from)
+	var none *NoFilesError
+	if errors.As(err, &none) && f.Files == "" && w.Mode == InPlace {
+		e.Warn(none.Error() + ": the fork works with the files as they are")
+		return w, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.Files == FilesHere {
+		return w, e.filesHere(ctx, f.Thread, w, tree, from)
+	}
+	repo, dir, err := e.TreeOf(ctx, w, from)
+	if err != nil {
+		return nil, NoWorkTree(w.Root, err)
+	}
+	base, ok := repo.Commit(ctx, w.Base)
+	if !ok {
+		base = repo.Head
+	}
+	name := ""
+	if !f.Detached {
+		wf, err := t.Workflow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name = cmp.Or(wf.Name, "thread")
+	}
+	return e.AddWorktree(ctx, NewTree{Id: f.Thread, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: name, Foreign: facts.Imported != nil})
+}
+
+// treeAt is the state of the files at a node of a thread: that before a step, if one is
+// named, else that after the node; before the thread's first step, what that began with.
+func (e Keeper) treeAt(ctx context.Context, t *thread.Thread, before protocol.Hash, of string) (protocol.Tree, error) {
+	if before == "" && t.Last != nil {
+		step, err := e.FilesOf(ctx, t)
+		return step.After, err
+	}
+	if before == "" {
+		now, err := heads.Find(ctx, e.Heads, of)
+		if err != nil {
+			return "", err
+		}
+		chain, err := thread.Open(ctx, e.Read, now.Head)
+		if err != nil {
+			return "", err
+		}
+		for s, err := range chain.Steps(ctx) {
+			if err != nil {
+				return "", err
+			}
+			before = s.Hash
+		}
+		if before == "" {
+			return "", noFiles(t.Head, false)
+		}
+	}
+	first, err := thread.Open(ctx, e.Read, before)
+	if err != nil {
+		return "", err
+	}
+	step, err := e.FilesOf(ctx, first)
+	return step.Before, err
+}
+
+// filesHere puts the files of a fork where the other thread works, if they are those
+// that this one has left.
+func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tree protocol.Tree, of string) error {
+	now, err := heads.Find(ctx, e.Heads, of)
+	if err != nil {
+		return err
+	}
+	last, err := e.StepFiles(ctx, now.Head)
+	if err != nil {
+		return err
+	}
+	k, err := e.OpenFiles(ctx, id, w.Root, w)
+	if err != nil {
+		return err
+	}
+	defer k.Release()
+	err = e.follow(ctx, k, id, now.Head, last.After, tree)
+	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
+		coded.Hints = slices.DeleteFunc(coded.Hints, func(hint string) bool { return hint == leaveThem })
+		coded.Hints = append(coded.Hints, "--files keep leaves all files as they are, and --files worktree has them elsewhere")
+	}
+	return errors.Join(err, e.forget(id, err))
+}
+
+// forget removes the run directory of a thread that was not made, because of an error.
+func (e Keeper) forget(id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return os.RemoveAll(e.RunDir(id).Path)
 }

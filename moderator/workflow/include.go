@@ -48,7 +48,7 @@ type folder struct {
 }
 
 // resolveIncludes replaces all "!include" tags of a document, and what refers to
-// a node by its hash (reference.go).
+// a node by its hash.
 func resolveIncludes(r *report, root *yamldoc.Node, src Source) *yamldoc.Node {
 	if !hasIncludes(root) {
 		return root

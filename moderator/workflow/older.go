@@ -15,7 +15,7 @@ import (
 // The older form of workflow files has roles with a "systemPrompt", the graph as
 // "moderator: {graph: [{from, transitions}]}", and names agents. It is turned
 // into the present form as a tree, before anything else is read, so that only
-// this file and older_agents.go know it. Places stay those of the file.
+// this file knows it. Places stay those of the file.
 
 // modernize returns a tree in the present form.
 func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {

@@ -5,9 +5,9 @@
 // place of everything (read*.go), with the files that it includes in their
 // places (include.go) and the older form turned into
 // the present one (older.go); what has the wrong shape is reported there. Then the
-// checks go over the draft: the graph (graph.go, reach.go), whether each role's
+// checks go over the draft: the graph (read_graph.go), whether each role's
 // edges are the statuses that its schema allows (status.go), the conditions of
-// lists (condition.go), the schemas themselves (schema.go), and the templates,
+// lists (condition.go), the schemas themselves, and the templates,
 // against the fields that a role delivers (template.go, fields.go). Every problem is collected, so that an
 // author sees all of them at once.
 package workflow

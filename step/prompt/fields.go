@@ -2,10 +2,15 @@ package prompt
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
 // field is one property of an output.
@@ -169,4 +174,271 @@ func list(v any) []any {
 func text(v any) string {
 	s, _ := v.(string)
 	return s
+}
+
+var plainString = lazyregexp.New(`^[A-Za-z_$][\w$.-]*( [\w$.-]+)*$`)
+
+// literal writes a JSON value as YAML on one line. A string that YAML would read
+// as something else is quoted.
+func literal(v any) string {
+	s, ok := v.(string)
+	if !ok || !plainString().MatchString(s) {
+		return compactJSON(v)
+	}
+	switch strings.ToLower(s) {
+	case "null", "true", "false":
+		return compactJSON(v)
+	}
+	return s
+}
+
+// maxNesting is how deep an example shows the inside of objects and lists.
+const maxNesting = 4
+
+// example is the field in the example block: a line, and more for lists and objects.
+func (f field) example(indent string, depth int) []string {
+	s, nullable := unwrap(f.schema)
+	key := indent + literal(f.name) + ":"
+	value, more, notes := sketch(s, indent+"  ", depth)
+	if nullable {
+		notes = append(notes, "or null")
+	}
+	if f.required {
+		notes = append([]string{"required"}, notes...)
+	}
+	if value != "" {
+		key += " " + value
+	}
+	if len(notes) > 0 {
+		key += "  # " + strings.Join(notes, " | ")
+	}
+	return append([]string{key}, more...)
+}
+
+// sketch shows a value of a schema: either on the key's line or on lines of its
+// own, with notes for the comment.
+func sketch(s map[string]any, indent string, depth int) (value string, more, notes []string) {
+	if v, ok := s["const"]; ok {
+		return literal(v), nil, []string{"fixed value"}
+	}
+	if vs := choices(s); vs != nil {
+		for _, v := range vs {
+			notes = append(notes, literal(v))
+		}
+		return literal(vs[0]), nil, notes
+	}
+	switch typeOf(s) {
+	case "boolean":
+		return "true", nil, []string{"true", "false"}
+	case "string":
+		return placeholder(s), nil, nil
+	case "number", "integer":
+		return "<number>", nil, nil
+	case "array":
+		return "", sketchItem(s["items"], indent, depth), nil
+	case "object":
+		if lines := sketchObject(s, indent, depth); lines != nil {
+			return "", lines, nil
+		}
+		return "<object>", nil, nil
+	}
+	return "<value>", nil, nil
+}
+
+func sketchItem(items any, indent string, depth int) []string {
+	s, _ := unwrap(items)
+	if len(s) == 0 {
+		return []string{indent + "- <item>"}
+	}
+	if lines := sketchObject(s, indent+"  ", depth); lines != nil {
+		lines[0] = indent + "- " + strings.TrimPrefix(lines[0], indent+"  ")
+		return lines
+	}
+	value, _, notes := sketch(s, "", maxNesting)
+	if value == "" {
+		value = "<item>" // a list of lists
+	}
+	line := indent + "- " + value
+	if len(notes) > 0 {
+		line += "  # " + strings.Join(notes, " | ")
+	}
+	return []string{line}
+}
+
+// sketchObject shows the fields of an object, nil if it names none.
+func sketchObject(s map[string]any, indent string, depth int) []string {
+	if depth >= maxNesting {
+		return nil
+	}
+	var lines []string
+	for _, f := range fieldsOf(s) {
+		lines = append(lines, f.example(indent, depth+1)...)
+	}
+	return lines
+}
+
+// placeholder stands for a string.
+func placeholder(s map[string]any) string {
+	switch format := text(s["format"]); format {
+	case "":
+		return "<string>"
+	case "ocas_ref", "cas_ref":
+		return "<hash>"
+	default:
+		return "<" + oneLine(format) + ">"
+	}
+}
+
+// typeOf is the type that a schema names or implies, "" if it names none or several.
+func typeOf(s map[string]any) string {
+	if t := text(s["type"]); t != "" {
+		return t
+	}
+	if s["properties"] != nil {
+		return "object"
+	}
+	return ""
+}
+
+// unwrap takes "or null" off a schema.
+func unwrap(schema any) (s map[string]any, nullable bool) {
+	s, _ = schema.(map[string]any)
+	if types := list(s["type"]); len(types) == 2 {
+		if i := slices.Index(types, any("null")); i >= 0 {
+			return with(s, "type", types[1-i]), true
+		}
+	}
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		subs := list(s[keyword])
+		for i, sub := range subs {
+			if m, _ := sub.(map[string]any); len(subs) == 2 && text(m["type"]) == "null" {
+				other, _ := subs[1-i].(map[string]any)
+				return with(other, "description", s["description"]), true
+			}
+		}
+	}
+	return s, false
+}
+
+// with is a copy of s with one more keyword, if v is something.
+func with(s map[string]any, keyword string, v any) map[string]any {
+	out := make(map[string]any, len(s)+1)
+	maps.Copy(out, s)
+	if v != nil {
+		out[keyword] = v
+	}
+	return out
+}
+
+// describe tells what the example cannot show: the description and the limits.
+func (f field) describe() string {
+	s, _ := unwrap(f.schema)
+	var parts []string
+	if d := oneLine(text(s["description"])); d != "" {
+		parts = append(parts, d)
+	}
+	for _, keyword := range []string{"format", "pattern", "minLength", "maxLength", "minimum", "maximum",
+		"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems"} {
+		if v, ok := s[keyword]; ok {
+			parts = append(parts, fmt.Sprintf("%s %s", keyword, literalOf(keyword, v)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func literalOf(keyword string, v any) string {
+	if keyword == "pattern" {
+		return "`" + oneLine(text(v)) + "`"
+	}
+	return literal(v)
+}
+
+// indented is a value as JSON over several lines, for a schema that is shown whole.
+func indented(v any) string {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return compactJSON(v)
+	}
+	return string(b)
+}
+
+const scopeSentence = "Focus exclusively on YOUR role's deliverable. Do not perform actions outside your role's scope."
+
+// FormatInstruction says how an answer that satisfies the schema begins: an
+// example block, the fields, and the way to suspend. A schema whose variants
+// differ in one constant (a oneOf over $status) gets an example for each.
+func FormatInstruction(schema any) string {
+	return join("## Deliverable Format", formatBody(schema), scopeSentence)
+}
+
+func formatBody(schema any) string {
+	if protocol.IsAnswerSchema(schema) {
+		return join("Your whole response, as plain text or Markdown, is handed to the next role. It needs no frontmatter block.", suspendBody)
+	}
+	if key, variants := discriminated(schema); key != "" {
+		return join(variantsBody(key, variants), suspendBody)
+	}
+	fields := fieldsOf(schema)
+	return join(
+		"Your response MUST begin with a YAML frontmatter block followed by your markdown work:",
+		example(fields),
+		"The frontmatter is the **primary deliverable** — the engine reads it directly.\n"+
+			"Your meta output must satisfy these fields:",
+		fieldList(fields),
+		"Output ONLY the fields listed above. Do not add extra fields that are not specified in the schema.",
+		suspendBody,
+	)
+}
+
+func variantsBody(key string, variants []variant) string {
+	parts := []string{
+		"Your response MUST begin with a YAML frontmatter block followed by your markdown work.",
+		"Choose ONE of the following variants based on your outcome:",
+	}
+	for _, v := range variants {
+		parts = append(parts,
+			fmt.Sprintf("### When `%s: %s`", key, literal(v.value)),
+			example(v.fields),
+			"Fields:\n"+fieldList(v.fields))
+	}
+	return join(append(parts,
+		"The frontmatter is the **primary deliverable** — the engine reads it directly.",
+		"Output ONLY the fields listed for your chosen variant. Do not add extra fields that are not specified in the schema.",
+	)...)
+}
+
+// The reason is quoted: unquoted, one with a colon in it was not YAML, and the
+// question to the person was lost.
+const suspendBody = "### When you cannot go on without a person\n\n" +
+	"If only a person can answer or decide, do not guess. Begin with this block instead, and the thread waits for the answer:\n\n" +
+	"```\n---\n" + protocol.StatusKey + ": " + protocol.SuspendNode + "\n" +
+	"reason: \"<what you need, from whom, and why>\"\n---\n```"
+
+// example is the frontmatter block as the agent should write it.
+func example(fields []field) string {
+	lines := []string{"```", "---"}
+	for _, f := range fields {
+		lines = append(lines, f.example("", 0)...)
+	}
+	lines = append(lines, "---", "", "... your markdown work here ...", "```")
+	return strings.Join(lines, "\n")
+}
+
+// fieldList names each field with what its value must satisfy.
+func fieldList(fields []field) string {
+	if len(fields) == 0 {
+		return "  (the schema names no fields; `$status` may say how it went)"
+	}
+	var lines []string
+	for _, f := range fields {
+		line := "  - `" + oneLine(f.name) + "`"
+		if f.required {
+			line += " (required)"
+		}
+		if d := f.describe(); d != "" {
+			line += ": " + d
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -13,8 +13,8 @@
 //   - a session is opened once per step: corrections go into the running program;
 //   - memory does not grow with what the program prints, and it always ends.
 //
-// The protocol is read leniently (message.go, wire.go): agents differ from its
-// text and from each other. Package external does the rest: processes, turns,
+// The protocol is read leniently (wire.go): agents differ from its
+// text and from each other. Package cliagent does the rest: processes, turns,
 // sessions, watchdogs, outcomes.
 //
 // It is written out here instead of taken from an SDK: the one there is for Go

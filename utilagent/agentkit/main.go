@@ -2,16 +2,26 @@ package agentkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Run plays the agent in this process and exits: it is the whole of main.
@@ -144,4 +154,301 @@ func exitCode(ctx context.Context, err error) int {
 		return protocol.CodeUsage.ExitCode()
 	}
 	return protocol.CodeFailed.ExitCode()
+}
+
+// invocation is the command line.
+type invocation struct {
+	thread, role  string
+	prompt        *string       // --prompt
+	promptRef     protocol.Hash // --prompt-ref
+	yaml          bool          // of the result line
+	help, version bool
+	check         bool // of the program that the agent drives
+	process       bool // the agent is this process; it is no argument, but goes the same way
+}
+
+// usageError is a wrong command line.
+type usageError struct {
+	reason, agent string
+	hints         []string
+}
+
+// Error implements error.
+func (e *usageError) Error() string { return e.reason }
+
+// Hints are what may have been meant.
+func (e *usageError) Hints() []string { return e.hints }
+
+// newUsageError adds what may have been meant by flags that the agent's help does
+// not know. Some agents hand flags on to a program, so that those are no mistakes
+// as such.
+func newUsageError(reason string, args []string, o Options) *usageError {
+	e := &usageError{reason: reason, agent: protocol.AgentName(o.Name)}
+	known := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(help(o), -1)
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "--" {
+			break
+		}
+		if !strings.HasPrefix(name, "-") || slices.Contains(known, name) {
+			continue
+		}
+		if near := suggest.Nearest(name, known, 1); len(near) > 0 {
+			e.hints = append(e.hints, "did you mean "+near[0]+"?")
+		}
+	}
+	e.hints = append(e.hints, e.agent+" --help")
+	return e
+}
+
+// parse reads the command line: the kit's flags anywhere up to "--", the agent's
+// own by Options.ParseArgs, then thread and role, by name or by position.
+func parse(args []string, o Options) (invocation, error) {
+	typed := args
+	fail := func(format string, a ...any) (invocation, error) {
+		return invocation{}, newUsageError(fmt.Sprintf(format, a...), typed, o)
+	}
+	if err := o.validate(); err != nil {
+		return invocation{}, err
+	}
+	var inv invocation
+	if args, inv.check = withoutCheck(args, o); inv.check {
+		return inv, checked(args, o)
+	}
+	rest, err := inv.take(args)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if inv.help || inv.version {
+		return inv, nil
+	}
+	if o.ParseArgs != nil {
+		if rest, err = o.ParseArgs(rest); err != nil {
+			return fail("%v", err)
+		}
+	}
+	// What the agent's parser returns may have stood behind a "--".
+	if rest, err = inv.take(slices.DeleteFunc(rest, func(s string) bool { return s == "--" })); err != nil {
+		return fail("%v", err)
+	}
+	if err := inv.position(rest); err != nil {
+		return fail("%v", err)
+	}
+	if inv.prompt != nil && strings.TrimSpace(*inv.prompt) == "" {
+		return fail("%s is empty: if uwf started this agent, a variable of the edge's prompt has no value", protocol.FlagPrompt)
+	}
+	return inv, nil
+}
+
+// take takes the kit's flags out of args. The value of a flag is the next
+// argument whatever it looks like: a prompt may begin with a dash.
+func (inv *invocation) take(args []string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		switch name {
+		case "--":
+			return append(rest, args[i:]...), nil
+		case "--help", "-h":
+			inv.help = true
+			continue
+		case "--version", "-V":
+			inv.version = true
+			continue
+		case protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt, protocol.FlagPromptRef, protocol.FlagFormat:
+		default:
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("%s needs a value", name)
+			}
+			value = args[i]
+		}
+		if err := inv.set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+func (inv *invocation) set(name, value string) (err error) {
+	switch name {
+	case protocol.FlagThread:
+		inv.thread = value
+	case protocol.FlagRole:
+		inv.role = value
+	case protocol.FlagPrompt:
+		inv.prompt = &value
+	case protocol.FlagPromptRef:
+		if inv.promptRef, err = protocol.ParseHash(value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	case protocol.FlagFormat:
+		if value != "json" && value != "yaml" {
+			return fmt.Errorf("%s: %q is unknown: want json or yaml", name, value)
+		}
+		inv.yaml = value == "yaml"
+	}
+	return nil
+}
+
+// position reads thread and role from what is left.
+func (inv *invocation) position(rest []string) error {
+	for _, arg := range rest {
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			return fmt.Errorf("unknown flag %s", arg)
+		case inv.thread == "":
+			inv.thread = arg
+		case inv.role == "":
+			inv.role = arg
+		default:
+			return fmt.Errorf("unexpected argument %q", arg)
+		}
+	}
+	if inv.thread == "" || inv.role == "" {
+		return fmt.Errorf("thread and role are required")
+	}
+	return nil
+}
+
+func synopsis(agent string) string {
+	return fmt.Sprintf("usage: %s <thread-id> <role> [%s HASH]\n       %s %s ID %s NAME %s TEXT",
+		agent, protocol.FlagPromptRef, agent, protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt)
+}
+
+// help is the text of --help.
+func help(o Options) string {
+	text := synopsis(protocol.AgentName(o.Name)) + `
+
+An agent for uwf. The engine starts it; by hand it makes a step from the head of
+an active thread and prints the step's hash, but moves no head.
+
+  --prompt-ref HASH    a text node with the instruction for this step
+  --prompt TEXT        the instruction itself
+  --format json|yaml   of the result line (default json)
+  --version, --help
+`
+	if o.Check != nil {
+		text += "  --check              say where the program is that this agent drives, its version, and\n" +
+			"                       what is wrong with it, as JSON; exit status 1 if anything is\n"
+	}
+	if o.Usage != "" {
+		text += "\n" + strings.TrimRight(o.Usage, "\n") + "\n"
+	}
+	return text
+}
+
+// version is the agent's version: as it says, else as it was built.
+func version(o Options) string {
+	if o.Version != "" {
+		return o.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// signalError is the cause of a context that a signal cancelled.
+type signalError struct{ os.Signal }
+
+func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
+
+func (e signalError) exitCode() int {
+	return (&proc.SignalError{Signal: e.Signal}).Code().ExitCode()
+}
+
+// untilSignal returns a context that the first signal cancels. After it signals
+// have their usual effect again, so that a second one ends an agent that does
+// not listen.
+//
+// A reader that goes away must not kill the agent without a word: with SIGPIPE
+// caught, the write fails with an error that is reported.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stops := make(chan os.Signal, 1)
+	pipes := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(stops, s)
+		}
+	}
+	signal.Notify(pipes, syscall.SIGPIPE)
+	go func() {
+		select {
+		case s := <-stops:
+			signal.Stop(stops)
+			cancel(signalError{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(stops)
+		signal.Stop(pipes)
+		cancel(nil)
+	}
+}
+
+// printer writes the lines of the contract to stdout. Safe for concurrent use.
+type printer struct {
+	mu   sync.Mutex
+	w    io.Writer
+	yaml bool // of the result line
+}
+
+// announce reports nodes that this step has put.
+func (p *printer) announce(list ...protocol.TurnLine) error {
+	for _, l := range list {
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		if err := p.write(string(line) + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result prints the last line. It begins with a line feed, so that an unfinished
+// line which the agent left on stdout cannot swallow it.
+func (p *printer) result(r protocol.Result) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if p.yaml {
+		return p.write("\n" + blockYAML(line))
+	}
+	return p.write("\n" + string(line) + "\n")
+}
+
+func (p *printer) write(s string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := io.WriteString(p.w, s); err != nil {
+		return fmt.Errorf("stdout: %w", err)
+	}
+	return nil
+}
+
+// blockYAML writes a JSON object as a YAML block: one key a line, the values in
+// flow style, which is JSON.
+func blockYAML(object []byte) string {
+	var b strings.Builder
+	dec := json.NewDecoder(strings.NewReader(string(object)))
+	if _, err := dec.Token(); err != nil {
+		return string(object) + "\n"
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		var value json.RawMessage
+		if err != nil || dec.Decode(&value) != nil {
+			return string(object) + "\n" // flow style serves as well
+		}
+		fmt.Fprintf(&b, "%v: %s\n", key, value)
+	}
+	return b.String()
 }

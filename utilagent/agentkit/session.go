@@ -2,15 +2,20 @@ package agentkit
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -173,4 +178,250 @@ func (k *kit) triedFile() string {
 	fmt.Fprintf(sum, "%s\x00%s", k.inv.thread, k.inv.role)
 	name := fmt.Sprintf("%s.%s-%08x.json", fileName(k.inv.thread), fileName(k.inv.role), sum.Sum32())
 	return filepath.Join(k.records().dir, name)
+}
+
+// way is how a run stands to the sessions before it.
+type way string
+
+const (
+	first     way = ""          // there is nothing to go on in: the role's first turn
+	anew      way = "anew"      // a new session, with the whole prompt
+	continued way = "continued" // the same session
+	forked    way = "forked"    // a copy of it as it is
+	cutOff    way = "cut"       // a copy of its beginning
+)
+
+// session is what a run goes on in. The zero value: a new one, as there is nothing
+// that could be said of it.
+type session struct {
+	way   way
+	id    string   // "": a new one
+	since cas.Hash // the node up to which the session knows the thread
+	mark  string   // where the copy must end; only if it is cut
+	why   string   // it starts over
+
+	// rejected and interrupted: a try of this very step was made in it.
+	rejected    string
+	interrupted bool
+}
+
+// String says for the step's detail which was done; "" for a role's first turn.
+func (s session) String() string {
+	switch s.way {
+	case first:
+		return ""
+	case anew:
+		return "session: begun anew, because " + s.why
+	case cutOff:
+		return fmt.Sprintf("session: forked, cut at the end of step %s", s.since)
+	}
+	return "session: " + string(s.way)
+}
+
+func afresh(format string, args ...any) session {
+	return session{way: anew, why: fmt.Sprintf(format, args...)}
+}
+
+// past is what is known when a session is chosen.
+type past struct {
+	agent        string
+	thread, role string
+	head         cas.Hash
+	task         string // edgeSum of the instruction
+	tried        record // of the session of the role's last try in this thread; zero: none
+	last         *visit // the role's last step; nil: none
+	made         record // of the session that the last step names; zero: nothing is known of it
+	forks, cuts  bool   // what the agent can do
+}
+
+// visit is a step, as far as a session matters.
+type visit struct {
+	step    cas.Hash
+	agent   string
+	session string
+}
+
+// choose decides what a run goes on in. What it is given to know must be part of
+// its thread's past: the steps up to the head, and tries of this very step in this
+// very thread. A session that has seen more is cut, or left alone.
+func choose(p past) session {
+	own := p.tried.belongs(p.thread, p.role)
+	if t := p.tried.Try; own && t != nil && t.of(p.head, p.task) && (t.Begun || t.Rejected != "") {
+		return session{way: continued, id: p.tried.Session, since: p.head, rejected: t.Rejected, interrupted: t.Rejected == ""}
+	}
+	switch {
+	case p.last == nil:
+		return session{}
+	case p.last.agent != p.agent:
+		return afresh("%s has made the role's last step", p.last.agent)
+	case p.made.Session == "":
+		return afresh("nothing is known of session %s", p.last.session)
+	}
+	own = p.made.belongs(p.thread, p.role)
+	s := session{id: p.last.session, since: p.last.step}
+	switch {
+	case own && p.made.goesOn(p.last.step, p.head):
+		s.way = continued
+	case !own && p.made.endsAt(p.last.step) && p.forks:
+		s.way = forked
+	case !own && p.made.endsAt(p.last.step):
+		return afresh("the agent cannot copy session %s of another thread", s.id)
+	case p.cuts && p.made.mark(p.last.step) != "":
+		s.way, s.mark = cutOff, p.made.mark(p.last.step)
+	case own && p.made.Step == p.last.step && p.made.Try.of(p.head, p.task):
+		return afresh("session %s has failed at this step before", s.id)
+	default:
+		return afresh("session %s has gone on since step %s", s.id, p.last.step)
+	}
+	return s
+}
+
+// record is what the kit knows of one session: what has gone into it. There is a
+// small file for each, so that steps of different threads at once do not lose each
+// other's. Losing one costs a full prompt, no more.
+type record struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session"`
+	// Thread and Role are whose session it is. They alone add to it; others go on
+	// in a copy.
+	Thread string `json:"thread"`
+	Role   string `json:"role"`
+	// Step is the newest step that was made in it.
+	Step cas.Hash `json:"step,omitempty"`
+	// Try is what may have been added since. It is written, flushed, before that
+	// can happen: a session that has gone on never looks as if it had not.
+	Try   *try   `json:"try,omitempty"`
+	Marks []mark `json:"marks,omitempty"` // oldest first
+}
+
+// try is an attempt at a step that has not been made yet, or never was.
+type try struct {
+	Head cas.Hash `json:"head"` // that the step was to follow
+	Task string   `json:"task"` // edgeSum of its instruction
+	// Begun: the agent has said that its work goes on in the session. Rejected is
+	// why the answer could not be used.
+	Begun    bool   `json:"begun,omitempty"`
+	Rejected string `json:"rejected,omitempty"`
+}
+
+// mark is where a step ends in the session, in words of the agent.
+type mark struct {
+	Step cas.Hash `json:"step"`
+	At   string   `json:"at"`
+}
+
+// maxMarks bounds a record: it is written with each step.
+const maxMarks = 100
+
+func (r record) belongs(thread, role string) bool { return r.Thread == thread && r.Role == role }
+
+// endsAt reports whether a step is the last thing in the session.
+func (r record) endsAt(step cas.Hash) bool { return r.Step == step && r.Try == nil }
+
+// goesOn reports whether its owner can add to the session, at a head, after a step:
+// what came since is nothing, or no more than an instruction at the same head that
+// was not heard.
+func (r record) goesOn(step, head cas.Hash) bool {
+	return r.endsAt(step) || r.Step == step && !r.Try.Begun && r.Try.Rejected == "" && r.Try.Head == head
+}
+
+// mark is where a step ends in the session, "" if that is not known.
+func (r record) mark(step cas.Hash) string {
+	for _, m := range r.Marks {
+		if m.Step == step {
+			return m.At
+		}
+	}
+	return ""
+}
+
+// of reports whether a try was one of this very step.
+func (t try) of(head cas.Hash, task string) bool { return t.Head == head && t.Task == task }
+
+// edgeSum tells one instruction from another. It is never empty.
+func edgeSum(edge string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(edge)) // never fails
+	return fmt.Sprintf("%016x", sum.Sum64())
+}
+
+// records is the directory of what is known of an agent's sessions.
+type records struct{ dir, agent string }
+
+func (k *kit) records() records {
+	agent := protocol.AgentName(k.opts.Name)
+	return records{dir: filepath.Join(k.run.Dirs.Sessions(), fileName(agent)), agent: agent}
+}
+
+// of reads the record of a session. One that is damaged, or another's, is as good
+// as none.
+func (r records) of(session string) (record, error) {
+	var known record
+	if session == "" {
+		return record{}, nil
+	}
+	if err := load(r.path(session), &known); err != nil {
+		return record{}, err
+	}
+	if known.Session != session || known.Agent != r.agent {
+		return record{}, nil
+	}
+	return known, nil
+}
+
+// put writes a record. It is only a cache, and not flushed.
+func (r records) put(known record) error {
+	known.Agent = r.agent
+	return durable.ReplaceJSON(durable.OS(), r.path(known.Session), known)
+}
+
+// secure writes a record so that it holds after a power cut, too.
+func (r records) secure(known record) error {
+	known.Agent = r.agent
+	data, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	if err := durable.OS().MkdirAll(filepath.Dir(r.path(known.Session)), 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS(), r.path(known.Session), append(data, '\n'), 0o600)
+}
+
+// path may not hold the id itself, which may be anything.
+func (r records) path(session string) string {
+	sum := fnv.New128a()
+	_, _ = io.WriteString(sum, session)
+	return filepath.Join(r.dir, "records", hex.EncodeToString(sum.Sum(nil))+".json")
+}
+
+// maxRecord bounds a file of ours.
+const maxRecord = 1 << 20
+
+// load reads a small file; one that is damaged, or no file, is as good as none.
+func load[T any](path string, into *T) error {
+	data, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*careful.NotFileError)) || errors.As(err, new(*careful.TooBigError)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	var read T
+	if json.Unmarshal(data, &read) == nil {
+		*into = read
+	}
+	return nil
+}
+
+// fileName keeps what every file system takes.
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 60)]
 }

@@ -10,15 +10,25 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/react"
+	"github.com/united-workforce/uwf/utilagent/shellguard"
 	"github.com/united-workforce/uwf/utilagent/tools"
+	"github.com/united-workforce/uwf/utilagent/tools/fetch"
 )
 
 // kind is what an agent is like.
@@ -167,4 +177,227 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 			Model: model, Outcome: outcome, DurationMs: took, Requests: w.record.texts,
 		},
 	}, err
+}
+
+// parseArgs takes --model out of the arguments.
+func (a *agent) parseArgs(args []string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		flag, value, attached := strings.Cut(args[i], "=")
+		if flag != "--model" {
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, errors.New("--model needs the alias of a model in config.yaml")
+			}
+			value = args[i]
+		}
+		if value == "" {
+			return nil, errors.New("--model is empty: name a model of config.yaml")
+		}
+		a.model = value
+	}
+	return rest, nil
+}
+
+// begin opens the conversation: the role's own of its last turn or of a try that
+// was killed, else a new one.
+func (w *work) begin(ctx context.Context) (*react.Session, error) {
+	session, err := w.earlier(ctx)
+	if session != nil || err != nil {
+		return session, err
+	}
+	news := append([]llm.Message{llm.System(w.system())}, w.news(nil)...)
+	w.told = news
+	return w.sessions.New(slices.Clone(news)...)
+}
+
+// earlier opens the conversation to go on in, nil if there is none.
+func (w *work) earlier(ctx context.Context) (session *react.Session, err error) {
+	if w.req.SessionID == "" {
+		return nil, nil
+	}
+	if w.req.Interrupted {
+		session, err = w.goOn(ctx)
+	} else {
+		session, err = w.sessions.Copy(w.req.SessionID, func(old []llm.Message) []llm.Message {
+			w.told = w.news(old)
+			return w.told
+		})
+	}
+	if err == nil {
+		return session, nil
+	}
+	if !errors.Is(err, react.ErrNoSession) {
+		return nil, err
+	}
+	fmt.Fprintf(w.run.Env.Stderr, "%s: %v; beginning a new one with the whole history\n", protocol.AgentName(w.kind.name), err)
+	return nil, w.req.StartOver(ctx, err.Error())
+}
+
+const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
+	"A call without a result may have run or not; look before you make it again."
+
+// goOn opens the conversation of a try that was killed or has failed. What
+// happened in it belongs to this step as much as what will.
+func (w *work) goOn(ctx context.Context) (*react.Session, error) {
+	session, err := w.sessions.Open(w.req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	w.tried = session.Spent.Without(w.req.Told)
+	for _, turn := range session.Unfinished {
+		if err := w.req.Turn(ctx, turn); err != nil {
+			return nil, err
+		}
+	}
+	if w.loop(ctx).Answered(session) {
+		return session, nil // all but the step was there
+	}
+	said := interrupted + "\n\n" + w.req.User
+	if err := session.Add(llm.User(said)); err != nil {
+		return nil, err
+	}
+	w.told = session.Messages[len(session.Messages)-1:]
+	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
+}
+
+// equip gives the agent the tools that it may use. permission in the config
+// takes tools away; it never gives more than commands are allowed anyway.
+func (w *work) equip(ctx context.Context, c protocol.Config, more []tools.Tool) error {
+	var pass []string
+	if c.Builtin != nil {
+		pass = c.Builtin.PassEnv
+	}
+	commands := tools.Commands{
+		Shell:  config.AnyCommand(c.Builtin, w.run.Env),
+		Refuse: shellguard.RefuseEngine,
+		Now:    w.run.Env.Now,
+		Env:    tools.CommandEnv(w.run.Env.Environ, w.run.Secrets, pass),
+	}
+	if commands.Shell || c.Builtin != nil && len(c.Builtin.AllowCommands) > 0 {
+		commands.Env = append(commands.Env, w.run.Mark())
+		commands.Adopts = w.run.Adopts()
+	}
+	pages := fetch.Options{Allow: w.run.Env.Get("UWF_BUILTIN_ALLOW_FETCH") == "1"}
+	if b := c.Builtin; b != nil {
+		commands.Allow = b.AllowCommands
+		pages.Allow, pages.Private = pages.Allow || b.AllowFetch, b.AllowPrivate
+	}
+	if err := w.confine(ctx, &commands, c); err != nil {
+		return err
+	}
+	most := tools.Runs
+	switch c.Agents[w.req.Alias].Permission {
+	case "read-only":
+		most = tools.Reads
+	case "edits":
+		most = tools.Writes
+	}
+	w.commands = allowed(commands, most)
+	if most >= tools.Runs {
+		w.warnOfCommands(commands)
+	}
+	var err error
+	w.tools, err = tools.NewRegistry()
+	search := tools.FindSearch(commands.Env, w.req.Cwd)
+	search.Exe, search.Hidden = w.run.Env.Exe, w.off.Hidden()
+	own := append(tools.All(w.workspace, commands, search), fetch.New(w.workspace, pages))
+	for _, t := range append(own, more...) {
+		if t.Spec().Effect <= most {
+			err = errors.Join(err, w.tools.Add(t))
+		}
+	}
+	return err
+}
+
+// allowed tells a person which commands the model can run.
+func allowed(c tools.Commands, most tools.Effect) string {
+	switch {
+	case most < tools.Runs:
+		return "none: the permission of this agent in config.yaml"
+	case c.Shell:
+		return "any; confined by: " + c.Confinement()
+	case len(c.Allow) > 0:
+		return "only " + strings.Join(c.Allow, ", ") + "; confined by: " + c.Confinement()
+	}
+	return "switched off"
+}
+
+func names(r *tools.Registry) []string {
+	var list []string
+	for _, s := range r.Specs() {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+// confine sets what is off limits, and what holds commands back. They are
+// confined by default, where that is possible.
+func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol.Config) error {
+	b, sandbox := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
+	e := w.run.Env
+	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), box.SharedState(w.run.Dirs) // first: what is not there cannot be hidden
+	w.off = offlimits.New(offlimits.Options{
+		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Environ: e.Environ, Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
+		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
+	})
+	w.workspace.Limit(w.off)
+	told, err := box.RecoverAll(ctx, e.Now, w.run.Dirs.Box(), commands.Guard)
+	for _, text := range told {
+		w.warn("a command whose agent was killed " + text)
+	}
+	if err != nil {
+		w.warn("what a killed command has left cannot be looked at: " + err.Error())
+	}
+	for _, name := range b.Capabilities {
+		if !slices.Contains(confine.Capabilities(), name) {
+			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
+		}
+	}
+	commands.Network = config.Network(c, w.req.Alias, w.req.Workflow.Name, w.req.Role)
+	if sandbox.Mode == protocol.SandboxNone {
+		return nil
+	}
+	commands.MustConfine, commands.MustBox = sandbox.Holds(), sandbox.Mode == protocol.SandboxRequired
+	commands.Nest = sandbox.Nests(false)
+	commands.Box, commands.State = box.Find(e.Exe), w.run.Dirs.Box()
+	commands.Home, commands.Environ = e.Get("HOME"), e.Environ
+	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, sandbox.SharesMemory()
+	commands.NoUnixSockets = config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()})
+	var env, dirs []string
+	switch {
+	case sandbox.Caches == "user":
+		dirs = tools.CacheDirs(e.Environ)
+	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for whoever uses them
+		env, dirs = w.workspace.Caches(e.Environ, e.Now())
+		commands.Env = append(commands.Env, env...)
+	}
+	commands.Writable = append(dirs, w.off.Writable()...)
+	return nil
+}
+
+// warn tells a person.
+func (w *work) warn(text string) {
+	w.req.Warn("%s", text)
+}
+
+// once tells a person each text once.
+func (w *work) once() func(text string) {
+	told := map[string]bool{}
+	return func(text string) {
+		if !told[text] {
+			told[text] = true
+			w.warn(text)
+		}
+	}
+}
+
+// warnOfCommands tells a person, once a run, where commands are held back less
+// than they may think.
+func (w *work) warnOfCommands(c tools.Commands) {
+	for _, text := range c.Weaknesses(w.workspace) {
+		w.warn(text)
+	}
 }

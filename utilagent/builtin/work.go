@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/llm"
@@ -195,4 +199,305 @@ func (w *work) loop(ctx context.Context) react.Loop {
 		l.Accept = acceptable
 	}
 	return l
+}
+
+// pause says why a run that is not finished should wait for a person, "" if it
+// should not. Its conversation is kept, so that resuming the thread goes on.
+func (w *work) pause(answer react.Answer, err error) string {
+	var e *llm.Error
+	if errors.As(err, &e) && e.Kind == llm.KindRateLimit && e.Wait > llm.LongWait {
+		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
+	}
+	used := w.usedUp(answer)
+	if err != nil || used == "" {
+		return ""
+	}
+	again := "Resume the thread to give it as much again."
+	if w.ofRun(answer) {
+		again = "That was all the run had left: uwf thread resume " + w.req.Thread + " --raise-limit grants more."
+	}
+	reason := fmt.Sprintf("%s has used its %s without a final answer. %s", protocol.AgentName(w.kind.name), used, again)
+	if w.kind.resolves {
+		reason = react.ErrMaxRounds.Error() + ": " + reason
+	}
+	if said := strings.TrimSpace(answer.Text); said != "" {
+		reason += " Its last words: " + plaintext.Short(said, 500)
+	}
+	return reason
+}
+
+// failure says what sort of failure an error of the model is.
+func (w *work) failure(err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	f := &agentkit.Failure{Err: err, Repeated: e.Repeated()}
+	switch e.Kind {
+	case llm.KindRateLimit, llm.KindQuota:
+		f.Kind = protocol.FailedRateLimit
+	case llm.KindServer, llm.KindNetwork, llm.KindStreamCut, llm.KindIdle:
+		f.Kind = protocol.FailedServer
+	default:
+		return err
+	}
+	if e.Wait > 0 {
+		f.RetryAt = w.run.Env.Now().Add(e.Wait)
+	}
+	return f
+}
+
+// advise says what a person can do about an error that the loop cannot explain.
+func (w *work) advise(err error) error {
+	switch {
+	case !errors.Is(err, react.ErrCostUnknown):
+		return err
+	case w.endpoint.Price != nil:
+		return fmt.Errorf("%w: the endpoint reports no tokens, so that models.%s.price is of no use. "+
+			"Set builtin.maxTokens instead of maxCostUsd: tokens that are not reported are estimated for it", err, w.endpoint.Alias)
+	}
+	return fmt.Errorf("%w: the endpoint reports none. Set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
+}
+
+// ofRun reports whether the budget that ended the work is the whole run's.
+func (w *work) ofRun(answer react.Answer) bool {
+	switch answer.Outcome {
+	case react.MaxTokens:
+		return w.shared.tokens
+	case react.MaxCost:
+		return w.shared.cost
+	case react.MaxTime:
+		return w.shared.time
+	}
+	return false
+}
+
+// usedUp names the budget that ended a run, "" if none did.
+func (w *work) usedUp(answer react.Answer) string {
+	switch answer.Outcome {
+	case react.MaxTurns:
+		if !w.kind.tools {
+			return "" // one question is all there ever is: what came is the answer
+		}
+		return fmt.Sprintf("%d turns", w.turns)
+	case react.MaxTokens:
+		if answer.Tokens < w.budget.Tokens {
+			return fmt.Sprintf("budget of %d tokens (%d of them, and one more reply may not fit)", w.budget.Tokens, answer.Tokens)
+		}
+		return fmt.Sprintf("%d tokens", w.budget.Tokens)
+	case react.MaxCost:
+		return fmt.Sprintf("$%g", w.budget.CostUSD)
+	case react.MaxTime:
+		return protocol.Span(w.budget.Time)
+	}
+	return ""
+}
+
+// record is what a person finds in the detail about a run: how it was set up and
+// what the model was told, then each question with what became of it, then how
+// it ended. The texts are nodes; the turns between them are the kit's.
+type record struct {
+	run   *runenv.Run
+	texts []protocol.Hash
+}
+
+func (r *record) add(ctx context.Context, text string) error {
+	h, err := r.run.Text(ctx, text)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	r.texts = append(r.texts, h)
+	return nil
+}
+
+// begin tells how the run was set up, and all that the model is told which is no
+// turn of this step.
+func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.Session) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%s: "+format+"\n", append([]any{name}, args...)...)
+	}
+	line("agent", "%s", protocol.AgentName(w.kind.name))
+	line("model", "%s (%s in config.yaml, provider %s)", w.endpoint.Model, w.endpoint.Alias, w.endpoint.Provider)
+	line("endpoint", "%s%s%s", w.client.URL(), map[bool]string{true: ", streamed"}[w.endpoint.Stream],
+		map[bool]string{true: ", told what to cache"}[w.endpoint.CacheControl])
+	line("limits", "%s", limits(loop))
+	if w.kind.tools {
+		line("tools", "%s", strings.Join(names(w.tools), ", "))
+		line("commands", "%s", w.commands)
+		line("workspace", "%s; file tools cannot leave it", w.workspace.Dir())
+	}
+	if w.habits.told != "" {
+		line("instructions", "%s", w.habits.told)
+	}
+	if loop.ReadOnly {
+		line("only reading", "an answer is being corrected")
+	}
+	line("conversation", "%s, %d messages", s.ID, len(s.Messages))
+	if old := len(s.Messages) - len(w.told); old > 0 {
+		line("of them", "%d from before this run", old)
+	}
+	if w.req.Interrupted && !loop.ReadOnly {
+		line("goes on", "where an earlier try of this step was interrupted; its turns come first")
+	}
+	for _, m := range w.told {
+		fmt.Fprintf(&b, "\n--- %s ---\n%s\n", m.Role, m.Content)
+	}
+	return r.add(ctx, b.String())
+}
+
+// limits are those of a run, for a person.
+func limits(l react.Loop) string {
+	list := []string{fmt.Sprintf("%d replies", l.Turns)}
+	if l.Budget.Tokens > 0 {
+		list = append(list, fmt.Sprintf("%d tokens", l.Budget.Tokens))
+	}
+	if l.Budget.CostUSD > 0 {
+		list = append(list, fmt.Sprintf("$%g", l.Budget.CostUSD))
+	}
+	if l.Budget.Time > 0 {
+		list = append(list, protocol.Span(l.Budget.Time))
+	}
+	if l.Window > 0 {
+		list = append(list, fmt.Sprintf("a window of %d tokens", l.Window))
+	}
+	return strings.Join(list, ", ")
+}
+
+// asked reports one question.
+func (r *record) asked(ctx context.Context, a react.Asked) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "question %d: %d messages", a.Number, a.Messages)
+	if a.Summary {
+		b.WriteString(", for a summary of what is left out")
+	}
+	if a.Final {
+		b.WriteString(", the last one")
+	}
+	if a.Room != "" {
+		fmt.Fprintf(&b, "\nleft out before to make room: %s", a.Room)
+	}
+	for i, f := range a.Response.Failures {
+		fmt.Fprintf(&b, "\ntry %d failed: %s", i+1, f.Reason)
+		if f.Wait > 0 {
+			fmt.Fprintf(&b, "; waited %s", f.Wait.Round(time.Millisecond))
+		}
+		if f.Usage.Turns > 0 {
+			fmt.Fprintf(&b, "; %s", cost(f.Usage))
+		}
+	}
+	took := a.Took.Round(time.Millisecond)
+	if a.Err != nil {
+		fmt.Fprintf(&b, "\nfailed after %s: %v\n", took, a.Err)
+		return r.add(ctx, b.String())
+	}
+	fmt.Fprintf(&b, "\nreply after %s (%s): %s\n", took, a.Response.Finish, cost(a.Response.Usage))
+	return r.add(ctx, b.String())
+}
+
+// cost is what a reply or a run cost.
+func cost(u protocol.Usage) string {
+	if !u.Counted() {
+		s := "tokens unknown"
+		if u.CostUSD != nil {
+			s += fmt.Sprintf(", $%.4f", *u.CostUSD)
+		}
+		return s
+	}
+	s := fmt.Sprintf("%d tokens read, %d written", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
+	if u.CacheReadTokens > 0 {
+		s += fmt.Sprintf(", %d of those read from a cache", u.CacheReadTokens)
+	}
+	if u.CostUSD != nil {
+		s += fmt.Sprintf(", $%.4f", *u.CostUSD)
+	}
+	return s
+}
+
+// end tells how the run ended.
+func (r *record) end(ctx context.Context, a react.Answer, err error) error {
+	how := outcomes[a.Outcome]
+	if err != nil {
+		how = "it failed: " + err.Error()
+	}
+	return r.add(ctx, fmt.Sprintf("end: %s\nin all: %d replies, %s\n", how, a.Bill.Parts, total(a.Bill)))
+}
+
+// total is what the replies of a run cost, as far as it is known.
+func total(b protocol.Bill) string {
+	switch {
+	case b.Uncounted == 0 || b.Uncounted == b.Parts:
+		return cost(b.AtLeast)
+	}
+	return fmt.Sprintf("at least %s; of %d of them the tokens are unknown", cost(b.AtLeast), b.Uncounted)
+}
+
+var outcomes = map[react.Outcome]string{
+	react.Done: "the final answer was given", react.MaxTurns: "all replies are used up",
+	react.MaxTokens: "the budget of tokens is used up", react.MaxCost: "the budget of cost is used up",
+	react.MaxTime: "the time is up", react.Stuck: "too many calls in a row failed",
+	react.Incomplete: "there was no acceptable final answer, in spite of reminders",
+}
+
+// writing shows a reply while the model writes it, at most once a second: each
+// time costs a file.
+func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
+	const pause = time.Second
+	last := w.run.Env.Now()
+	return func(soFar func() llm.Message) {
+		now := w.run.Env.Now()
+		if now.Sub(last) < pause {
+			return
+		}
+		last = now
+		m := soFar()
+		if m.Content == "" && m.Reasoning == "" && len(m.ToolCalls) == 0 {
+			return
+		}
+		turn := protocol.Turn{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning}
+		for _, call := range m.ToolCalls {
+			turn.ToolCalls = append(turn.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: call.Args})
+		}
+		// It only serves who watches: what breaks here breaks at the whole turn, too.
+		_ = w.req.Writing(ctx, turn)
+	}
+}
+
+// system is the beginning of every conversation of a role. It holds nothing
+// that changes from turn to turn or from thread to thread, so that a provider's
+// prompt cache can hit.
+func (w *work) system() string {
+	who := fmt.Sprintf("## How You Work Here\n\nYou play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.\n\n",
+		w.req.Role, w.req.Workflow.Name)
+	block := ", with `---` as its first line"
+	if w.plain() {
+		block = ""
+	}
+	switch {
+	case !w.kind.tools:
+		return w.req.System + "\n\n" + who + "You have no tools. Answer at once, in the format above" + block + "."
+	case w.kind.resolves:
+		return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n\n" + react.HowToResolve
+	}
+	return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n" + fmt.Sprintf(endWithText, block)
+}
+
+// plain reports whether the role's answer is a text, which may begin as it likes.
+func (w *work) plain() bool { return protocol.IsAnswerSchema(w.req.Schema) }
+
+const yourTools = "- Your tools: %s. Paths are relative to the working directory and cannot leave it."
+
+const endWithText = "- Call tools until the work is done. A message without a tool call ends your turn: make it your final answer, in the format above%s.\n" +
+	"- If the work cannot be done, or you are told that few replies are left, give the final answer and say in it what is missing."
+
+// acceptable says why a text is not a final answer.
+func acceptable(text string) error {
+	blocks := frontmatter.Blocks(text)
+	if len(blocks) == 0 {
+		return errors.New("it does not begin with a frontmatter block (a first line `---`, the fields, a line `---`)")
+	}
+	if slices.ContainsFunc(blocks, func(b frontmatter.Block) bool { return b.Err == nil }) {
+		return nil
+	}
+	return blocks[0].Err
 }

@@ -10,11 +10,18 @@
 package llm
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,3 +161,343 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// encode writes the body of a request. Equal conversations give equal bytes, so
+// that a provider's prompt cache hits.
+func (c *Client) encode(req Request, q quirks) (*body, error) {
+	before, now := c.cache.Load(), &written{q: q}
+	marked := !q.noMarks && len(req.Tools) > 0 // without tools a question is asked once: writing to a cache costs
+	messages, err := c.wireMessages(req.Messages, marked, before, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Tools) > 0 {
+		if now.tools, err = before.declared(req.Tools); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := marshal(c.fields(req, q))
+	if err != nil {
+		return nil, err
+	}
+	c.cache.Store(now)
+	return newBody(messages, now.tools.wire, fields), nil
+}
+
+// fields are those of a request but messages and tools.
+func (c *Client) fields(req Request, q quirks) map[string]any {
+	m := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
+	if !q.noStream && !q.noStreamOptions {
+		m["stream_options"] = map[string]any{"include_usage": true}
+	}
+	if len(req.Tools) > 0 && !q.noToolChoice {
+		m["tool_choice"] = choice(req)
+	}
+	if req.JSON && !q.noJSONMode {
+		m["response_format"] = map[string]any{"type": "json_object"}
+	}
+	return m
+}
+
+func choice(req Request) any {
+	switch {
+	case req.NoCalls:
+		return "none"
+	case req.Force != "":
+		return map[string]any{"type": "function", "function": map[string]any{"name": req.Force}}
+	}
+	return "auto"
+}
+
+func wireTools(tools []Tool) []any {
+	list := make([]any, 0, len(tools))
+	for _, t := range tools {
+		list = append(list, map[string]any{"type": "function", "function": map[string]any{
+			"name": t.Name, "description": t.Description, "parameters": t.Parameters,
+		}})
+	}
+	return list
+}
+
+// LongWait is the longest wait that a client sits out. An endpoint that asks
+// for more gets no further try; [Error.Wait] then says how long.
+const LongWait = time.Minute
+
+// How often a question is asked at most, by kind of failure. It is little, since the engine runs
+// an agent that fails again.
+const (
+	rateTries    = 4
+	serverTries  = 4
+	dialTries    = 3 // a server that is not there rarely comes up within a minute
+	rejectsTries = 3 // the model's own malformed tool call
+)
+
+// firstWait is the wait when the endpoint names none, doubled each time, ±25 %.
+const firstWait = 2 * time.Second
+
+// tries counts the failures of one question.
+type tries struct {
+	total, rate, server, dial, reject int
+}
+
+// next says how long to wait before the next try, if there is to be one.
+func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
+	t.total++
+	n, limit := &t.server, serverTries
+	switch e.Kind {
+	case KindRateLimit:
+		n, limit = &t.rate, rateTries
+	case KindToolUse:
+		n, limit = &t.reject, rejectsTries
+	case KindNetwork:
+		if e.dial {
+			n, limit = &t.dial, dialTries
+		}
+	case KindServer, KindStreamCut, KindIdle:
+	default:
+		return 0, false
+	}
+	*n++
+	if *n >= limit || e.Wait > LongWait || e.final {
+		return 0, false
+	}
+	if e.Kind == KindToolUse {
+		return 0, true
+	}
+	if e.Wait > 0 {
+		return e.Wait, true
+	}
+	return time.Duration(float64(firstWait<<(*n-1)) * (0.75 + jitter()/2)), true
+}
+
+// maxErrorBody bounds how much of an error's body is read.
+const maxErrorBody = 1 << 20
+
+var (
+	errIdle     = errors.New("the endpoint went silent")
+	errEndless  = errors.New("the endpoint does not come to an end")
+	errRedirect = errors.New("the endpoint redirects to another place; put the final address into baseUrl")
+)
+
+// once asks the model a single time.
+func (c *Client) once(ctx context.Context, req Request) (Response, error) {
+	q := c.currentQuirks()
+	body, err := c.encode(req, q)
+	if err != nil {
+		return Response{}, fmt.Errorf("encode request: %w", err)
+	}
+	first, idle := c.options.FirstByte, c.options.Idle
+	if q.noStream && c.endpoint.IdleTimeout == 0 {
+		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
+	}
+	c.awaitConnection(ctx)
+	ctx, dog := watch(ctx, first, idle, c.options.Whole)
+	httpReq, err := c.newRequest(ctx, body)
+	if err != nil {
+		dog.stop()
+		return Response{}, err
+	}
+	res, err := c.http.Do(httpReq)
+	if err != nil {
+		err = c.transportError(ctx, err)
+		dog.stop()
+		return Response{}, err
+	}
+	defer func() {
+		ended := dog.letGo(res.Body)
+		c.ending.Store(&ended)
+	}()
+	r := bufio.NewReaderSize(&bounded{r: dog.reader(res.Body), left: maxReply}, 32<<10)
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
+		return Response{}, c.httpError(res.StatusCode, res.Header, text)
+	}
+	resp, err := c.readReply(r, res.Header, ids(req.Messages), req.Watch)
+	var known *Error
+	if err != nil && !errors.As(err, &known) {
+		err = c.cutError(ctx, err)
+	}
+	return resp, err
+}
+
+// newRequest builds the HTTP request.
+func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
+	u, err := endpointURL(c.endpoint.BaseURL)
+	if err != nil {
+		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), b.reader())
+	if err != nil {
+		return nil, c.describe(&Error{Kind: KindBadRequest, Message: c.mask(err.Error())}, 1)
+	}
+	r.ContentLength = b.size
+	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect, or a connection that has gone away
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream, application/json")
+	c.identify(r)
+	return r, nil
+}
+
+// identify says who asks. The key is put nowhere but here.
+func (c *Client) identify(r *http.Request) {
+	r.Header.Set("User-Agent", "uwf")
+	key := strings.TrimSpace(c.endpoint.APIKey)
+	switch {
+	case key == "":
+	case strings.HasSuffix(r.URL.Hostname(), ".azure.com"):
+		r.Header.Set("Api-Key", key)
+	default:
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+}
+
+// endpointURL is where to post to: below the base URL's own path.
+func endpointURL(base string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		return nil, errors.New("baseUrl is not a URL") // the parse error would quote a password in it
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("baseUrl %q is not an http or https URL", u.Redacted())
+	}
+	const path = "chat/completions"
+	if !strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/"+path) {
+		u = u.JoinPath(path)
+	}
+	return u, nil
+}
+
+// safeURL is the endpoint's address for people, without a password or query.
+func (c *Client) safeURL() string {
+	u, err := endpointURL(c.endpoint.BaseURL)
+	if err != nil {
+		return "(no usable address)"
+	}
+	u.RawQuery = ""
+	return c.mask(u.Redacted())
+}
+
+// sameHost lets a redirect pass only to the same scheme and host, and only if
+// it keeps the method: anything else would carry the key or the conversation to
+// a stranger, or lose the body.
+func sameHost(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) > 3 || req.Method != first.Method || req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host {
+		return errRedirect
+	}
+	return nil
+}
+
+// transportError explains why there was no answer at all.
+func (c *Client) transportError(ctx context.Context, err error) error {
+	if e := tooSlow(ctx); e != nil {
+		return e
+	}
+	if errors.Is(err, errRedirect) {
+		return c.describe(&Error{Kind: KindBadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // its own text repeats the URL, with its query
+	}
+	var op *net.OpError
+	dial := errors.As(err, &op) && op.Op == "dial"
+	var cert *tls.CertificateVerificationError
+	final := errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)
+	return &Error{Kind: KindNetwork, Message: c.mask(err.Error()), Err: err, dial: dial, final: final}
+}
+
+// cutError explains why a reply ended early.
+func (c *Client) cutError(ctx context.Context, err error) error {
+	if e := tooSlow(ctx); e != nil {
+		return e
+	}
+	if errors.Is(err, errTooLong) {
+		return &Error{Kind: KindBadRequest, Message: err.Error(), Err: err} // the next one would be as long
+	}
+	return &Error{Kind: KindStreamCut, Message: c.mask(err.Error()), Err: err}
+}
+
+// tooSlow is the error if this package has ended the request, else nil.
+func tooSlow(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errIdle) || errors.Is(cause, errEndless) {
+		return &Error{Kind: KindIdle, Message: cause.Error(), Err: cause}
+	}
+	return nil
+}
+
+// watchdog ends a request whose endpoint is silent for too long, or does not
+// come to an end.
+type watchdog struct {
+	timer  *time.Timer
+	idle   time.Duration
+	cancel context.CancelCauseFunc
+	whole  context.CancelFunc
+}
+
+func watch(ctx context.Context, first, idle, whole time.Duration) (context.Context, *watchdog) {
+	ctx, stop := context.WithTimeoutCause(ctx, whole, errEndless)
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(first, func() { cancel(errIdle) })
+	return ctx, &watchdog{timer: timer, idle: idle, cancel: cancel, whole: stop}
+}
+
+// stop ends the request.
+func (w *watchdog) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+	w.whole()
+}
+
+// farewell is how long a reply's very end is waited for behind its last word.
+const farewell = time.Second
+
+// letGo ends a request whose reply has been read, beside what comes next. The
+// connection can be used again only when the very end of the reply has come, too,
+// which may be a moment after its last word. The channel is closed then.
+func (w *watchdog) letGo(body io.ReadCloser) <-chan struct{} {
+	w.timer.Stop()
+	ended := make(chan struct{})
+	late := time.AfterFunc(farewell, w.stop)
+	go func() {
+		defer close(ended)
+		_, _ = io.CopyN(io.Discard, body, 64<<10) // as far as it comes: nobody misses it
+		_ = body.Close()
+		late.Stop()
+		w.stop()
+	}()
+	return ended
+}
+
+// awaitConnection waits for the end of the reply before, but not for long: to set
+// up another connection takes its time, too.
+func (c *Client) awaitConnection(ctx context.Context) {
+	const most = 20 * time.Millisecond
+	before := c.ending.Load()
+	if before == nil {
+		return
+	}
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case <-*before:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// reader wraps a body: every byte that comes buys it more time.
+func (w *watchdog) reader(r io.Reader) io.Reader {
+	w.timer.Reset(w.idle)
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if n > 0 {
+			w.timer.Reset(w.idle)
+		}
+		return n, err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

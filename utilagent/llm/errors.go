@@ -1,9 +1,16 @@
 package llm
 
 import (
+	"encoding/json"
 	"fmt"
+	"html"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
 // Kind is what sort of failure an [Error] is.
@@ -145,4 +152,225 @@ func (c *Client) mask(s string) string {
 		s = string(r[:most]) + "…"
 	}
 	return strings.TrimSpace(strings.ToValidUTF8(s, "�"))
+}
+
+// refusal is an error as an endpoint words it, whatever the shape of the body.
+type refusal struct {
+	message string
+	code    string // "insufficient_quota", "429", "overloaded_error" …
+	status  int    // if the body names one
+	delay   string // Google's RetryInfo, such as "34s"
+	reset   string // a time in ms at which a limit is lifted
+	failed  string // the call that was refused
+}
+
+// httpError explains an HTTP status with its body.
+func (c *Client) httpError(status int, h http.Header, body []byte) *Error {
+	r := readRefusal(body)
+	if r.message == "" {
+		r.message = http.StatusText(status)
+	}
+	if (status < 400 || status > 599) && r.status >= 400 && r.status <= 599 {
+		status = r.status // a 200 that is none
+	}
+	e := &Error{
+		Kind: classify(status, r), Status: status, Message: c.mask(r.message),
+		Failed: r.failed, Wait: askedWait(h, r),
+		final: h.Get("X-Should-Retry") == "false",
+	}
+	return e
+}
+
+// readRefusal reads an error body: JSON in one of the known shapes, HTML, or
+// plain text.
+func readRefusal(body []byte) refusal {
+	text := strings.TrimSpace(string(body))
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		if strings.HasPrefix(text, "<") {
+			return refusal{message: textOfHTML(text)}
+		}
+		return refusal{message: text}
+	}
+	return refusalOf(v)
+}
+
+// refusalOf knows the shapes {error:{…}}, {error:"…"}, [{error:{…}}],
+// {object:"error",message,…}, {type:"error",error:{…}} and {detail:…}.
+func refusalOf(v any) refusal {
+	switch v := v.(type) {
+	case []any:
+		if len(v) > 0 {
+			return refusalOf(v[0])
+		}
+	case string:
+		return refusal{message: v}
+	case map[string]any:
+		if inner, ok := v["error"]; ok && inner != nil {
+			if s, ok := inner.(string); ok {
+				return refusal{message: s}
+			}
+			return refusalOf(inner)
+		}
+		return refusalFields(v)
+	}
+	return refusal{}
+}
+
+func refusalFields(m map[string]any) refusal {
+	r := refusal{message: str(m["message"]), code: str(m["code"]), failed: str(m["failed_generation"])}
+	if r.message == "" && m["detail"] != nil {
+		r.message = jsonText(m["detail"])
+	}
+	r.status, _ = strconv.Atoi(r.code)
+	// The type is only a name for a whole family ("invalid_request_error") in
+	// some shapes and the only code in others.
+	r.code = strings.TrimSpace(r.code + " " + str(m["type"]) + " " + str(m["status"]))
+	if meta, ok := m["metadata"].(map[string]any); ok {
+		r.fromMetadata(meta)
+	}
+	details, _ := m["details"].([]any)
+	for _, d := range details {
+		if d, ok := d.(map[string]any); ok && r.delay == "" {
+			r.delay = str(d["retryDelay"])
+		}
+	}
+	return r
+}
+
+// fromMetadata reads what a router (OpenRouter) passes on: its own message says
+// only that the provider failed, the provider's says why.
+func (r *refusal) fromMetadata(meta map[string]any) {
+	if headers, ok := meta["headers"].(map[string]any); ok {
+		r.reset = str(headers["X-RateLimit-Reset"])
+	}
+	raw := str(meta["raw"])
+	if raw == "" {
+		return
+	}
+	inner := readRefusal([]byte(raw))
+	if inner.message != "" {
+		raw = inner.message
+	}
+	if name := str(meta["provider_name"]); name != "" {
+		raw = name + ": " + raw
+	}
+	r.message += ": " + raw
+	r.code += " " + inner.code
+}
+
+// str is a JSON string or number as text, "" for anything else.
+func str(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+func jsonText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+var (
+	htmlTitle  = lazyregexp.New(`(?is)<title[^>]*>(.*?)</title>`)
+	htmlHidden = lazyregexp.New(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
+	htmlTag    = lazyregexp.New(`(?s)<[^>]*>`)
+)
+
+// textOfHTML is what a proxy's error page says, in a line.
+func textOfHTML(page string) string {
+	page = page[:min(len(page), 64<<10)]
+	if m := htmlTitle().FindStringSubmatch(page); m != nil {
+		if title := strings.Join(strings.Fields(html.UnescapeString(m[1])), " "); title != "" {
+			return "an HTML page instead of an answer: " + title
+		}
+	}
+	text := htmlTag().ReplaceAllString(htmlHidden().ReplaceAllString(page, " "), " ")
+	text = strings.Join(strings.Fields(html.UnescapeString(text)), " ")
+	if r := []rune(text); len(r) > 200 {
+		text = string(r[:200]) + "…"
+	}
+	return strings.TrimSuffix("an HTML page instead of an answer: "+text, ": ")
+}
+
+// Endpoints name failures in codes and in prose; these are the words by which
+// the prose is known.
+var (
+	tooLong      = lazyregexp.New(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
+	filtered     = lazyregexp.New(`(?i)content_filter|content management policy|responsibleaipolicy`)
+	cannotTool   = lazyregexp.New(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
+	messageOrder = lazyregexp.New(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
+	noMoney      = lazyregexp.New(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
+	badKey       = lazyregexp.New(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
+	overloaded   = lazyregexp.New(`(?i)overloaded`)
+	unavailable  = lazyregexp.New(`(?i)server_error|unavailable`)
+)
+
+// statusOverloaded is Anthropic's status of an endpoint that takes no more requests for now.
+const statusOverloaded = 529
+
+// classify says what kind of failure an HTTP status with a refusal is.
+func classify(status int, r refusal) Kind {
+	words := r.code + " " + r.message
+	switch {
+	case strings.Contains(r.code, "tool_use_failed"):
+		return KindToolUse
+	case status == http.StatusPaymentRequired, noMoney().MatchString(words) && status < 500:
+		return KindQuota
+	case status == http.StatusTooManyRequests, status == statusOverloaded, strings.Contains(r.code, "rate_limit"), overloaded().MatchString(words):
+		return KindRateLimit
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey().MatchString(words):
+		return KindAuth
+	case status >= 500, passing(status):
+		return KindServer
+	case tooLong().MatchString(words), status == http.StatusRequestEntityTooLarge:
+		return KindContext
+	case filtered().MatchString(words):
+		return KindContentFilter
+	case cannotTool().MatchString(words):
+		return KindNoTools
+	case messageOrder().MatchString(words):
+		return KindMessageOrder
+	case status == http.StatusNotFound:
+		return KindNotFound
+	case status < 300 || unavailable().MatchString(words): // an error inside a reply that had begun
+		return KindServer
+	case isQuirk(r.message):
+		return KindCompat
+	}
+	return KindBadRequest
+}
+
+// passing are the client errors that may pass on their own.
+func passing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+		return true
+	}
+	return false
+}
+
+// askedWait is how long an endpoint asks to wait, 0 if it does not say. Points in time are taken
+// relative to the answer's own Date, so that a wrong clock here does no harm. Without a Date only
+// lengths of time count.
+func askedWait(h http.Header, r refusal) time.Duration {
+	date, err := http.ParseTime(h.Get("Date"))
+	now := date.Local()
+	at := resettime.Header(h.Get, now)
+	for _, text := range []string{"retry-delay: " + r.delay, "reset-at: " + r.reset, r.message} {
+		if at.IsZero() && (err == nil || text != r.message) {
+			at = resettime.In(text, now)
+		}
+	}
+	return max(at.Sub(now), 0)
 }

@@ -2,8 +2,10 @@ package llm
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -227,4 +229,427 @@ func text(raw json.RawMessage) string {
 		return ""
 	}
 	return s
+}
+
+// calls assembles the tool calls of a reply. Servers number the pieces of a
+// stream in their own ways: properly; all with index 0 but different ids; all
+// with index 0 and no ids; without an index. So a piece goes to the call with
+// its index or id, unless it plainly begins another one.
+type calls struct{ list []*call }
+
+type call struct {
+	index *int
+	id    string
+	name  string
+	args  bytes.Buffer
+	extra extras
+}
+
+// piece is one entry of tool_calls.
+type piece struct {
+	index *int
+	id    string
+	name  string
+	args  string
+	extra []extraPiece
+}
+
+type extraPiece struct {
+	field string
+	raw   json.RawMessage
+}
+
+// add takes a value of tool_calls. In a whole message each entry is a call.
+func (c *calls) add(raw json.RawMessage, whole bool) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw} // one call, and no list of it
+	}
+	for _, one := range list {
+		var entry map[string]json.RawMessage
+		if json.Unmarshal(one, &entry) != nil || len(entry) == 0 {
+			continue
+		}
+		p := readPiece(entry)
+		to := c.find(p)
+		if whole || to == nil {
+			to = &call{index: p.index}
+			c.list = append(c.list, to)
+		}
+		to.take(p)
+	}
+}
+
+// readPiece reads an entry; what it does not know is kept.
+func readPiece(entry map[string]json.RawMessage) piece {
+	var p piece
+	for field, raw := range entry {
+		switch field {
+		case "index":
+			var i int
+			if json.Unmarshal(raw, &i) == nil && string(raw) != "null" {
+				p.index = &i
+			}
+		case "id":
+			p.id = text(raw)
+		case "type":
+		case "function":
+			var f struct {
+				Name string          `json:"name"`
+				Args json.RawMessage `json:"arguments"`
+			}
+			if json.Unmarshal(raw, &f) == nil {
+				p.name, p.args = f.Name, argsText(f.Args)
+			}
+		default:
+			if string(raw) != "null" {
+				p.extra = append(p.extra, extraPiece{field, raw})
+			}
+		}
+	}
+	return p
+}
+
+// argsText is what a piece adds to the arguments: the string's value, or the
+// JSON itself where a server sends an object.
+func argsText(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if raw[0] == '"' {
+		return text(raw)
+	}
+	return string(raw)
+}
+
+// find returns the call that a piece goes on with, nil if it begins a new one.
+func (c *calls) find(p piece) *call {
+	current := c.candidate(p)
+	if current == nil {
+		return nil
+	}
+	if p.id != "" && current.id != "" {
+		if p.id == current.id {
+			return current
+		}
+		return c.byID(p.id)
+	}
+	if p.id == "" && p.name != "" && (current.whole() || current.name != "" && current.name != p.name) {
+		return nil
+	}
+	return current
+}
+
+// candidate is the last call with the piece's index, or without an index the
+// one with its id, or the last one.
+func (c *calls) candidate(p piece) *call {
+	if p.index == nil {
+		if found := c.byID(p.id); found != nil || p.id != "" {
+			return found
+		}
+		if len(c.list) == 0 {
+			return nil
+		}
+		return c.list[len(c.list)-1]
+	}
+	for i := len(c.list) - 1; i >= 0; i-- {
+		if at := c.list[i].index; at != nil && *at == *p.index {
+			return c.list[i]
+		}
+	}
+	return nil
+}
+
+func (c *calls) byID(id string) *call {
+	for _, have := range c.list {
+		if id != "" && have.id == id {
+			return have
+		}
+	}
+	return nil
+}
+
+func (c *call) take(p piece) {
+	if c.id == "" {
+		c.id = p.id
+	}
+	if c.name == "" {
+		c.name = p.name // once: some servers repeat it in every piece
+	}
+	c.args.WriteString(p.args)
+	for _, x := range p.extra {
+		c.extra.add(x.field, x.raw)
+	}
+}
+
+// whole reports whether the arguments so far are a complete JSON object.
+func (c *call) whole() bool {
+	if !bytes.HasSuffix(bytes.TrimRight(c.args.Bytes(), " \t\r\n"), []byte("}")) {
+		return false // seen at once, since it is asked of every piece
+	}
+	var object map[string]json.RawMessage
+	return json.Unmarshal(c.args.Bytes(), &object) == nil
+}
+
+// complete reports whether there are calls and all are whole: then a stream
+// that ends without saying so has lost nothing.
+func (c *calls) complete() bool {
+	for _, have := range c.list {
+		if !have.whole() {
+			return false
+		}
+	}
+	return len(c.list) > 0
+}
+
+// soFar are calls that are still being written: their arguments end anywhere.
+func (c *calls) soFar() []ToolCall {
+	var list []ToolCall
+	for _, have := range c.list {
+		list = append(list, ToolCall{ID: have.id, Name: have.name, Args: have.args.String()})
+	}
+	return list
+}
+
+// finish returns the calls. Each gets an id that no call of the conversation
+// has: endpoints leave ids out, or begin again with the same ones in every reply.
+func (c *calls) finish(conversation ids) []ToolCall {
+	var list []ToolCall
+	given := map[string]bool{}
+	taken := func(id string) bool { return id == "" || given[id] || conversation.has(id) }
+	for _, have := range c.list {
+		id := have.id
+		for n := conversation.size() + len(given); taken(id); n++ {
+			id = fmt.Sprintf("uwf%06d", n) // nine letters and digits: Mistral takes nothing else
+		}
+		given[id] = true
+		list = append(list, ToolCall{ID: id, Name: have.name, Args: have.args.String(), Extra: have.extra.whole()})
+	}
+	return list
+}
+
+// ids are those of the calls in a conversation. They are only looked for when a
+// reply has calls: a list of them for each request would cost more.
+type ids []Message
+
+func (l ids) has(id string) bool {
+	for _, m := range l {
+		for _, call := range m.ToolCalls {
+			if call.ID == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// size is how many calls there are.
+func (l ids) size() int {
+	n := 0
+	for _, m := range l {
+		n += len(m.ToolCalls)
+	}
+	return n
+}
+
+// extras are fields that this package does not interpret, while a reply is put
+// together. The zero value is empty.
+type extras map[string]*pieces
+
+// add adds a field, or goes on with one that came in pieces: strings are joined,
+// lists are appended to, of anything else the last value counts.
+func (e *extras) add(field string, raw json.RawMessage) {
+	if *e == nil {
+		*e = extras{}
+	}
+	if (*e)[field] == nil {
+		(*e)[field] = &pieces{}
+	}
+	(*e)[field].add(raw)
+}
+
+// whole are the fields, nil if there are none.
+func (e extras) whole() map[string]json.RawMessage {
+	if len(e) == 0 {
+		return nil
+	}
+	m := make(map[string]json.RawMessage, len(e))
+	for field, p := range e {
+		m[field] = p.whole()
+	}
+	return m
+}
+
+// pieces is one field. A single piece stays as it came; more are read once each,
+// because a model's thoughts come in thousands of them.
+type pieces struct {
+	first json.RawMessage // while it is the only one
+	text  *strings.Builder
+	value any // if it is no text
+}
+
+func (p *pieces) add(raw json.RawMessage) {
+	var v any
+	switch {
+	case p.first == nil && p.text == nil && p.value == nil:
+		p.first = append(json.RawMessage(nil), raw...)
+		return
+	case json.Unmarshal(raw, &v) != nil:
+		return
+	case p.first != nil:
+		var first any
+		if json.Unmarshal(p.first, &first) != nil {
+			return
+		}
+		p.first = nil
+		p.merge(first)
+	}
+	p.merge(v)
+}
+
+// merge goes on with a value that has been read.
+func (p *pieces) merge(v any) {
+	switch v := v.(type) {
+	case string:
+		if p.text == nil {
+			p.text, p.value = &strings.Builder{}, nil
+		}
+		p.text.WriteString(v)
+		return
+	case []any:
+		if old, ok := p.value.([]any); ok {
+			p.value = mergeLists(old, v)
+			return
+		}
+	}
+	p.text, p.value = nil, v
+}
+
+// empty reports whether there is nothing but an empty text.
+func (p *pieces) empty() bool {
+	return string(p.first) == `""` || p.text != nil && p.text.Len() == 0
+}
+
+func (p *pieces) whole() json.RawMessage {
+	if p.first != nil {
+		return p.first
+	}
+	v := p.value
+	if p.text != nil {
+		v = p.text.String()
+	}
+	b, err := marshal(v)
+	if err != nil {
+		return json.RawMessage("null") // cannot happen: it came from JSON
+	}
+	return b
+}
+
+// mergeLists appends the entries of b, except those that go on with an entry of
+// the same index: a stream of reasoning_details sends the text in pieces and
+// the signature last.
+func mergeLists(a, b []any) []any {
+	for _, entry := range b {
+		piece, ok := entry.(map[string]any)
+		if !ok || len(a) == 0 {
+			a = append(a, entry)
+			continue
+		}
+		last, ok := a[len(a)-1].(map[string]any)
+		if !ok || piece["index"] == nil || last["index"] != piece["index"] || last["type"] != piece["type"] {
+			a = append(a, entry)
+			continue
+		}
+		for k, v := range piece {
+			last[k] = mergePart(k, last[k], v)
+		}
+	}
+	return a
+}
+
+// mergePart joins what is text; the other fields of a piece repeat the same
+// value in every piece.
+func mergePart(field string, old, piece any) any {
+	a, isText := old.(string)
+	b, both := piece.(string)
+	if isText && both && (field == "text" || field == "summary" || field == "data") {
+		return a + b
+	}
+	if piece == nil {
+		return old
+	}
+	return piece
+}
+
+// maxReply bounds a reply, so that a broken endpoint cannot fill the memory.
+const maxReply = 64 << 20
+
+// maxPieces bounds the lines of one event: each is tried as the end of it.
+const maxPieces = 1000
+
+var (
+	errTooLong  = errors.New("the reply is longer than 64 MiB")
+	errBadEvent = errors.New("an event of the stream is not JSON")
+)
+
+// readEvents calls f with the JSON of each server-sent event, until the stream
+// ends, f fails, or [DONE] comes (done is then true).
+//
+// Servers deviate from the standard: lines end in LF or CR LF, the space after
+// "data:" and the empty line between events may be missing, and one JSON text
+// may be spread over several data lines. So an event is complete as soon as
+// what was collected is JSON.
+func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err error) {
+	var event []byte
+	pieces := 0
+	for {
+		line, readErr := r.ReadBytes('\n')
+		data, isData := dataOf(line)
+		if isData && len(event) == 0 && bytes.Equal(data, []byte("[DONE]")) {
+			return true, nil
+		}
+		if isData {
+			event = append(event, data...)
+			if pieces++; json.Valid(event) {
+				if err := f(event); err != nil {
+					return false, err
+				}
+				event, pieces = nil, 0
+			} else {
+				event = append(event, '\n')
+			}
+		}
+		if len(event) > 0 && readErr == nil && (len(bytes.TrimSpace(line)) == 0 || pieces > maxPieces) {
+			return false, errBadEvent
+		}
+		if errors.Is(readErr, io.EOF) {
+			return false, nil
+		}
+		if readErr != nil {
+			return false, readErr
+		}
+	}
+}
+
+// bounded reads at most maxReply bytes and then fails, before a line that never
+// ends has filled the memory.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// dataOf returns the value of a data line, without white space around it.
+func dataOf(line []byte) ([]byte, bool) {
+	data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+	data = bytes.TrimSpace(data)
+	return data, ok && len(data) > 0
 }

@@ -20,6 +20,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -207,4 +210,395 @@ func (r *run) clock() time.Time {
 		return time.Time{}
 	}
 	return r.Now()
+}
+
+// atOnce is how many reading calls run side by side at most.
+const atOnce = 8
+
+// runCalls answers the calls of a reply, in order: those that only read side by
+// side, all others one after the other. What the model must know about its limits is
+// put into the last result: some endpoints refuse a user message after a tool's. It
+// reports whether the run is over.
+func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final bool) (done bool, err error) {
+	for at := 0; at < len(calls); {
+		results, err := r.next(ctx, calls[at:], cut, final)
+		if err != nil {
+			return false, err
+		}
+		for _, result := range results {
+			text := result.Text
+			if r.Redact != nil {
+				text = r.Redact(text)
+			}
+			text = r.window.clip(text, len(calls))
+			if at == len(calls)-1 && r.answer.Outcome == "" {
+				text += r.notice()
+			}
+			if err := r.keep(ctx, llm.ToolResult(calls[at].ID, text), nil); err != nil {
+				return false, err
+			}
+			at++
+		}
+	}
+	if r.answer.Outcome == "" && final {
+		r.answer.Outcome = r.why
+	}
+	return r.answer.Outcome != "", nil
+}
+
+// next answers the first call, and those after it that can run beside it.
+func (r *run) next(ctx context.Context, calls []llm.ToolCall, cut, final bool) ([]tools.Result, error) {
+	if read := r.reading(calls); len(read) > 1 && !final {
+		return r.sideBySide(ctx, read)
+	}
+	result, err := r.call(ctx, calls[0], cut, final)
+	return []tools.Result{result}, err
+}
+
+// reading are the calls at the beginning of a list that may run side by side. A call
+// that is there already must wait for the result of the first: see [guard].
+func (r *run) reading(calls []llm.ToolCall) (list []reading) {
+	for _, call := range calls[:min(len(calls), atOnce)] {
+		args, err := llm.ParseArgs(call.Args)
+		tool, known := r.Tools.Find(call.Name)
+		if err != nil || !known || tool.Spec().Effect != tools.Reads || !tool.Spec().SideBySide {
+			break
+		}
+		key := callKey(call.Name, args)
+		if r.guard.refuse(key) != "" || slices.ContainsFunc(list, func(c reading) bool { return c.key == key }) {
+			break
+		}
+		list = append(list, reading{call.Name, key, args})
+	}
+	return list
+}
+
+// reading is a call that changes nothing.
+type reading struct {
+	name, key string
+	args      map[string]any
+}
+
+func (r *run) sideBySide(ctx context.Context, calls []reading) ([]tools.Result, error) {
+	results, errs := make([]tools.Result, len(calls)), make([]error, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() { results[i], errs[i] = r.Tools.Call(ctx, c.name, c.args) })
+	}
+	all.Wait()
+	for i, c := range calls {
+		if errs[i] != nil {
+			return nil, errs[i] // the end of ctx, the same for all
+		}
+		results[i].Text += r.guard.ran(c.key, results[i], false)
+	}
+	return results, nil
+}
+
+// call answers one call.
+func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (tools.Result, error) {
+	args, err := llm.ParseArgs(call.Args)
+	if err != nil {
+		return r.guard.failed(malformed(err, cut)), nil
+	}
+	if r.Resolve != nil && r.isResolve(call.Name) {
+		return r.resolved(ctx, args)
+	}
+	if final {
+		return r.onlyResolve(call.Name), nil
+	}
+	tool, known := r.Tools.Find(call.Name)
+	if known && r.ReadOnly && tool.Spec().Effect != tools.Reads {
+		return r.guard.failed(tools.Failure("only reading is possible now, so %s was not run. Write the final answer", call.Name)), nil
+	}
+	key := callKey(call.Name, args)
+	if why := r.guard.refuse(key); why != "" {
+		return r.guard.failed(tools.Failure("%s", why)), nil
+	}
+	result, err := r.Tools.Call(ctx, call.Name, args)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	writes := known && tool.Spec().Effect == tools.Writes
+	result.Text += r.guard.ran(key, result, writes)
+	return result, nil
+}
+
+// isResolve knows the tool by the names that models use for it.
+func (r *run) isResolve(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return name == ResolveTool || strings.HasSuffix(name, "."+ResolveTool)
+}
+
+// malformed answers a call whose arguments make no sense.
+func malformed(err error, cut bool) tools.Result {
+	if cut {
+		return tools.Failure("your reply was cut off at the limit for one reply, so this call was not run. Send it again with less text, for example a long file in parts")
+	}
+	return tools.Failure("%s", fmt.Sprintf("invalid JSON arguments: %v. Send the call again with valid JSON", err))
+}
+
+// turn asks for one reply and acts on it. It reports whether the run is over.
+func (r *run) turn(ctx context.Context) (done bool, err error) {
+	if used := r.usedUp(); used != "" {
+		r.answer.Outcome = used
+		return true, nil
+	}
+	if r.Mail != nil {
+		err := r.Mail(ctx, func(ctx context.Context, text string) error { return r.keep(ctx, llm.User(text), nil) })
+		if err != nil {
+			return false, err
+		}
+	}
+	r.why = r.lastRound() // for the last reply uses up another limit, too
+	final := r.why != ""
+	resp, err := r.ask(ctx, final)
+	if err != nil {
+		r.charge(resp)
+		return false, r.afterError(ctx, err)
+	}
+	r.left--
+	resp.Message = r.clean(resp.Message)
+	if err := r.account(resp); err != nil {
+		return false, err
+	}
+	m := resp.Message
+	if final && r.Resolve == nil {
+		m.ToolCalls = nil // some endpoints return calls although none are allowed
+	}
+	if err := r.keep(ctx, m, r.usage(resp)); err != nil {
+		return false, err
+	}
+	if resp.Finish == llm.FinishRefusal {
+		return false, fmt.Errorf("%w: %s", ErrRefused, m.Content)
+	}
+	if len(m.ToolCalls) > 0 {
+		return r.runCalls(ctx, m.ToolCalls, resp.Finish == llm.FinishLength, final)
+	}
+	return r.judge(ctx, m.Content, resp.Finish == llm.FinishLength, final)
+}
+
+// ask asks the model. A conversation that turns out too long for it is cut and
+// asked again.
+func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
+	req := llm.Request{Tools: r.declared, NoCalls: final && r.Resolve == nil, Watch: r.Watch}
+	if final && r.Resolve != nil {
+		req.Force = ResolveTool
+	}
+	if err := r.makeRoom(ctx); err != nil {
+		return llm.Response{}, err
+	}
+	for {
+		req.Messages = r.session.Messages
+		resp, err := r.complete(ctx, req, Asked{Final: final})
+		if !isTooLong(err) {
+			return resp, err
+		}
+		if ok, failed := r.shrink(ctx); failed != nil || !ok {
+			return resp, errors.Join(err, failed)
+		}
+	}
+}
+
+// complete asks the model, and reports it.
+func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Response, error) {
+	began := r.clock()
+	resp, err := r.Model.Complete(ctx, req)
+	r.asked, r.took = r.asked+1, r.clock().Sub(began)
+	if r.Asked == nil {
+		return resp, err
+	}
+	a.Number, a.Messages, a.Took, a.Response, a.Err = r.asked, len(req.Messages), r.took, resp, err
+	if !a.Summary {
+		a.Room, r.room = r.room, ""
+	}
+	if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
+		return llm.Response{}, err
+	}
+	return resp, err
+}
+
+func isTooLong(err error) bool {
+	var e *llm.Error
+	return errors.As(err, &e) && e.Kind == llm.KindContext
+}
+
+// usage is what the last reply cost, and how long it took.
+func (r *run) usage(resp llm.Response) *protocol.Usage {
+	usage := resp.Usage
+	usage.DurationMs = r.took.Milliseconds()
+	return &usage
+}
+
+// account adds what a reply cost.
+func (r *run) account(resp llm.Response) error {
+	if resp.Model != "" {
+		r.answer.Model = resp.Model
+	}
+	if strings.TrimSpace(resp.Message.Content) != "" {
+		r.answer.Text = resp.Message.Content
+	}
+	r.window.told(resp)
+	r.charge(resp)
+	if r.Budget.CostUSD > 0 && r.spent.lastCost == nil && !r.Budget.CostIfKnown {
+		return ErrCostUnknown
+	}
+	return nil
+}
+
+// judge decides whether a text is the final answer.
+func (r *run) judge(ctx context.Context, text string, cut, final bool) (done bool, err error) {
+	problem := r.problem(text, cut)
+	if problem == nil {
+		r.answer.Outcome = Done
+		return true, nil
+	}
+	switch {
+	case final:
+		r.answer.Outcome = r.why
+		return true, nil
+	case r.Resolve != nil: // every reply is a round here
+	case r.nudges == maxNudges && r.answer.Text == "":
+		return false, ErrEmpty
+	case r.nudges == maxNudges:
+		r.answer.Outcome = Incomplete
+		return true, nil
+	default:
+		r.nudges++
+		r.left++ // a reminder is not the model's turn
+	}
+	return false, r.keep(ctx, llm.User(r.nudge(text, problem)+r.notice()), nil)
+}
+
+// problem says why a text cannot be the final answer, nil if it can.
+func (r *run) problem(text string, cut bool) error {
+	switch {
+	case cut:
+		return errors.New("it was cut off at the limit for one reply; write a shorter one")
+	case strings.TrimSpace(text) == "":
+		return errors.New("it is empty")
+	case r.Resolve != nil:
+		return errors.New("a text ends nothing here")
+	case r.Accept == nil:
+		return nil
+	}
+	return r.Accept(text)
+}
+
+// nudge asks for a final answer.
+func (r *run) nudge(text string, problem error) string {
+	s := fmt.Sprintf("Your reply is not a final answer: %v. If work is left, go on with the tools. ", problem)
+	if r.Resolve == nil {
+		s += "If not, write the final answer now."
+	} else {
+		s += fmt.Sprintf("If not, call the tool `%s` with the final output now.", ResolveTool)
+	}
+	if strings.Contains(text, "<tool_call>") || strings.Contains(text, "<function=") {
+		s += " A tool call that is written as text is not run: use the tool interface."
+	}
+	return s
+}
+
+// afterError lets the model correct a call that the endpoint refused to pass on.
+// Every other error ends the run.
+func (r *run) afterError(ctx context.Context, err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Kind != llm.KindToolUse || r.malformed == maxMalformed || r.left <= 1 {
+		return err
+	}
+	r.malformed++
+	r.left--
+	r.answer.Bill.Add(nil) // the model wrote it; nobody says what it cost
+	said := e.Failed
+	if said == "" {
+		said = "(a malformed tool call)"
+	}
+	if err := r.keep(ctx, llm.Message{Role: protocol.TurnAssistant, Content: said}, nil); err != nil {
+		return err
+	}
+	return r.keep(ctx, llm.User("Your tool call was malformed and was not run. Make it again: one of the declared tools, with arguments that are one JSON object."), nil)
+}
+
+// keep saves a message and records it as a turn.
+func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) error {
+	l := r.line(r.clean(m), usage)
+	if err := r.session.add(l); err != nil {
+		return err
+	}
+	r.window.added(l.Message)
+	return r.record(ctx, l.turn())
+}
+
+// line is a message with what is known about it.
+func (r *run) line(m llm.Message, usage *protocol.Usage) line {
+	l := line{Message: m, Usage: usage}
+	if r.Now != nil {
+		l.AtMs = r.Now().UnixMilli()
+	}
+	return l
+}
+
+func (r *run) record(ctx context.Context, t protocol.Turn) error {
+	if r.Record == nil {
+		return nil
+	}
+	// What has happened is recorded also when the run is being stopped.
+	return r.Record(context.WithoutCancel(ctx), t)
+}
+
+// withoutTimes drops lengths of time ("1.2 s", "35ms"), which differ from one run
+// of a command to the next. It looks at every result, so it is no regular
+// expression: that takes ten times as long.
+func withoutTimes(text string) string {
+	var b strings.Builder
+	kept := 0
+	for i := 0; i < len(text); i++ {
+		if !isDigit(text[i]) || i > 0 && isWord(text[i-1]) {
+			continue
+		}
+		if n := spanLen(text[i:]); n > 0 {
+			b.WriteString(text[kept:i])
+			i += n - 1
+			kept = i + 1
+		}
+	}
+	if kept == 0 {
+		return text
+	}
+	return b.String() + text[kept:]
+}
+
+// spanLen is the length of the span of time that a text begins with, 0 if it
+// does not.
+func spanLen(text string) int {
+	i := digits(text)
+	if i < len(text) && text[i] == '.' {
+		if n := digits(text[i+1:]); n > 0 {
+			i += 1 + n
+		}
+	}
+	if i < len(text) && (text[i] == ' ' || text[i] == '\t') {
+		i++
+	}
+	for _, unit := range []string{"ns", "µs", "ms", "s", "m", "h"} {
+		rest, ok := strings.CutPrefix(text[i:], unit)
+		if ok && (rest == "" || !isWord(rest[0])) {
+			return i + len(unit)
+		}
+	}
+	return 0
+}
+
+func digits(text string) int {
+	n := 0
+	for n < len(text) && isDigit(text[n]) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isWord(c byte) bool {
+	return isDigit(c) || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

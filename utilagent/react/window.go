@@ -3,11 +3,14 @@ package react
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -188,4 +191,176 @@ func (r *run) old() (out room, ok bool) {
 	}
 	isReply := func(m llm.Message) bool { return m.Role == protocol.TurnAssistant }
 	return out, out.To > out.From && slices.ContainsFunc(messages[out.From:out.To], isReply)
+}
+
+// askSummary asks the model for what it needs to go on without the messages above.
+const askSummary = "[This conversation is about to fill your window. What was said above is going to be removed, but for your task, " +
+	"and what you write now takes its place: what is not in it you will not know. Write it for yourself, in at most 1000 words, without calling a tool:\n" +
+	"- what was decided, and why;\n" +
+	"- which files were made or changed, and how far each is;\n" +
+	"- what was tried and failed, so that it is not tried again;\n" +
+	"- what was promised, asked for or is still to do;\n" +
+	"- names, numbers, paths and commands that are needed later, exactly as they are.\n" +
+	"What an earlier summary says and still matters belongs into it. It is no final answer: write nothing but the summary.]"
+
+// maxSummary bounds a summary that does not keep to that, in bytes.
+const maxSummary = 16 << 10
+
+// summarize asks the model for a summary of what is to be left out. Where it gives
+// none, why says so, and the messages are left out anyway: it is asked once. The
+// error is one with which the run must end.
+//
+// The question is the beginning of the last one, so that the provider's prompt cache hits.
+func (r *run) summarize(ctx context.Context, out *room) (usage *protocol.Usage, why string, err error) {
+	switch r.why {
+	case MaxTokens, MaxCost, MaxTime:
+		return nil, "the budget is used up", nil
+	}
+	messages, ok := r.digest(r.session.Messages[:out.To])
+	if !ok {
+		return nil, "they are longer than the model can read", nil
+	}
+	resp, err := r.complete(ctx, llm.Request{
+		Messages: append(messages, llm.User(askSummary)), Tools: r.declared, NoCalls: true,
+	}, Asked{Summary: true})
+	r.charge(resp)
+	if err != nil {
+		if ctx.Err() != nil || stopsRun(err) {
+			return nil, "", err
+		}
+		return nil, err.Error(), nil
+	}
+	text := strings.TrimSpace(r.clean(resp.Message).Content)
+	switch {
+	case resp.Finish == llm.FinishRefusal:
+		return nil, "the model refuses to write one", nil
+	case text == "":
+		return nil, "the model wrote none", nil
+	}
+	most := maxSummary
+	if r.window.size > 0 {
+		most = min(most, int(tailShare*float64(r.window.size*charsPerToken)))
+	}
+	out.Summary = clip(text, most, "the summary is too long")
+	return r.usage(resp), "", nil
+}
+
+// stopsRun reports an error that would meet the next question, too: nothing is left
+// out for it, so that the run can be resumed with all of its conversation.
+func stopsRun(err error) bool {
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		return true // a record that cannot be written
+	}
+	switch e.Kind {
+	case llm.KindAuth, llm.KindQuota, llm.KindRateLimit, llm.KindNetwork:
+		return true
+	}
+	return false
+}
+
+// digest is the beginning of a conversation in a form that the model can read: where
+// it is too long, old results of tools are left out. It reports whether that is enough.
+func (r *run) digest(messages []llm.Message) ([]llm.Message, bool) {
+	messages = slices.Clone(messages)
+	size := sizeOfAll(messages)
+	most := int(fullShare * float64(r.window.size*charsPerToken))
+	for i, m := range messages {
+		if size <= most {
+			break
+		}
+		if m.Role == protocol.TurnTool && len(m.Content) > smallResult {
+			messages[i].Content = leftOut(m.Content)
+			size -= len(m.Content) - len(messages[i].Content)
+		}
+	}
+	return messages, size <= most
+}
+
+// room says what was left out of a conversation: the messages from one place up to
+// another, and what stands in for them.
+type room struct {
+	From    int    `json:"from,omitempty"`
+	To      int    `json:"to,omitempty"`
+	Keep    int    `json:"keep,omitempty"`    // the one between that stays: the task; 0: none does
+	Summary string `json:"summary,omitempty"` // "": there is none, and a note says so
+
+	// Shorten are the places of results, in sessions of before there were summaries.
+	Shorten []int `json:"shorten,omitempty"`
+}
+
+// apply does it, and reports false if it does not fit the messages.
+func (r room) apply(messages []llm.Message) ([]llm.Message, bool) {
+	if r.From < 0 || r.From > r.To || r.To > len(messages) || r.Keep != 0 && (r.Keep <= r.From || r.Keep >= r.To) {
+		return messages, false
+	}
+	for _, i := range r.Shorten {
+		if i < 0 || i >= len(messages) || messages[i].Role != protocol.TurnTool {
+			return messages, false
+		}
+	}
+	messages = slices.Clone(messages) // a caller may still hold the old ones
+	for _, i := range r.Shorten {
+		messages[i].Content = leftOut(messages[i].Content)
+	}
+	if r.From == r.To {
+		return messages, true
+	}
+	return slices.Replace(messages, r.From, r.To, r.instead(messages)...), true
+}
+
+// instead is what stands in for the messages.
+func (r room) instead(messages []llm.Message) []llm.Message {
+	if r.Keep == 0 {
+		return []llm.Message{r.stand()}
+	}
+	return []llm.Message{llm.User(cutNote), messages[r.Keep], r.stand()}
+}
+
+// stand is the summary, or what says that there is none.
+func (r room) stand() llm.Message {
+	if r.Summary == "" {
+		return llm.User(cutNote)
+	}
+	return llm.User(summaryHead + fence.Always(fence.Summary, r.Summary))
+}
+
+const (
+	// cutNote stands in for messages of which there is no summary, or none here.
+	cutNote = "[Earlier messages of this conversation were removed to make room.]"
+	// summaryHead stands above a summary.
+	summaryHead = "[Earlier messages of this conversation were removed to make room. Before that you wrote this summary of them. " +
+		"Go on from there, and look again at what you need.]\n\n"
+)
+
+// standsIn reports whether a message stands in for others.
+func standsIn(m llm.Message) bool {
+	return m.Role == protocol.TurnUser && (m.Content == cutNote || strings.HasPrefix(m.Content, summaryHead))
+}
+
+// leftOut stands in for a tool's result.
+func leftOut(content string) string {
+	return fmt.Sprintf("[This result (%d bytes) was removed to make room. Make the call again if you need it.]", len(content))
+}
+
+// leaveOut makes room. It is one line of the file: a process that is killed has made
+// all of it or none. The messages themselves stay in the file.
+func (s *Session) leaveOut(l line) error {
+	messages, ok := l.Room.apply(s.Messages)
+	if !ok {
+		return fmt.Errorf("session %s: there is nothing at %d to %d", s.ID, l.Room.From, l.Room.To)
+	}
+	b, err := json.Marshal(struct {
+		AtMs  int64           `json:"atMs,omitempty"`
+		Usage *protocol.Usage `json:"usage,omitempty"`
+		Room  *room           `json:"room"`
+	}{l.AtMs, l.Usage, l.Room})
+	if err == nil {
+		err = s.append(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("save session %s: %w", s.ID, err)
+	}
+	s.Messages = messages
+	return nil
 }

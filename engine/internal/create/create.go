@@ -4,18 +4,27 @@ package create
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -146,4 +155,288 @@ func WrongNode(h protocol.Hash, what string, err error) error {
 		return &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no node " + string(h), Err: err}
 	}
 	return fault.Of(err)
+}
+
+// Children makes the children of the next role of a thread that do not exist yet, in one change of
+// the heads.
+func (m Maker) Children(ctx context.Context, parent workspace.Thread, pos *status.Position) error {
+	if err := Runnable(pos.Workflow); err != nil {
+		return err
+	}
+	dir, err := place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, pos.Next.Role, pos.Dir(),
+		pos.Next.Location)
+	if err != nil {
+		return err
+	}
+	var trees *workspace.ChildTrees
+	if role := pos.Next.Role; pos.Workflow.Roles[role].Workspace == workspace.InWorktree {
+		if trees, err = m.Files.ChildTrees(ctx, parent, role, pos.Dir(), dir); err != nil {
+			return err
+		}
+	}
+	release, err := m.HoldStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	finished, err := m.finished(ctx, pos)
+	if err != nil {
+		return err
+	}
+	b := m.Batch()
+	var fresh []heads.New
+	var over []heads.Ended
+	for _, k := range pos.Kids {
+		if k.Head != "" {
+			continue
+		}
+		its, here := trees.Of(k.ID)
+		start, err := m.startOf(ctx, b, pos, k, dir, its)
+		if err != nil {
+			return err
+		}
+		facts := heads.Facts{Workspace: here, Parent: &heads.Parent{
+			Thread: pos.ID, Head: parent.Head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key),
+		}}
+		if parent.Facts.Imported != nil { // the children of an imported thread count as imported
+			inherited := *parent.Facts.Imported
+			inherited.Inherited = true
+			facts.Imported = &inherited
+		}
+		at := start.Hash
+		if head := finished[k.Key]; children.SameTask(ctx, m.Nodes(), head, start.Value) {
+			at = head
+			over = append(over, heads.Ended{Thread: k.ID, Workflow: start.Value.Workflow, Head: head,
+				Status: protocol.StatusCompleted, CompletedAt: m.Env.Now().UnixMilli()})
+		}
+		fresh = append(fresh, heads.New{Head: heads.Head{Thread: k.ID, Hash: at}, Facts: facts})
+	}
+	if err := b.Commit(ctx); err != nil {
+		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
+	}
+	if err := m.Heads.AddAll(ctx, fresh); err != nil {
+		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
+	}
+	for _, ended := range over { // if killed before this, such a child's next step finds its end
+		if err := m.Heads.Archive(ctx, ended); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finished are the heads of children that have already answered what the position asks:
+// children of the thread that it was forked from, and of the last step if its role is asked
+// again, except those that a person wants played again.
+func (m Maker) finished(ctx context.Context, pos *status.Position) (all map[string]protocol.Hash, err error) {
+	all = map[string]protocol.Hash{}
+	defer func() {
+		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it played again
+			return pos.Facts.Attempts[pos.Place().AttemptKey(key)] > 0
+		})
+	}()
+	if pos.Again {
+		for _, c := range pos.Thread.Last.Children {
+			if c.Status == protocol.StatusCompleted {
+				all[c.Key] = c.Head
+			}
+		}
+		return all, nil
+	}
+	fork := pos.Facts.Fork
+	if fork == nil || fork.Thread == "" || fork.Step != pos.Thread.Head {
+		return all, nil
+	}
+	source := *pos
+	source.ID = fork.Thread
+	kids, err := m.Kids(ctx, &source)
+	for _, k := range kids {
+		if k.Ended != nil && k.Ended.Status == protocol.StatusCompleted {
+			all[k.Key] = k.Ended.Head
+		}
+	}
+	return all, err
+}
+
+// firstNode is the start of a child.
+type firstNode struct {
+	Hash  protocol.Hash
+	Value protocol.Start
+}
+
+// startOf adds the first node of a child.
+func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Kid, dir string,
+	files *protocol.Workspace) (firstNode, error) {
+	var none firstNode
+	w, hash := pos.Workflow, k.Workflow
+	var err error
+	if hash == "" {
+		w = moderator.RoleWorkflow(w, k.Role)
+		hash, err = b.Add(ctx, w)
+	} else {
+		w, err = m.Workflow(ctx, hash)
+	}
+	if err != nil {
+		return none, err
+	}
+	if err := Runnable(w); err != nil {
+		return none, err
+	}
+	inputs, err := m.Inputs(ctx, w, k.Inputs)
+	if err != nil {
+		var bad *protocol.Error
+		if errors.As(err, &bad) {
+			err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("child %s of role %q: %s", k.Key,
+				pos.Next.Role, bad.Message), Err: err}
+		}
+		return none, err
+	}
+	start := protocol.Start{
+		Workflow: hash, Prompt: k.Prompt, Cwd: dir, Inputs: inputs, Workspace: files,
+		Child: &protocol.Child{Of: pos.Thread.Head, Role: pos.Next.Role, Key: k.Key,
+			Attempt: pos.Place().Attempt(pos.Facts, k.Key)},
+	}
+	h, err := b.Add(ctx, start)
+	return firstNode{h, start}, err
+}
+
+// ForkOptions are options of [Maker.Fork]. The zero value works.
+type ForkOptions struct {
+	Thread   string // the thread in which the node was found; "": one of this home with the same start
+	Cwd      string // where the fork works; "": where the other one does
+	Files    string // see [workspace.Fork]
+	Before   protocol.Hash
+	Detached bool
+}
+
+// Fork makes a thread whose head is an existing start or step node. It shares
+// everything with the thread that the node comes from. Errors are
+// *protocol.Error.
+// A fork of a thread from elsewhere counts as from elsewhere, too.
+func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
+	release, err := m.HoldStore(ctx)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	defer release()
+	head, err := m.Store.Get(ctx, node)
+	if err != nil {
+		return "", WrongNode(node, "step", err)
+	}
+	t, err := thread.Open(ctx, m.Store, node)
+	var other *cas.TypeError
+	if errors.As(err, &other) && other.Hash == node {
+		return "", fault.New(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
+	}
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	nodes := []cas.Node{head}
+	if t.Last != nil {
+		named, err := verify.Contents(ctx, m.Store, t.Last.Step, true)
+		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
+			return "", fault.Of(err)
+		}
+		nodes = append(nodes, named...)
+	}
+	// A fork may begin at the step of a failed run, which nothing durable has named until now.
+	if err := m.Store.Commit(ctx, nodes...); err != nil {
+		return "", fault.Of(err)
+	}
+	facts, err := m.origins().Inherited(ctx, t, node)
+	if err == nil && o.Cwd != "" {
+		var here heads.Facts
+		here, err = m.WorksIn(ctx, o.Cwd, facts.Imported)
+		facts.Imported, facts.Workspace = here.Imported, here.Workspace
+	}
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	if o.Thread != "" {
+		facts.Fork.Thread = o.Thread
+	}
+	if err := m.asBefore(ctx, &facts, node); err != nil {
+		return "", fault.Of(err)
+	}
+	id, done, err := m.newThread(ctx)
+	if err != nil {
+		return "", fault.Of(err)
+	}
+	defer done()
+	if facts.Workspace, err = m.Files.Fork(ctx, workspace.Fork{
+		Thread: id, At: t, Facts: facts, Moved: o.Cwd != "", Files: o.Files, Before: o.Before, Detached: o.Detached,
+	}); err != nil {
+		return "", fault.Of(err)
+	}
+	return m.addThread(ctx, id, node, facts)
+}
+
+// asBefore gives a fork the agents chosen for its thread, and the counts of children's attempts at
+// the same head.
+func (m Maker) asBefore(ctx context.Context, fork *heads.Facts, head protocol.Hash) error {
+	if fork.Fork.Thread == "" {
+		return nil
+	}
+	known, err := m.Heads.Facts(ctx, fork.Fork.Thread)
+	if err != nil {
+		return err
+	}
+	fork.Attempts = maps.Clone(known.Attempts)
+	maps.DeleteFunc(fork.Attempts, func(key string, _ int) bool { return !strings.HasPrefix(key, string(head)+"/") })
+	fork.Agents, err = m.ChosenAgents(ctx, known)
+	return err
+}
+
+// Inputs are those of a run of a workflow, checked and complete.
+func (m Maker) Inputs(ctx context.Context, w protocol.Workflow, given map[string]any) (map[string]any, error) {
+	declared, err := Declared(ctx, m.Nodes(), w)
+	if err != nil {
+		return nil, err
+	}
+	return inputs.Fill(ctx, declared, given)
+}
+
+// Declared are the inputs of a stored workflow.
+func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[string]inputs.Declared, error) {
+	declared := map[string]inputs.Declared{}
+	for name, i := range w.Inputs {
+		schema, err := cas.Schema(ctx, r, i.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("schema of input %q: %w", name, err)
+		}
+		declared[name] = inputs.Declared{Schema: schema, Default: i.Default, Description: i.Description}
+	}
+	return declared, nil
+}
+
+// InputsText is what agents are told of a thread's inputs.
+func InputsText(s protocol.Start) string {
+	if len(s.Inputs) == 0 {
+		return "{}"
+	}
+	text, err := json.Marshal(s.Inputs)
+	if err != nil { // it was read from a node
+		return "{}"
+	}
+	return string(text)
+}
+
+// Runnable refuses a workflow with features that this program can store but not run: ignoring
+// them would be running a different workflow.
+func Runnable(w protocol.Workflow) error {
+	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
+		for _, field := range []struct {
+			said bool
+			name string
+		}{
+			{w.Roles[name].Workspace != "" && w.Roles[name].Workspace != protocol.InWorktree, "workspace"},
+			{w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
+		} {
+			if field.said {
+				return fault.New(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name,
+					w.Name, field.name)
+			}
+		}
+	}
+	return nil
 }

@@ -8,13 +8,36 @@
 package htmlpage
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/moderator/diagram"
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	kept "github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 //go:embed templates
@@ -50,4 +73,441 @@ func Mood(s protocol.Status) string {
 		return "busy"
 	}
 	return "plain"
+}
+
+// Workflow is one to show: its roles in the order of the graph, and who would play each.
+type Workflow struct {
+	Name, Limits string
+	Description  Text
+	Roles        []Role
+	MoreRoles    int
+	Inputs       []Input
+}
+
+// Role is one to show.
+type Role struct {
+	Name, Player            string
+	Agent, Model, Path, Why string // who would play it, and by which key of the config; "": not known, or nobody
+	Timeout                 string
+	About                   Text
+	Texts                   []NamedText
+	Parts                   []RolePart
+	Problem                 string // why it could not be played now
+	Hints                   []string
+}
+
+// NamedText is a text of a role.
+type NamedText struct {
+	Name string
+	Text
+}
+
+// RolePart is what a child of a role plays.
+type RolePart struct{ Key, Role, Workflow, WorkflowLink string }
+
+// Input is what a run needs besides its task.
+type Input struct {
+	Name, Default string
+	About         Text
+	Schema        Text
+}
+
+// mostRoles is how many roles are shown.
+const mostRoles = 100
+
+// WorkflowOf reads what is to be shown of a workflow. link is the page of another one,
+// "" if it has none.
+func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int, link func(protocol.Hash) string) Workflow {
+	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
+	c, err := e.Config(ctx)
+	caster := e.Casting()
+	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // read once
+	roles := flow.Roles(def.Workflow)
+	w.MoreRoles = max(0, len(roles)-mostRoles)
+	used := map[protocol.Hash]string{}
+	for _, u := range def.Uses {
+		used[u.Hash] = u.Definition.Name
+	}
+	for _, name := range roles[:len(roles)-w.MoreRoles] {
+		role := roleOf(def, name, most)
+		role.cast(caster.Cast(ctx, def.Workflow, name, casting.Wish{}), c, def.Name)
+		for i, p := range partsOfRole(def.Roles[name]) {
+			part := RolePart{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
+			if p.Workflow != "" {
+				part.Workflow, part.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
+			}
+			if i == kidsShownOfRole {
+				role.Parts = append(role.Parts, RolePart{Key: "…"})
+				break
+			}
+			role.Parts = append(role.Parts, part)
+		}
+		w.Roles = append(w.Roles, role)
+	}
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
+		in := def.Inputs[name]
+		w.Inputs = append(w.Inputs, Input{
+			Name: Line(name, Longest), Default: Line(ValueText(in.Default, Longest*4).Body, Longest),
+			About: TextOf(in.Description, most), Schema: ValueText(def.InputSchemas[name], most),
+		})
+	}
+	return w
+}
+
+// kidsShownOfRole is how many children of a role are listed.
+const kidsShownOfRole = 100
+
+func roleOf(def workflow.Definition, name string, most int) Role {
+	r := def.Roles[name]
+	role := Role{Name: Line(name, Longest), Player: playerText(r.Player()), About: TextOf(r.Description, most)}
+	add := func(name string, t Text) {
+		if !t.Empty() {
+			role.Texts = append(role.Texts, NamedText{Name: name, Text: t})
+		}
+	}
+	if len(r.Run) > 0 {
+		var words []string
+		for _, word := range r.Run {
+			words = append(words, plaintext.Word(word))
+		}
+		add("Command", TextOf(strings.Join(words, " "), most))
+	}
+	add("Goal", TextOf(r.Goal, most))
+	add("Capabilities", TextOf(strings.Join(r.Capabilities, "\n"), most))
+	add("Procedure", TextOf(r.Procedure, most))
+	add("Output", TextOf(r.Output, most))
+	if r.Each != nil {
+		add("One for each of", TextOf(r.Each.Of, most))
+	}
+	add("Joined by", TextOf(r.Join, most))
+	add("Form of its data", ValueText(def.Schemas[name], most))
+	return role
+}
+
+func playerText(p protocol.Player) string {
+	return map[protocol.Player]string{
+		protocol.PlayedByAgent: "an agent", protocol.PlayedByCommand: "a command", protocol.PlayedByPerson: "a person",
+		protocol.PlayedByWorkflow: "another workflow", protocol.PlayedByAll: "several at once", protocol.PlayedByEach: "one for each",
+	}[p]
+}
+
+// cast says who would play the role now.
+func (r *Role) cast(c casting.Casting, config protocol.Config, workflow string) {
+	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
+	if c.Timeout > 0 {
+		r.Timeout = render.Duration(c.Timeout.Milliseconds())
+	}
+	if c.Player == protocol.PlayedByAgent {
+		r.Agent, r.Why = Line(c.Agent, Longest), "defaultAgent"
+		if config.AgentOverrides[workflow][c.Role] != "" {
+			r.Why = Line("agentOverrides."+workflow+"."+c.Role, LongestTitle)
+		}
+		if config.ModelOverrides[workflow+"."+c.Role] != "" {
+			r.Why += ", " + Line("modelOverrides."+workflow+"."+c.Role, LongestTitle)
+		}
+	}
+	if c.Problem != nil {
+		r.Problem = Line(c.Problem.Message, LongestCommand)
+		for _, hint := range c.Problem.Hints {
+			r.Hints = append(r.Hints, Line(hint, LongestCommand))
+		}
+	}
+}
+
+type rolePart struct {
+	key string
+	protocol.ChildRole
+}
+
+func partsOfRole(r protocol.Role) (parts []rolePart) {
+	if r.Workflow != "" {
+		return []rolePart{{ChildRole: protocol.ChildRole{Workflow: r.Workflow}}}
+	}
+	if r.Each != nil {
+		return []rolePart{{ChildRole: r.Each.ChildRole}}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.All)) {
+		parts = append(parts, rolePart{key: key, ChildRole: r.All[key]})
+	}
+	return parts
+}
+
+// WorkflowGraph draws a workflow as SVG.
+func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).SVG() }
+
+// Files is what a step has done to the files that are kept with it.
+type Files struct {
+	List    []File
+	More    int      // that are not listed
+	Diff    []Change // nil: it is not small, or not shown
+	Problem string   // why they are not known
+}
+
+// File is one that a step has added, changed or removed.
+type File struct{ Path, What, Lines string }
+
+// What is shown of the files of a step.
+const (
+	mostFiles     = 100
+	mostDiffLines = 500
+	mostDiffBytes = 64 << 10
+)
+
+// FilesOf is what a step has done to the files, with the lines that differ if they are few
+// and are wanted; nil if none are kept with it.
+func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *Files {
+	if s.Files == nil {
+		return nil
+	}
+	shown := &Files{}
+	if err := shown.read(ctx, e, s.Hash, diff); err != nil {
+		shown.Problem = firstLine(err)
+	}
+	return shown
+}
+
+func (f *Files) read(ctx context.Context, e *engine.Engine, step protocol.Hash, diff bool) error {
+	states, err := e.Files().StepFiles(ctx, step)
+	if err != nil {
+		var coded *protocol.Error
+		if errors.As(err, &coded) {
+			return errors.New(coded.Message)
+		}
+		return err
+	}
+	list, err := states.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	lines := 0
+	for _, c := range list {
+		lines += max(c.Added, 0) + max(c.Removed, 0)
+		if len(f.List) < mostFiles {
+			f.List = append(f.List, fileOf(c))
+		}
+	}
+	f.More = len(list) - len(f.List)
+	if diff && f.More == 0 && lines <= mostDiffLines {
+		f.Diff, err = diffOf(ctx, states)
+	}
+	return err
+}
+
+func fileOf(c kept.Change) File {
+	f := File{Path: Line(c.Path, LongestTitle), What: "changed", Lines: "no text"}
+	switch c.Status {
+	case 'A':
+		f.What = "added"
+	case 'D':
+		f.What = "removed"
+	}
+	if c.Added >= 0 {
+		f.Lines = fmt.Sprintf("+%d −%d", c.Added, c.Removed)
+	}
+	return f
+}
+
+// diffOf are the lines of a patch, without what is no text.
+func diffOf(ctx context.Context, states workspace.StepFiles) (out []Change, err error) {
+	var patch bytes.Buffer
+	if err := states.Patch(ctx, &patch); err != nil {
+		return nil, err
+	}
+	binary, size := false, 0
+	for line := range strings.Lines(patch.String()) {
+		line = strings.TrimRight(line, "\r\n")
+		begins := strings.HasPrefix(line, "diff --git ")
+		if binary = !begins && (binary || line == "GIT binary patch"); binary || line == "" {
+			continue
+		}
+		if size += len(line); size > mostDiffBytes {
+			return append(out, Change{Mark: " ", Text: "[…]"}), nil
+		}
+		mark, text := line[:1], line[1:]
+		if mark != "+" && mark != "-" || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "--- ") {
+			mark, text = " ", strings.TrimPrefix(line, " ")
+		}
+		out = append(out, Change{Mark: mark, Text: TextOf(text, mostDiffBytes).Body})
+	}
+	return out, nil
+}
+
+// Text is a stranger's text as far as it is shown.
+type Text struct {
+	Body string
+	Cut  int    // bytes that are left out in the middle
+	Link string // where all of it is; "": nowhere
+}
+
+// TextOf cleans a text and cuts its middle out, so that at most most bytes are left.
+func TextOf(s string, most int) Text {
+	if len(s) <= most {
+		return Text{Body: plaintext.Escape(s)}
+	}
+	head, tail := most*3/4, len(s)-most/4
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return Text{Body: plaintext.Escape(s[:head]) + "\n\n[…]\n\n" + plaintext.Escape(s[tail:]), Cut: tail - head}
+}
+
+// Empty reports whether there is nothing to show.
+func (t Text) Empty() bool { return strings.TrimSpace(t.Body) == "" }
+
+// Scrolls reports whether a text may be longer than the place that it gets, so that the
+// keyboard must be able to go there.
+func (t Text) Scrolls() bool { return len(t.Body) > 800 || strings.Count(t.Body, "\n") > 20 }
+
+// ValueText is a JSON value as YAML; a text is itself.
+func ValueText(v any, most int) Text {
+	if v == nil {
+		return Text{}
+	}
+	if s, ok := v.(string); ok {
+		return TextOf(s, most)
+	}
+	var b bytes.Buffer
+	if err := render.Print(&b, render.YAML, v, nil); err != nil { // it came from JSON
+		return Text{Body: plaintext.Escape(err.Error())}
+	}
+	return TextOf(strings.TrimRight(b.String(), "\n"), most)
+}
+
+// Line is a stranger's name or title: one line of at most most characters.
+func Line(s string, most int) string {
+	const bytesEach = 4
+	s = plaintext.Line(s[:min(len(s), most*bytesEach)])
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most-1]) + "…"
+	}
+	return strings.TrimSpace(s)
+}
+
+// LongestTitle is how many characters of a title, and Longest of a name, are shown.
+const (
+	LongestTitle = 200
+	Longest      = 80
+)
+
+// When is a time as people read it, and as programs do.
+type When struct{ Text, Machine string }
+
+// WhenOf is a time in the zone of now; the zero value if it is not known.
+func WhenOf(ms *int64, now time.Time) When {
+	if ms == nil || *ms <= 0 {
+		return When{}
+	}
+	at := time.UnixMilli(*ms).In(now.Location())
+	return When{Text: at.Format("2006-01-02 15:04"), Machine: at.Format(time.RFC3339)}
+}
+
+// costText is what a step has cost.
+func costText(u *protocol.Usage) string {
+	switch {
+	case !u.IsPriced():
+		return "cost unknown"
+	case u.CostUSD == nil, u.Turns == 0 && u.Tokens() == 0:
+		return "no cost"
+	}
+	return protocol.Dollars(*u.CostUSD)
+}
+
+func tokensText(u *protocol.Usage) string {
+	switch {
+	case !u.Counted():
+		return "tokens unknown"
+	case u.Turns == 0 && u.Tokens() == 0:
+		return "no model"
+	}
+	return render.Count(int(u.Tokens()), "token")
+}
+
+// What a file has at most.
+const (
+	exportSteps = 2000
+	exportTurns = 500
+	exportText  = 64 << 10
+	exportParts = 1000 // of a step
+	exportFiles = 100  // steps, the newest, with their files
+)
+
+// export is what the template of the file is made with.
+type export struct {
+	Thread
+	Style   template.CSS
+	Hash    string
+	All     iter.Seq[Step]
+	Time    *Timeline
+	Omitted int    // steps that are left out, the oldest
+	Lost    string // why steps before the first one cannot be read
+	Made    When
+}
+
+// Export writes a thread as one HTML file that needs nothing else: graph, steps, turns,
+// and what a role has changed of its answer since it last spoke. Steps are read while
+// they are written. Of very long threads the newest steps are there, of long texts the
+// beginning and the end, and the file says so. diffs are what steps have changed in the
+// files, not only in which. Errors are those of reading where the thread stands, and of w.
+func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
+	templates, err := Templates()
+	if err != nil {
+		return err
+	}
+	style, err := Style()
+	if err != nil {
+		return err
+	}
+	bounds := Bounds{Text: exportText, Turns: exportTurns, Parts: exportParts}
+	about, at, err := ThreadOf(ctx, e, id, bounds)
+	if err != nil {
+		return err
+	}
+	now := e.Env.Now().UnixMilli()
+	x := export{Thread: about, Style: template.CSS(style), Hash: hashOf(style), Made: WhenOf(&now, e.Env.Now())}
+	if svg, err := Graph(ctx, e, id); err != nil {
+		x.GraphProblem = firstLine(err)
+	} else {
+		x.Graph = asData(svg)
+	}
+	t, err := thread.Open(ctx, e.Store, at.Head)
+	if err != nil { // all that is known is how it stands
+		x.Lost = firstLine(err)
+		x.All = func(func(Step) bool) {}
+		return templates.ExecuteTemplate(w, "export", x)
+	}
+	steps, _, err := chainOf(ctx, t, exportSteps)
+	if err != nil {
+		x.Lost = firstLine(err)
+	} else {
+		x.Omitted = t.Len() - len(steps)
+	}
+	x.Time = TimelineOf(ctx, e, steps, Now{At: at})
+	bars, said := barsOf(steps), map[string]string{}
+	x.All = func(yield func(Step) bool) {
+		for i, s := range steps {
+			step := StepOf(ctx, t, e.Store, s, e.Env.Now(), bounds)
+			step.Bar, step.Open = bars[i], i == len(steps)-1
+			if i >= len(steps)-exportFiles {
+				step.Files = FilesOf(ctx, e, s, diffs)
+			}
+			words := step.Answer.Body
+			if step.Answer.Empty() {
+				words = step.Data.Body
+			}
+			if before, spoke := said[s.Role]; spoke && before != words {
+				step.Changes = changes(before, words)
+			}
+			said[s.Role] = words
+			if ctx.Err() != nil || !yield(step) {
+				return
+			}
+		}
+	}
+	if err := templates.ExecuteTemplate(w, "export", x); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -313,4 +315,326 @@ func (l *line) wait(from, to int64, what string) {
 	}
 	l.waited += to - from
 	l.add(span{kind: barWait, from: from, to: to, title: "waited " + render.Duration(to-from) + " " + what})
+}
+
+// scale leads from times to places. Time at work is drawn as long as it was; a long pause
+// is drawn shorter, or a night would hide the work of a day.
+type scale struct {
+	times     []int64
+	places    []float64 // percent
+	shortened bool
+}
+
+// scaleOf is the scale of everything that was done.
+func scaleOf(spans []span) scale {
+	work := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.kind == barWait || s.kind == barMark })
+	slices.SortFunc(work, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var sc scale
+	var busy []bool // whether the piece up to a time is one of work
+	point := func(at int64, isWork bool) {
+		if n := len(sc.times); n == 0 || at > sc.times[n-1] {
+			sc.times, busy = append(sc.times, at), append(busy, isWork)
+		}
+	}
+	first, last := spans[0].from, spans[0].to
+	for _, s := range spans {
+		first, last = min(first, s.from), max(last, s.to)
+	}
+	point(first, false)
+	for _, s := range work {
+		point(s.from, false)
+		point(s.to, true)
+	}
+	point(last, false)
+
+	worked, pauses := 0.0, 0
+	for i := range sc.times[1:] {
+		if length := float64(sc.times[i+1]) - float64(sc.times[i]); busy[i+1] {
+			worked += length
+		} else {
+			pauses++
+		}
+	}
+	longest := max(worked*pauseShare/float64(max(pauses, 1)), worked*leastPause, 1)
+	sc.places = make([]float64, len(sc.times))
+	for i := range sc.times[1:] {
+		length := float64(sc.times[i+1]) - float64(sc.times[i])
+		if !busy[i+1] && length > longest && worked > 0 {
+			length, sc.shortened = longest, true
+		}
+		sc.places[i+1] = sc.places[i] + length
+	}
+	whole := max(sc.places[len(sc.places)-1], 1)
+	for i := range sc.places {
+		sc.places[i] *= 100 / whole
+	}
+	return sc
+}
+
+func (sc scale) place(at int64) float64 {
+	i, found := slices.BinarySearch(sc.times, at)
+	switch {
+	case found:
+		return sc.places[i]
+	case i == 0:
+		return 0
+	case i == len(sc.times):
+		return sc.places[i-1]
+	}
+	share := (float64(at) - float64(sc.times[i-1])) / (float64(sc.times[i]) - float64(sc.times[i-1]))
+	return sc.places[i-1] + share*(sc.places[i]-sc.places[i-1])
+}
+
+// placed is the time line as it is drawn; nil: there is nothing to draw.
+func (l *lines) placed() *Timeline {
+	var all []span
+	for _, lane := range l.order {
+		all = append(all, lane.spans...)
+		for _, kid := range lane.order {
+			all = append(all, kid.spans...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(s span) bool { return s.from == unknownTime })
+	if len(all) == 0 {
+		return nil
+	}
+	sc := scaleOf(all)
+	t := &Timeline{
+		From: WhenOf(&sc.times[0], l.clock), To: WhenOf(&sc.times[len(sc.times)-1], l.clock), Shortened: sc.shortened,
+		More: max(0, len(l.order)-mostLanes),
+	}
+	for _, lane := range l.order[:len(l.order)-t.More] {
+		drawn := lane.drawn(sc)
+		for _, kid := range lane.order {
+			switch {
+			case !kid.read:
+				drawn.More++
+			case len(drawn.Children) < kidsUnfolded && len(lane.order) <= kidsUnfolded:
+				drawn.Children = append(drawn.Children, kid.drawn(sc))
+			default:
+				drawn.Folded = append(drawn.Folded, kid.drawn(sc))
+			}
+		}
+		t.Lanes = append(t.Lanes, drawn)
+	}
+	return t
+}
+
+// drawn is a lane in its places. Bars that would lie on each other are one.
+func (l *line) drawn(sc scale) *Lane {
+	lane := &Lane{Name: l.name, Link: l.link, Facts: l.facts()}
+	var marks []Bar
+	var last span
+	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar, and of the last mark
+	slices.SortStableFunc(l.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range l.spans {
+		if s.from == unknownTime {
+			continue
+		}
+		x, to := sc.place(s.from), sc.place(s.to)
+		if s.kind == barMark {
+			if x > mark+narrowest/2 {
+				marks, mark = append(marks, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", x), Title: s.title}), x
+			}
+			continue
+		}
+		if s.kind == barWait && to-x < narrowest/2 {
+			continue
+		}
+		if last.kind == s.kind && last.first > 0 && s.first > 0 && end-begin < 1.01*narrowest && to < end+narrowest {
+			last.last = s.last
+			lane.Bars[len(lane.Bars)-1].Title = fmt.Sprintf("steps %d to %d", last.first, last.last)
+			continue
+		}
+		last, begin = s, min(x, 100-narrowest)
+		end = max(to, begin+narrowest)
+		title := s.title
+		if s.first > 0 {
+			title = fmt.Sprintf("step %d: %s", s.first, s.title)
+		}
+		lane.Bars = append(lane.Bars, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin), Title: title, Link: s.link})
+	}
+	lane.Bars = append(lane.Bars, marks...)
+	return lane
+}
+
+// facts says in words what the bars show.
+func (l *line) facts() string {
+	text := render.Count(l.steps, "step") + " · " + render.Duration(l.worked)
+	if l.steps == 0 {
+		text = "not yet"
+	}
+	if l.waited > 0 {
+		text += " · waited " + render.Duration(l.waited)
+	}
+	if l.problem {
+		text += " · not all of it can be read"
+	}
+	return text
+}
+
+// Plot is what steps have cost over time: a column for each day, one colour on the other
+// for each group.
+type Plot struct {
+	What, By, Of string // what is plotted; of which groups; how long a column is
+	Most         string // the highest column
+	First, Last  string
+	Groups       []PlotGroup
+	Bars         []PlotBar
+	Words        string // what a screen reader says
+}
+
+// PlotGroup is a colour.
+type PlotGroup struct{ Name, Sum, Class string }
+
+// PlotBar is one colour of one column. X and W are percent, Y and H are pixels.
+type PlotBar struct{ Class, X, W, Y, H, Title string }
+
+// What a plot has at most, and how high it is.
+const (
+	plotGroups  = 6 // the others are one
+	plotColumns = 120
+	plotHeight  = 180.0
+)
+
+// others is the name of the groups that have no colour of their own.
+const others = "others"
+
+// PlotOf plots sums that are told apart by day, and by another name ("": by nothing
+// else); nil: there is nothing to plot. It is the cost, where one is known, else tokens,
+// else time. The columns go up to now.
+func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
+	p := &Plot{What: "Cost", By: by}
+	value, text := costValue, func(v float64) string { return protocol.Dollars(v) }
+	if !slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return costValue(r.Totals) > 0 }) {
+		p.What, value, text = "Tokens", tokensValue, func(v float64) string { return view.Thousands(int64(v)) }
+	}
+	if !slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return value(r.Totals) > 0 }) {
+		p.What, value, text = "Time", func(t protocol.Totals) float64 { return float64(t.DurationMs) }, func(v float64) string { return render.Duration(int64(v)) }
+	}
+	sums := map[string]float64{} // of groups
+	for _, r := range s.Rows {
+		sums[r.Of[by]] += value(r.Totals)
+	}
+	maps.DeleteFunc(sums, func(_ string, v float64) bool { return v <= 0 })
+	if len(sums) == 0 {
+		return nil
+	}
+	class := p.group(sums, text)
+	first, last := now.Format(time.DateOnly), now.Format(time.DateOnly)
+	if s.Since != nil {
+		first = time.UnixMilli(*s.Since).In(now.Location()).Format(time.DateOnly)
+	}
+	for _, r := range s.Rows {
+		first, last = min(first, r.Of["day"]), max(last, r.Of["day"])
+	}
+	columns, names := columnsOf(first, last)
+	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year", len("all"): "time"}[len(names[0])]
+	heights := map[string]map[string]float64{} // by column and class
+	most := 0.0
+	for _, r := range s.Rows {
+		column := columns(r.Of["day"])
+		if heights[column] == nil {
+			heights[column] = map[string]float64{}
+		}
+		heights[column][class[r.Of[by]]] += value(r.Totals)
+	}
+	for _, groups := range heights {
+		sum := 0.0
+		for _, v := range groups {
+			sum += v
+		}
+		most = max(most, sum)
+	}
+	p.Most, p.First, p.Last = text(most), names[0], names[len(names)-1]
+	p.draw(names, heights, most, text)
+	p.Words = fmt.Sprintf("%s for each %s from %s to %s, at most %s. The table has all numbers.", p.What, p.Of, p.First, p.Last, p.Most)
+	return p
+}
+
+func costValue(t protocol.Totals) float64 {
+	if t.Usage == nil || t.Usage.CostUSD == nil {
+		return 0
+	}
+	return *t.Usage.CostUSD
+}
+
+func tokensValue(t protocol.Totals) float64 {
+	if t.Usage == nil {
+		return 0
+	}
+	return float64(t.Usage.Tokens())
+}
+
+// group gives a colour to the groups with the largest sums, and returns the class of each.
+func (p *Plot) group(sums map[string]float64, text func(float64) string) map[string]string {
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), strings.Compare(a, b)) })
+	class := map[string]string{}
+	rest := 0.0
+	for i, name := range names {
+		if i >= plotGroups && len(names) > plotGroups+1 {
+			class[name] = fmt.Sprintf("g%d", plotGroups)
+			rest += sums[name]
+			continue
+		}
+		class[name] = fmt.Sprintf("g%d", i)
+		shown := cmp.Or(Line(name, Longest), "(unknown)")
+		if p.By == "" {
+			shown = "all"
+		}
+		p.Groups = append(p.Groups, PlotGroup{Name: shown, Sum: text(sums[name]), Class: class[name]})
+	}
+	if rest > 0 {
+		p.Groups = append(p.Groups, PlotGroup{Name: others, Sum: text(rest), Class: fmt.Sprintf("g%d", plotGroups)})
+	}
+	return class
+}
+
+// columnsOf are the columns from one day to another: days, else months, else years,
+// the first ones if those are too many, too. of is the column of a day.
+func columnsOf(first, last string) (of func(day string) string, names []string) {
+	from, err := time.Parse(time.DateOnly, first)
+	to, wrong := time.Parse(time.DateOnly, last)
+	if err != nil || wrong != nil { // a year beyond four digits
+		return func(string) string { return "all" }, []string{"all"}
+	}
+	for _, unit := range []struct {
+		form                string
+		years, months, days int
+	}{{time.DateOnly, 0, 0, 1}, {"2006-01", 0, 1, 0}, {"2006", 1, 0, 0}} {
+		names = nil
+		at := from
+		if unit.days == 0 {
+			at = time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC) // the 31st has no month after it
+		}
+		for ; at.Format(unit.form) <= to.Format(unit.form) && len(names) <= plotColumns; at = at.AddDate(unit.years, unit.months, unit.days) {
+			names = append(names, at.Format(unit.form))
+		}
+		of = func(day string) string { return day[:min(len(day), len(unit.form))] }
+		if len(names) <= plotColumns {
+			break
+		}
+	}
+	return of, names
+}
+
+// draw places the bars.
+func (p *Plot) draw(names []string, heights map[string]map[string]float64, most float64, text func(float64) string) {
+	width := 100 / float64(len(names))
+	gap := min(width*0.2, 1)
+	for i, name := range names {
+		y := plotHeight
+		for _, g := range p.Groups {
+			v := heights[name][g.Class]
+			if v <= 0 {
+				continue
+			}
+			h := max(v*plotHeight/most, 1)
+			y -= h
+			p.Bars = append(p.Bars, PlotBar{
+				Class: g.Class, X: fmt.Sprintf("%.2f", float64(i)*width+gap/2), W: fmt.Sprintf("%.2f", min(width-gap, 8)),
+				Y: fmt.Sprintf("%.1f", max(y, 0)), H: fmt.Sprintf("%.1f", h), Title: name + ": " + g.Name + " " + text(v),
+			})
+		}
+	}
 }
