@@ -77,7 +77,7 @@ func (h Host) String() string {
 }
 
 // ParseHost reads a name or an address, with or without brackets. Names are lower case, without a
-// dot at the end, and in ASCII as IDNA encodes them. An address of version 4 has one form only.
+// dot at the end, and in ASCII. An address of version 4 has one form only.
 func ParseHost(s string) (Host, error) {
 	inner, bracketed := strings.CutPrefix(s, "[")
 	if bracketed {
@@ -126,4 +126,33 @@ func parsePort(s string) (uint16, error) {
 		return 0, errors.New("a port is a number from 1 to 65535")
 	}
 	return uint16(n), nil
+}
+
+const (
+	longestName  = 253 // characters of a name in the domain name system
+	longestLabel = 63
+)
+
+var errName = errors.New("it is no name of a host (write one of other letters as its xn-- form)")
+
+// canonical is the form of a name that is compared and dialled.
+func canonical(s string) (string, error) {
+	name := strings.TrimSuffix(strings.ToLower(s), ".")
+	labels := strings.Split(name, ".")
+	if len(name) > longestName || slices.ContainsFunc(labels, func(l string) bool { return !isLabel(l) }) ||
+		isNumber(labels[len(labels)-1]) { // some resolvers take 127.1 and 0x7f000001 for addresses
+		return "", errName
+	}
+	return name, nil
+}
+
+// isNumber reports whether a resolver could take a last label for a part of an address.
+func isNumber(label string) bool {
+	return label[0] >= '0' && label[0] <= '9' &&
+		(strings.HasPrefix(label, "0x") || strings.Trim(label, "0123456789") == "")
+}
+
+func isLabel(label string) bool {
+	return label != "" && len(label) <= longestLabel && label[0] != '-' && label[len(label)-1] != '-' &&
+		strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

@@ -33,9 +33,7 @@ func TestAllows(t *testing.T) {
 		{"*.example.com:8080", "a.example.com:8080", true},
 		{"*.example.com:8080", "a.example.com:80", false},
 		{"*.example.com:*", "a.example.com:1", true},
-		{"bücher.example", "xn--bcher-kva.example:443", true},
-		{"xn--bcher-kva.example", "BÜCHER.example:443", true},
-		{"*.bücher.example", "a.xn--bcher-kva.example:443", true},
+		{"xn--bcher-kva.example", "XN--BCHER-KVA.example:443", true},
 		{"127.0.0.1:8080", "127.0.0.1:8080", true},
 		{"127.0.0.1:8080", "[::ffff:127.0.0.1]:8080", true},
 		{"127.0.0.1:8080", "localhost:8080", false},
@@ -63,7 +61,7 @@ func TestEntriesAreRefused(t *testing.T) {
 	for _, s := range []string{
 		"", ".", "*", "*.", "**.a", "a..b", "*a.b", "a.*.b", "a.b.*", "https://a.b", "a.b/", "a b", "a.b:", "a.b:0", "a.b:65536", "a.b:080",
 		"a.b:+80", "a.b:x", "a.b:80:80", "u@a.b", "a.b\x00.c", "a.b\n", "-a.b", "a-.b", "127.1", "0x7f000001", "2130706433", "1.2.3.4.5", "*.1.2.3.4",
-		"[::1", "::1]", "[1.2.3.4]", "fe80::1%eth0", "[fe80::1%eth0]:80", "[a.b]:80", "ａ．b", "a。b", "a\u200db.c", "\xff.a",
+		"[::1", "::1]", "[1.2.3.4]", "fe80::1%eth0", "[fe80::1%eth0]:80", "[a.b]:80", "ａ．b", "bücher.example", "a。b", "a\u200db.c", "\xff.a",
 		strings.Repeat("a", 64) + ".b", strings.Repeat("a.", 127) + "b", strings.Repeat("ü", 60), strings.Repeat("ü", 5000),
 	} {
 		_, err := Parse([]string{s})
@@ -77,7 +75,7 @@ func TestEntriesAreRefused(t *testing.T) {
 
 // FuzzParse: a canonical host is its own canonical form, and allows itself.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"a.b", "A.b.:80", "*.bücher.example:*", "[::1]:80", "::ffff:1.2.3.4", "straße.de", "0x7f.1", "\u0130.x"} {
+	for _, s := range []string{"a.b", "A.b.:80", "*.xn--bcher-kva.example:*", "[::1]:80", "::ffff:1.2.3.4", "0x7f.1", "\u0130.x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

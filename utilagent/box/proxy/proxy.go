@@ -5,13 +5,16 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +29,7 @@ const (
 	maxConnections = 128                   // more wait for one of them to end
 	maxAccepts     = 100                   // failures in a row, when the process has no descriptor left
 	betweenAccepts = 50 * time.Millisecond // after such a failure
+	maxHead        = 64 << 10              // bytes of a request's head
 	dialTime       = 10 * time.Second      // to reach a host
 	lingering      = time.Second           // for a refused client to read why
 	defaultHeads   = 30 * time.Second      // for the head of a request, and for a TLS hello
@@ -107,7 +111,7 @@ func (p *Proxy) serve(ctx context.Context, c *conn) {
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	c.patience = time.AfterFunc(p.o.Heads, cancel)
 	defer c.patience.Stop()
-	r := bufio.NewReaderSize(c, maxBuffer)
+	r := bufio.NewReaderSize(c, maxHead)
 	q, err := readRequest(r)
 	if err != nil {
 		c.answer("400 Bad Request", err.Error())
@@ -131,16 +135,79 @@ func (p *Proxy) serve(ctx context.Context, c *conn) {
 	up := &conn{Conn: dialled, patience: c.patience}
 	defer up.Close()
 	defer context.AfterFunc(ctx, func() { up.Close() })()
-	if q.method == connect && !p.establish(c, r, q) {
+	var from io.Reader
+	if q.head != "" {
+		from = io.MultiReader(strings.NewReader(q.head), r)
+	} else if from = p.establish(c, r, q); from == nil {
 		return
 	}
 	c.idle, up.idle = p.o.Idle, p.o.Idle
 	c.patience.Reset(p.o.Idle)
-	if q.method == connect {
-		tunnel(c, r, up)
-	} else {
-		forward(c, r, up, q)
+	tunnel(c, from, up)
+}
+
+// request is what a client asks for.
+type request struct {
+	host hostlist.Host
+	port uint16
+	head string // of a plain request, as its server gets it; "": the client wants a tunnel
+}
+
+func (q request) target() string { return net.JoinHostPort(q.host.String(), strconv.Itoa(int(q.port))) }
+
+// readRequest reads the head of a request. What follows it is for the target alone, as in a tunnel, so
+// that nothing depends on how that reads it.
+func readRequest(r *bufio.Reader) (q request, err error) {
+	line, err := readLine(r)
+	if err != nil {
+		return q, err
 	}
+	words := strings.Split(line, " ")
+	if len(words) != 3 || words[2] != "HTTP/1.1" && words[2] != "HTTP/1.0" {
+		return q, errors.New("the request line is malformed")
+	}
+	asked, path := words[1], ""
+	if words[0] != "CONNECT" {
+		const scheme = "http://"
+		if len(asked) < len(scheme) || !strings.EqualFold(asked[:len(scheme)], scheme) {
+			return q, errors.New("only http:// URLs can be fetched through this proxy, and CONNECT opens tunnels")
+		}
+		asked = asked[len(scheme):]
+		i := strings.IndexAny(asked+"/", "/?")
+		asked, path = asked[:i], "/"+strings.TrimPrefix(asked[i:], "/")
+		if !strings.Contains(asked[strings.LastIndexByte(asked, ']')+1:], ":") {
+			asked += ":80"
+		}
+	}
+	if q.host, q.port, err = hostlist.ParseTarget(asked); err != nil {
+		return q, err
+	}
+	head := fmt.Sprintf("%s %s %s\r\nHost: %s\r\nConnection: close\r\n", words[0], path, words[2], strings.TrimSuffix(q.target(), ":80"))
+	for {
+		if line, err = readLine(r); err != nil {
+			return q, err
+		}
+		if len(head)+len(line) > maxHead {
+			return q, errors.New("the request head is too large")
+		}
+		switch key, _, _ := strings.Cut(strings.ToLower(line), ":"); {
+		case line == "" && path != "":
+			q.head = head + "\r\n"
+			return q, nil
+		case line == "":
+			return q, nil
+		case key != "host" && key != "connection" && key != "keep-alive" && !strings.HasPrefix(key, "proxy-"):
+			head += line + "\r\n"
+		}
+	}
+}
+
+func readLine(r *bufio.Reader) (string, error) {
+	b, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return "", errors.New("the request head is too large")
+	}
+	return strings.TrimRight(string(b), "\r\n"), err
 }
 
 var errPrivate = errors.New("an address that is not public")
@@ -169,25 +236,56 @@ func (p *Proxy) mayDial(q request, a netip.Addr) bool {
 	return p.o.public(a) && !publicaddr.IsOwn(a)
 }
 
-// establish opens a tunnel. On port 443 it waits for the TLS hello, whose name must be the target's:
-// one address serves many names.
-func (p *Proxy) establish(c *conn, r *bufio.Reader, q request) bool {
-	if _, err := io.WriteString(c, established); err != nil || q.port != p.o.tlsPort {
-		return err == nil
+// establish opens a tunnel, and returns what the client sends through it; nil: nothing may pass. On port
+// 443 it waits for the TLS hello, whose name must be the target's: one address serves many names.
+func (p *Proxy) establish(c *conn, r io.Reader, q request) io.Reader {
+	if _, err := io.WriteString(c, established); err != nil {
+		return nil
+	}
+	if q.port != p.o.tlsPort {
+		return r
 	}
 	c.patience.Reset(p.o.Heads)
-	name, err := serverName(r)
+	name, hello, err := serverName(r)
 	// Of equal length: only ASCII folds then.
 	if err == nil && len(name) == len(q.host.Name) && strings.EqualFold(name, q.host.Name) {
-		return true
+		return io.MultiReader(hello, r)
 	}
 	asked, err := hostlist.ParseHost(name)
 	if err != nil {
 		asked = q.host
 	}
 	p.refused.add(asked, q.port)
-	return false
+	return nil
 }
+
+// errSeen ends a handshake of which only the first message is wanted.
+var errSeen = errors.New("the hello was read")
+
+// serverName returns the name in a TLS client hello, "" if it has none, and all that was read for it.
+func serverName(r io.Reader) (name string, hello io.Reader, err error) {
+	var seen bytes.Buffer
+	c := tls.Server(listening{Reader: io.TeeReader(r, &seen)}, &tls.Config{
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			name = h.ServerName
+			return nil, errSeen
+		},
+	})
+	if err := c.Handshake(); !errors.Is(err, errSeen) {
+		return "", nil, cmp.Or(err, errors.New("no TLS hello"))
+	}
+	return name, &seen, nil
+}
+
+// listening is a connection that is only read from.
+type listening struct {
+	net.Conn
+	io.Reader
+}
+
+func (l listening) Read(b []byte) (int, error)  { return l.Reader.Read(b) }
+func (l listening) Write(b []byte) (int, error) { return len(b), nil }
+func (l listening) Close() error                { return nil }
 
 // tunnel copies in both directions. The end of one half is passed on, and the other half stays open.
 func tunnel(c *conn, r io.Reader, up *conn) {
@@ -202,21 +300,6 @@ func tunnel(c *conn, r io.Reader, up *conn) {
 	var g sync.WaitGroup
 	g.Go(func() { half(up, r) })
 	half(c, up)
-	g.Wait()
-}
-
-// forward passes one request and its reply. What the client sends behind its request reaches no server.
-func forward(c *conn, r *bufio.Reader, up *conn, q request) {
-	var g sync.WaitGroup
-	g.Go(func() {
-		if err := q.write(up, r); err != nil {
-			up.closeWrite() // the reply may be there already
-		}
-		io.Copy(io.Discard, r)
-	})
-	io.Copy(c, up)
-	c.Close()
-	up.Close()
 	g.Wait()
 }
 
@@ -261,4 +344,41 @@ func (c *conn) answer(status, why string) {
 		status, len(why)+len("uwf: \n"), why)
 	c.closeWrite()
 	io.CopyN(io.Discard, c, lingerBytes)
+}
+
+const maxRefused = 50 // hosts that are kept by name: a record of a step has them all
+
+// Refusal is a host that clients could not reach, in its canonical form. An empty Host stands for
+// all others, once 50 are known.
+type Refusal struct {
+	Host  string `json:"host,omitempty"`
+	Port  int    `json:"port,omitempty"`
+	Count int    `json:"count"`
+}
+
+type refusals struct {
+	mu    sync.Mutex
+	known []Refusal
+}
+
+func (r *refusals) add(h hostlist.Host, port uint16) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := Refusal{Host: h.String(), Port: int(port)}
+	same := func(k Refusal) bool { return k.Host == one.Host && k.Port == one.Port }
+	at := slices.IndexFunc(r.known, same)
+	if at < 0 && len(r.known) >= maxRefused {
+		one = Refusal{}
+		at = slices.IndexFunc(r.known, same)
+	}
+	if at < 0 {
+		r.known, at = append(r.known, one), len(r.known)
+	}
+	r.known[at].Count++
+}
+
+func (r *refusals) list() []Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.known)
 }
