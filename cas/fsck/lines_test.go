@@ -75,9 +75,6 @@ func TestFlippedBits(t *testing.T) {
 				if name == "threads.yaml" {
 					require.False(t, report.Sound(), "%q", bad)
 				}
-				if at > len(threadID)+2 && at < 42 && name == "threads.yaml" {
-					require.Contains(t, fmt.Sprint(report.Faults), file+":1", "%q", bad)
-				}
 			}
 		}
 		require.NoError(t, os.WriteFile(file, good, 0o644))
@@ -106,7 +103,11 @@ func TestLinesAreMovedToTheQuarantine(t *testing.T) {
 				require.ErrorIs(t, err, os.ErrNotExist)
 			}
 			c.bad = strings.ReplaceAll(c.bad, "WORKFLOW", string(w.workflow))
-			require.NoError(t, os.WriteFile(file, append(good, c.bad...), 0o644))
+			_, edited, summed := strings.Cut(string(good), "# sum: ")
+			if _, edited, _ = strings.Cut(edited, "\n"); !summed {
+				edited = string(good)
+			}
+			require.NoError(t, os.WriteFile(file, []byte(edited+c.bad), 0o644))
 			report := w.check(false)
 			require.Len(t, report.Faults, 1)
 			require.Equal(t, file, report.Faults[0].Path)

@@ -1,12 +1,8 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -137,21 +134,13 @@ func manyHeads(b testing.TB, p place, n int) []cas.Hash {
 	return heads
 }
 
-// addThreads writes the file of active threads as uwf writes it. The ids are
-// older than every real one.
-func addThreads(b testing.TB, home string, heads []cas.Hash) {
-	var text bytes.Buffer
-	for i, h := range heads {
-		hash := string(h)
-		if strings.Trim(hash, "0123456789E") == "" {
-			hash = strconv.Quote(hash) // YAML would read it as a number
-		}
-		fmt.Fprintf(&text, "01ARZ3NDEKTSV4RRFF%08d: %s\n", i, hash)
+// addThreads adds active threads. The ids are older than every real one.
+func addThreads(b testing.TB, home string, at []cas.Hash) {
+	all := make([]heads.New, len(at))
+	for i, h := range at {
+		all[i] = heads.New{Head: heads.Head{Thread: fmt.Sprintf("01ARZ3NDEKTSV4RRFF%08d", i), Hash: h}}
 	}
-	path := filepath.Join(home, "threads.yaml")
-	own, err := os.ReadFile(path)
-	require.NoError(b, err)
-	require.NoError(b, os.WriteFile(path, append(text.Bytes(), own...), 0o644))
+	require.NoError(b, fileheads.Open(home, durable.OS()).AddAll(b.Context(), all))
 }
 
 // text is what the node with a number says: some 250 bytes that compress well.

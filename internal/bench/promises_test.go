@@ -223,8 +223,11 @@ func (w *world) readHeads(b testing.TB) {
 	heads, err := os.ReadFile(filepath.Join(p.home, "threads.yaml"))
 	require.NoError(b, err)
 	for line := range strings.Lines(string(heads)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
 		_, head, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		_, err := s.Get(b.Context(), cas.Hash(strings.Trim(head, `"`)))
+		_, err := s.Get(b.Context(), cas.Hash(head))
 		require.NoError(b, err)
 	}
 }

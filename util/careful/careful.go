@@ -11,6 +11,7 @@
 package careful
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -154,14 +155,15 @@ func readAll(f *os.File, path string, max int64) ([]byte, error) {
 	if info.Size() > max {
 		return nil, &TooBigError{path, max}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, max+1)) // it may have grown
-	if err == nil && int64(len(data)) > max {
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(f, max+1)) // it may have grown
+	if err == nil && int64(data.Len()) > max {
 		err = &TooBigError{path, max}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // Kind says what a file with this mode is, as "a pipe".

@@ -27,7 +27,7 @@ func filled(t testing.TB, n int) *fileheads.Heads {
 		fmt.Fprintf(&threads, "%s: 4EAEYQKFHTJ23\n", threadID(2*i))
 		fmt.Fprintf(&history, `{"thread":%q,"workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":%d}`+"\n", "5"+threadID(i)[1:], i)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "threads.yaml"), []byte(threads.String()), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "threads.yaml"), fileheads.WithSum(threads.String()), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(history.String()), 0o644))
 	return fileheads.Open(dir, durable.OS())
 }
@@ -92,7 +92,7 @@ func BenchmarkEnded(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := filled(b, n)
 			for b.Loop() {
-				_, err := x.Ended(b.Context(), "5"+threadID(n-1))
+				_, err := x.Ended(b.Context(), "5"+threadID(n - 1)[1:])
 				require.NoError(b, err)
 			}
 		})

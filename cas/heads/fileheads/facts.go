@@ -9,17 +9,41 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/threadid"
 )
+
+// Facts say that a thread was imported, so losing one must not make a stranger's thread one of ours.
+// Three things put threads in doubt until a later line says where they come from: a line that cannot
+// be read, each thread that it may be about; a file that is lost, all threads; and an imported thread
+// that is nowhere while the sum of threads.yaml does not match, each active thread without facts: its id
+// may be the damaged one.
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
 
-// Facts returns what is known of a thread, active or not; nothing is no error, and
-// neither is a line that cannot be read: what it leaves open is the Doubt.
+// privateFile is the mode of a file that says where somebody works.
+const privateFile = 0o600
+
+// factsRead is what the lines of the facts say together.
+type factsRead struct {
+	data   []byte
+	number int               // of the last line
+	known  map[string]fields // by thread
+	doubts map[string]error  // by thread: why it is not known where it comes from
+	faults []error
+	lost   bool                   // the file is
+	said   map[string]heads.Facts // what known says, as far as somebody asked
+}
+
+// Facts returns what is known of a thread, active or not. Nothing is no error, and neither is a line
+// that cannot be read: what it leaves open is the Doubt.
 func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 	r, err := x.readFacts(ctx, thread)
 	if err != nil {
@@ -28,8 +52,8 @@ func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 	return r.of(thread)
 }
 
-// AllFacts returns what is known of all threads; most have no entry. With an error
-// for lines that cannot be read it returns what the others say.
+// AllFacts returns what is known of all threads; most have no entry. With an error for lines that
+// cannot be read it returns what the others say.
 func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
@@ -47,75 +71,312 @@ func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	return all, errors.Join(r.faults...)
 }
 
-// maxKept bounds the lines of facts that are kept for the next look at all of them, in
-// bytes.
+// maxKept bounds the lines of facts that are kept for the next look at all of them, in bytes.
 const maxKept = 4 << 20
 
-// keepFacts keeps lines that leave nothing in doubt. A run of many children asks for the
-// facts of all with each step, and finds the same lines, or more.
+// keepFacts keeps lines that leave nothing in doubt. A run of many children asks for the facts of all
+// with each step, and finds the same lines, or more.
 func (x *Heads) keepFacts(r *factsRead) {
-	if len(r.data) <= maxKept && bytes.HasSuffix(r.data, []byte("\n")) && len(r.faults)+len(r.doubts) == 0 && r.torn == nil {
+	if len(r.data) <= maxKept && bytes.HasSuffix(r.data, []byte("\n")) && len(r.faults)+len(r.doubts) == 0 {
 		x.kept.Store(r)
 	}
 }
 
-// readBefore is what the lines say with which a text begins, as far as they are kept: of
-// none if they are asked for one thread.
-func (x *Heads) readBefore(data []byte, only string) *factsRead {
-	r := &factsRead{known: map[string]fields{}, doubts: map[string]error{}, said: map[string]heads.Facts{}}
-	if kept := x.kept.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
-		r.data, r.number, r.lines = kept.data, kept.number, kept.lines
-		r.known, r.said = maps.Clone(kept.known), maps.Clone(kept.said)
+// readFacts reads the lines that are about a thread, "" for all of them, and finds those of which that
+// cannot be told.
+func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
+	r, err := x.readLines(ctx, only)
+	if err != nil || only != "" && r.known[only] != nil {
+		return r, err
 	}
-	return r
+	threads, err := x.read(ctx, threadsFile)
+	if err != nil { // nothing runs then
+		return r, ctx.Err()
+	}
+	mayBeDamaged := threads.wrong != "" && len(threads.bad) == 0
+	if !mayBeDamaged && !(threads.facts && r.isEmpty()) {
+		return r, nil
+	}
+	// Again, and all: facts are written before the thread that they are about, and before threads.yaml
+	// says that there are any.
+	if r, err = x.readLines(ctx, ""); err != nil {
+		return r, err
+	}
+	standing := x.names(ctx)
+	if r.lost = threads.facts && r.isEmpty(); r.lost {
+		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) +
+			" is lost, which says where threads come from: restore it from a backup"}
+		r.faults = append(r.faults, why)
+		r.doubt(nil, standing, why)
+	}
+	for id, f := range r.known {
+		if mayBeDamaged && !standing[id] && f["imported"] != nil {
+			r.doubtUnknown(threads, invalid(threads.path, 1, "the sum does not match, and the imported thread "+id+" is nowhere"))
+			break
+		}
+	}
+	return r, nil
 }
 
-// factsText is the file, nothing if there is none.
-func (x *Heads) factsText(ctx context.Context) ([]byte, error) {
+// doubtUnknown puts the active threads in doubt of which nothing is known.
+func (r *factsRead) doubtUnknown(threads *table, why error) {
+	for thread := range threads.all {
+		if r.known[thread] == nil {
+			r.doubts[thread] = why
+		}
+	}
+}
+
+// readLines is [Heads.readFacts] for the file alone.
+func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	data, err := x.readLog(factsFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	data, err := x.readFile(factsFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	return data, err
+	quoted, err := json.Marshal(only)
+	if err != nil {
+		return nil, err
+	}
+	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}, said: map[string]heads.Facts{}}
+	if kept := x.kept.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
+		r.number, r.known, r.said = kept.number, maps.Clone(kept.known), maps.Clone(kept.said)
+		data = data[len(kept.data):]
+	}
+	var standing map[string]bool // read only if it is needed
+	for text := range bytes.Lines(data) {
+		r.number++
+		content, whole := bytes.CutSuffix(text, []byte("\n"))
+		if _, sound := sumOf(content); sound && only != "" && !mayBeAbout(content, quoted) {
+			continue
+		}
+		change, err := read(content, whole, parseFacts)
+		switch {
+		case err == nil:
+			r.add(change)
+		case !errors.Is(err, errNothing):
+			if standing == nil {
+				standing = x.names(ctx)
+			}
+			err = invalid(x.path(factsFile), r.number, err.Error())
+			r.faults = append(r.faults, err)
+			r.doubt(content, standing, err)
+		}
+	}
+	return r, ctx.Err()
 }
 
-// SetFacts adds to what is known of a thread: each field of the change that is set
-// takes the place of what was known.
+// mayBeAbout reports whether a sound line may be about a thread, which is quoted. The lines that we
+// write begin with their thread; what they say may name many others, such as its parent.
+func mayBeAbout(line, quoted []byte) bool {
+	if bytes.HasPrefix(line, []byte(begin)) {
+		return bytes.HasPrefix(line[len(begin)-1:], quoted)
+	}
+	return bytes.Contains(line, quoted)
+}
+
+// isEmpty reports whether the file has no lines. Zeros may be left of one by a power cut.
+func (r *factsRead) isEmpty() bool { return len(bytes.Trim(r.data, "\x00\r\n ")) == 0 }
+
+// add adds a line that can be read.
+func (r *factsRead) add(change factsChange) {
+	known := maps.Clone(r.known[change.thread]) // those of an earlier look stay
+	if known == nil {
+		known = fields{}
+	}
+	maps.Copy(known, change.fields)
+	r.known[change.thread] = known
+	delete(r.said, change.thread)
+	if change.fields["imported"] != nil {
+		delete(r.doubts, change.thread)
+	}
+}
+
+// doubt notes the threads that a line may be about. If it begins with a thread that is here, that one
+// and those that it mentions, because a damaged line end joins two lines; else all of them.
+func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
+	id, _ := strings.CutPrefix(string(line), begin)
+	id = id[:min(len(id), threadid.Len)]
+	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros may have been many lines
+	for thread := range standing {
+		if !sure || bytes.Contains(line, []byte(thread)) {
+			r.doubts[thread] = why
+		}
+	}
+	if threadid.Valid(id) {
+		r.doubts[id] = why
+	}
+}
+
+// names are the threads of this home, active and ended, as far as they can be read.
+func (x *Heads) names(ctx context.Context) map[string]bool {
+	all, _ := heads.Standings(ctx, x)
+	names := make(map[string]bool, len(all))
+	for thread := range all {
+		names[thread] = true
+	}
+	return names
+}
+
+// of returns what is known of a thread.
+func (r *factsRead) of(thread string) (heads.Facts, error) {
+	f, read := r.said[thread]
+	if !read {
+		var err error
+		if f, err = r.known[thread].facts(); err != nil {
+			return f, err
+		}
+		r.said[thread] = f
+	}
+	f.Doubt = r.doubts[thread]
+	return f, nil
+}
+
+// marks is what is to be written of the threads in doubt before the reason for it goes: nobody has
+// said yet where they may work.
+func (r *factsRead) marks() (map[string]heads.Facts, error) {
+	marks := map[string]heads.Facts{}
+	for thread := range r.doubts {
+		known, err := r.of(thread)
+		if err != nil {
+			return nil, err
+		}
+		mark := heads.Imported{}
+		if known.Imported != nil {
+			mark = *known.Imported
+		}
+		mark.Confirmed, mark.Lost = false, true
+		marks[thread] = heads.Facts{Imported: &mark}
+	}
+	return marks, nil
+}
+
+// SetFacts adds to what is known of a thread: each field of the change that is set takes the place of
+// what was known.
 func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts) error {
-	return x.changeThreads(ctx, func(f *file) error {
+	return x.changeThreads(ctx, func(f *table) error {
 		return x.appendFacts(ctx, f, map[string]heads.Facts{thread: change})
 	})
 }
 
-// appendFacts adds lines durably, under the lock of the threads. threads.yaml, which
-// the caller saves, says then how many there are.
-func (x *Heads) appendFacts(ctx context.Context, f *file, changes map[string]heads.Facts) error {
-	text, err := factsLines(changes)
-	if err != nil {
+// appendFacts adds lines durably, under the lock of the threads, whose table the caller saves then. If
+// the file is lost, it first writes which threads are in doubt. Then, or while the sum of that table does
+// not match, a thread that is known has a line even if it says nothing.
+func (x *Heads) appendFacts(ctx context.Context, f *table, changes map[string]heads.Facts) error {
+	lost := f.facts && isNothing(x.path(factsFile))
+	text, err := factsLines(changes, lost || f.wrong != "")
+	if len(text) == 0 || err != nil {
 		return err
 	}
-	if done, err := x.mendFacts(ctx, f, text); done || len(text) == 0 || err != nil {
-		return err
+	if lost {
+		marks, err := x.marks(ctx)
+		if err != nil {
+			return err
+		}
+		text = append(marks, text...)
 	}
+	return x.appendFactsText(f, text)
+}
+
+func (x *Heads) appendFactsText(f *table, text []byte) error {
 	start, err := x.mendTail(factsFile, isFacts)
 	if err != nil {
 		return err
 	}
-	if err := durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile); err != nil {
-		return err
-	}
-	data, err := x.factsText(ctx)
-	f.facts = countLines(data)
-	return err
+	f.facts = true
+	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
 }
 
-// factsLines are changes as lines.
-func factsLines(changes map[string]heads.Facts) (text []byte, err error) {
+// marks are the lines of [factsRead.marks].
+func (x *Heads) marks(ctx context.Context) ([]byte, error) {
+	r, err := x.readFacts(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	marks, err := r.marks()
+	if err != nil {
+		return nil, err
+	}
+	return factsLines(marks, false)
+}
+
+// isNothing reports whether a file is missing, or has only zeros where a line was to be.
+func isNothing(path string) bool {
+	in, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = in.Close() }() // nothing was written
+	first := make([]byte, 1)
+	n, _ := in.Read(first)
+	return n == 0 || first[0] == 0
+}
+
+// rewriteFacts writes one line for each thread but those that are gone, under the lock of the threads.
+// Lines that cannot be read stay.
+func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool) error {
+	r, err := x.readFacts(ctx, "")
+	if err != nil {
+		return err
+	}
+	_, text := sortLines(r.data, parseFacts)
+	if r.lost {
+		marks, err := x.marks(ctx)
+		if err != nil {
+			return err
+		}
+		text = append(text, marks...)
+	}
+	var good []byte
+	for _, thread := range slices.Sorted(maps.Keys(r.known)) {
+		known := maps.Clone(r.known[thread])
+		maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+		if gone[thread] || len(known) == 0 && f.wrong == "" {
+			continue
+		}
+		line, err := known.line(thread)
+		if err != nil {
+			return err
+		}
+		good = append(good, line...)
+	}
+	if text = append(good, text...); bytes.Equal(text, r.data) {
+		return nil
+	}
+	return x.replaceFacts(f, text)
+}
+
+// replaceFacts rewrites the file, under the lock of the threads. threads.yaml says that there are facts
+// while there are.
+func (x *Heads) replaceFacts(f *table, text []byte) error {
+	if f.facts = len(text) > 0; !f.facts {
+		if err := x.save(f); err != nil {
+			return err
+		}
+	}
+	if err := durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile); err != nil {
+		return err
+	}
+	return x.save(f)
+}
+
+// factsLines are changes as lines, with those that say nothing only if they are wanted.
+func factsLines(changes map[string]heads.Facts, withEmpty bool) (text []byte, err error) {
 	for _, thread := range slices.Sorted(maps.Keys(changes)) {
-		line, err := factsLine(thread, changes[thread])
+		data, err := json.Marshal(changes[thread])
+		if err != nil {
+			return nil, fmt.Errorf("facts of thread %s: %w", thread, err)
+		}
+		var f fields
+		if err := json.Unmarshal(data, &f); err != nil {
+			return nil, err
+		}
+		if len(f) == 0 && !withEmpty {
+			continue
+		}
+		line, err := f.line(thread)
 		if err != nil {
 			return nil, err
 		}
@@ -129,21 +390,77 @@ func isFacts(line []byte) error {
 	return err
 }
 
-// privateFile is the mode of a file that says where somebody works.
-const privateFile = 0o600
+// fields are what a line says beside the thread.
+type fields map[string]json.RawMessage
 
-// factsLine is a change as a line, with its end; nothing if it says nothing.
-func factsLine(thread string, change heads.Facts) ([]byte, error) {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return nil, fmt.Errorf("facts of thread %s: %w", thread, err)
+// facts reads the fields that this program knows.
+func (f fields) facts() (heads.Facts, error) {
+	var out heads.Facts
+	if len(f) == 0 {
+		return out, nil
 	}
-	var f fields
-	if err := json.Unmarshal(data, &f); err != nil {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(data, &out)
+}
+
+// line writes fields as a line; null is left out of what is rewritten.
+func (f fields) line(thread string) ([]byte, error) {
+	name, err := json.Marshal(thread)
+	if err != nil {
 		return nil, err
 	}
-	if len(f) == 0 {
-		return nil, nil
+	line := append([]byte(`{"thread":`), name...)
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		line = append(append(append(append(line, ','), quoted...), ':'), f[key]...)
 	}
-	return f.line(thread)
+	if line = summed(append(line, '}')); len(line) > maxFacts {
+		return nil, fmt.Errorf("facts of thread %s: %d bytes are more than fit", thread, len(line))
+	}
+	return line, nil
+}
+
+// factsChange is one line.
+type factsChange struct {
+	thread string
+	fields fields
+}
+
+// parseFacts reads a line. Its known fields must have their types.
+func parseFacts(line []byte) (factsChange, error) {
+	if isBlank(line) {
+		return factsChange{}, errNothing
+	}
+	if len(line) > maxFacts {
+		return factsChange{}, fmt.Errorf("%d bytes are more than a line of facts has", len(line))
+	}
+	var f fields
+	if err := json.Unmarshal(line, &f); err != nil {
+		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)
+	}
+	var c factsChange
+	if err := json.Unmarshal(f["thread"], &c.thread); err != nil || c.thread == "" {
+		return factsChange{}, errors.New("names no thread")
+	}
+	if problem := threadProblem(c.thread); problem != "" {
+		return factsChange{}, errors.New(problem)
+	}
+	if err := checkSum(line); err != nil {
+		return factsChange{}, err
+	}
+	delete(f, "thread")
+	if _, sound := sumOf(line); sound {
+		delete(f, checkKey)
+	}
+	c.fields = f
+	if _, err := f.facts(); err != nil {
+		return factsChange{}, fmt.Errorf("not a line of facts: %w", err)
+	}
+	return c, nil
 }

@@ -1,15 +1,21 @@
 package fileheads
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
+	"os"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Ended returns how a thread ended, or [heads.ErrNoThread] if it is active or unknown.
@@ -40,8 +46,7 @@ func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 			yield(heads.Ended{}, err)
 			return
 		}
-		active := threads.parsed()
-		data, err := x.readLog(historyFile)
+		data, err := x.readFile(historyFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(heads.Ended{}, err)
 			return
@@ -60,7 +65,7 @@ func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 				}
 			case newest[e.Thread] != line.number:
 			default:
-				if _, ok := active.find(e.Thread); !ok && !yield(e, nil) {
+				if _, ok := threads.find(e.Thread); !ok && !yield(e, nil) {
 					return
 				}
 			}
@@ -127,3 +132,250 @@ func checkEnded(e heads.Ended) error {
 
 // lastMs is the last millisecond of the year 9999.
 const lastMs = 253_402_300_799_999
+
+func isEnded(line []byte) error {
+	_, err := parseEnded(line)
+	return err
+}
+
+// lastEnds is how each thread of the history ended last; damaged: there are lines
+// that cannot be read.
+func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error) {
+	data, err := x.readFile(historyFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	ends = map[string]heads.Ended{}
+	for line := range historyLines(data) {
+		if line.err != nil {
+			damaged = true
+			continue
+		}
+		ends[line.value.Thread] = line.value
+	}
+	return ends, damaged, nil
+}
+
+// appendLines adds lines to the history, durably and at once.
+func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
+	var text []byte
+	for _, e := range lines {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("line of the history: %w", err)
+		}
+		text = append(text, summed(line)...)
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return x.locked(ctx, historyLock, func() error {
+		start, err := x.mendTail(historyFile, isEnded)
+		if err != nil {
+			return err
+		}
+		return durable.AppendFile(x.fsys, x.path(historyFile), append(start, text...), 0o644)
+	})
+}
+
+// lastEnd finds the newest line that ended a thread, from the end of the file:
+// whoever asks mostly asks for a thread that has just ended. [heads.ErrNoThread] if
+// there is none.
+func (x *Heads) lastEnd(thread string) (heads.Ended, error) {
+	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+	}
+	if err != nil {
+		return heads.Ended{}, err
+	}
+	e, err := x.searchBack(f, thread)
+	return e, errors.Join(err, f.Close())
+}
+
+func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
+	quoted, err := json.Marshal(thread)
+	if err != nil {
+		return heads.Ended{}, err
+	}
+	var damaged error
+	for line, err := range linesBack(f, quoted) {
+		if err != nil {
+			return heads.Ended{}, err
+		}
+		e, err := read(line.text, line.whole, parseEnded)
+		switch {
+		case errors.Is(err, errNothing):
+		case err != nil:
+			damaged = errors.Join(damaged, x.damagedAt(line.offset, err))
+		case e.Thread == thread && e.Status != protocol.StatusResumed:
+			return e, nil
+		}
+	}
+	if damaged != nil {
+		return heads.Ended{}, damaged
+	}
+	return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+}
+
+// damagedAt is the error for a line, whose number is only counted now.
+func (x *Heads) damagedAt(offset int64, cause error) error {
+	data, err := x.readFile(historyFile)
+	if err != nil {
+		return err
+	}
+	before := data[:min(offset, int64(len(data)))]
+	return invalid(x.path(historyFile), bytes.Count(before, []byte("\n"))+1, cause.Error())
+}
+
+// backLine is a line of a file that is read from its end.
+type backLine struct {
+	text   []byte // without its end; valid until the next line
+	offset int64
+	whole  bool // it has an end
+}
+
+// blockSize is how much linesBack reads at a time.
+const blockSize = 256 << 10
+
+// linesBack yields the lines of a file that contain a text, the last one first.
+func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
+	return func(yield func(backLine, error) bool) {
+		offset, err := f.Seek(0, io.SeekEnd)
+		if err != nil {
+			yield(backLine{}, err)
+			return
+		}
+		var block, rest []byte // rest: of a line whose beginning is not read yet
+		for offset > 0 {
+			// A block as long as the rest keeps one huge line from costing
+			// quadratic time.
+			size := min(max(blockSize, int64(len(rest))), offset)
+			block = prepend(block, int(size), rest)
+			offset -= size
+			if _, err := f.ReadAt(block[:size], offset); err != nil {
+				yield(backLine{}, err)
+				return
+			}
+			begin := beginOfLines(block, offset == 0)
+			for _, line := range slices.Backward(linesWith(block[begin:], text)) {
+				line.offset += offset + int64(begin)
+				if !yield(line, nil) {
+					return
+				}
+			}
+			rest = block[:begin]
+		}
+	}
+}
+
+// prepend makes room for n bytes before rest, in block if it is long enough;
+// rest may be a part of block.
+func prepend(block []byte, n int, rest []byte) []byte {
+	if cap(block) < n+len(rest) {
+		block = make([]byte, n+len(rest))
+	}
+	block = block[:n+len(rest)]
+	copy(block[n:], rest)
+	return block
+}
+
+// beginOfLines is where the first line that is here as a whole begins.
+func beginOfLines(block []byte, isFirst bool) int {
+	if isFirst {
+		return 0
+	}
+	if i := bytes.IndexByte(block, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(block)
+}
+
+// linesWith finds the lines that contain a text. It looks for the text first,
+// so what is not there is not there fast.
+func linesWith(block, text []byte) []backLine {
+	var lines []backLine
+	for at := 0; at < len(block); {
+		hit := bytes.Index(block[at:], text)
+		if hit < 0 {
+			break
+		}
+		start := at + bytes.LastIndexByte(block[at:at+hit], '\n') + 1
+		end := bytes.IndexByte(block[at+hit:], '\n')
+		whole := end >= 0
+		if end += at + hit; !whole {
+			end = len(block)
+		}
+		lines = append(lines, backLine{text: block[start:end], offset: int64(start), whole: whole})
+		at = end + 1
+	}
+	return lines
+}
+
+// Forget removes all lines of ended threads from the history, and their facts. A thread
+// that is active again, or unknown, is left alone, and so is any line that cannot be read.
+// It returns how each of the forgotten threads had ended.
+func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
+	err = x.locked(ctx, threadsLock, func() error {
+		f, err := x.read(ctx, threadsFile)
+		if err != nil {
+			return err
+		}
+		gone := func(thread string) bool {
+			if !threads[thread] {
+				return false
+			}
+			_, ok := f.find(thread)
+			return !ok
+		}
+		return x.locked(ctx, historyLock, func() error {
+			if forgotten, err = x.forget(gone); err != nil {
+				return err
+			}
+			// After the history: facts of a thread that is gone do no harm.
+			return x.rewriteFacts(ctx, f, names(forgotten))
+		})
+	})
+	return forgotten, err
+}
+
+func (x *Heads) forget(gone func(thread string) bool) ([]heads.Ended, error) {
+	data, err := x.readFile(historyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]heads.Ended{}
+	var order []string
+	var kept []byte
+	for line := range bytes.Lines(data) {
+		e, err := parseEnded(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil || !gone(e.Thread) {
+			kept = append(kept, line...)
+			continue
+		}
+		if _, known := last[e.Thread]; !known {
+			order = append(order, e.Thread)
+		}
+		last[e.Thread] = e
+	}
+	if len(order) == 0 {
+		return nil, nil
+	}
+	forgotten := make([]heads.Ended, len(order))
+	for i, thread := range order {
+		forgotten[i] = last[thread]
+	}
+	return forgotten, durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
+}
+
+// names are the threads of lines.
+func names(lines []heads.Ended) map[string]bool {
+	threads := map[string]bool{}
+	for _, e := range lines {
+		threads[e.Thread] = true
+	}
+	return threads
+}

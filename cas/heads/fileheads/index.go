@@ -18,11 +18,9 @@
 //   - facts are written before the head of the thread that they are about. If they
 //     are lost, no thread is.
 //
-// The two YAML files are written one plain line per entry, sorted. As long as
-// they are in this form they are looked up and edited as they are (ours.go),
-// because 100,000 keys are much for any parser. What a person has reshaped is
-// read by lines (scan.go), or as any YAML (reshaped.go); the next write puts such
-// a file into our form again, its comment lines gathered at the top.
+// The two YAML files are written one plain line per entry, sorted, below a checksum
+// (table.go). A person who edits them deletes the checksum. Any order, quotes and comments
+// are read; the next write puts such a file into our form again, its comment lines at the top.
 package fileheads
 
 import (
@@ -30,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,10 +43,9 @@ import (
 // a file says something that cannot be read. Such a line stops nobody but the
 // thread or workflow that it stands for, and is never lost by a write.
 type Heads struct {
-	dir   string
-	fsys  durable.FS
-	texts sync.Pool                 // of *[]byte: memory to read into, not contents
-	kept  atomic.Pointer[factsRead] // what lines of facts say, as long as they are there
+	dir  string
+	fsys durable.FS
+	kept atomic.Pointer[factsRead] // what lines of facts say, as long as they are there
 }
 
 // Open returns the index of a home directory, which need not exist yet.

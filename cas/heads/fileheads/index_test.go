@@ -47,6 +47,16 @@ func text(t *testing.T, dir, file string) string {
 	return string(data)
 }
 
+// unsummed is a file without the line of its sum.
+func unsummed(t *testing.T, dir, file string) string {
+	t.Helper()
+	data := text(t, dir, file)
+	if strings.HasPrefix(data, "# sum: crc32c-") {
+		_, data, _ = strings.Cut(data, "\n")
+	}
+	return data
+}
+
 func activeThreads(t *testing.T, x *fileheads.Heads) (map[string]protocol.Hash, []string) {
 	t.Helper()
 	found := map[string]protocol.Hash{}
@@ -78,7 +88,7 @@ func TestLifeOfAThread(t *testing.T) {
 	require.NoError(t, x.Add(ctx, id("b-thread"), h1, heads.Facts{}))
 	require.NoError(t, x.Add(ctx, id("a-thread"), h2, heads.Facts{}))
 	require.ErrorIs(t, x.Add(ctx, id("b-thread"), h1, heads.Facts{}), heads.ErrExists)
-	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n@b-thread: 4EAEYQKFHTJ23\n"), text(t, dir, "threads.yaml"))
+	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n@b-thread: 4EAEYQKFHTJ23\n"), unsummed(t, dir, "threads.yaml"))
 
 	require.NoError(t, x.Move(ctx, id("b-thread"), h1, h2))
 	var conflict *heads.ConflictError
@@ -119,7 +129,7 @@ func TestLifeOfAThread(t *testing.T) {
 		`{"thread":"@b-thread","workflow":"44P8EP6N3NXZ5","head":"44P8EP6N3NXZ5","status":"completed","completedAt":1700000000000}`,
 		"",
 	}, "\n")), text(t, dir, "history.jsonl"))
-	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n"), text(t, dir, "threads.yaml"))
+	require.Equal(t, ids("@a-thread: 108DB063KRQWW\n"), unsummed(t, dir, "threads.yaml"))
 }
 
 func TestRegistry(t *testing.T) {
@@ -137,7 +147,7 @@ func TestRegistry(t *testing.T) {
 	names, err := x.Workflows(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []heads.Named{{Name: "a.b", Hash: h2}, {Name: "solve-issue", Hash: h3}}, names)
-	require.Equal(t, "a.b: 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", text(t, dir, "registry.yaml"))
+	require.Equal(t, "a.b: 108DB063KRQWW\nsolve-issue: 44P8EP6N3NXZ5\n", unsummed(t, dir, "registry.yaml"))
 	for name, h := range map[string]protocol.Hash{"": h1, "x\xff": h1, "x": "nohash", "-x": h1, "a$(b)": h1} {
 		require.ErrorIs(t, x.Register(ctx, name, h), &protocol.Error{Code: protocol.CodeInvalid})
 	}
@@ -162,13 +172,10 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 		"no last newline":   "@a: 4EAEYQKFHTJ23\n@b: 108DB063KRQWW",
 		"comments":          "# mine\n@a: 4EAEYQKFHTJ23 # the login bug\n\n  # two\n@b: 108DB063KRQWW\n",
 		"quotes":            "'@a': \"4EAEYQKFHTJ23\"\n\"@b\": '108DB063KRQWW'\n",
-		"flow":              "{@a: 4EAEYQKFHTJ23,\n @b: 108DB063KRQWW}\n",
-		"objects":           "@a:\n  head: 4EAEYQKFHTJ23\n  status: suspended\n@b: {head: 108DB063KRQWW, suspendedRole: null}\n",
 		"lower case":        "@a: 4eaeyqkfhtj23\n@b: 1o8dbo63krqww\n",
 		"windows":           "\ufeff@a: 4EAEYQKFHTJ23\r\n@b: 108DB063KRQWW\r\n",
 		"windows, reshaped": "\ufeff'@a': 4EAEYQKFHTJ23\r\n@b: 108DB063KRQWW\r\n",
 		"one twice":         "@a: 4EAEYQKFHTJ23\n@b: 108DB063KRQWW\n@a: 4EAEYQKFHTJ23\n",
-		"wide":              "@a:    4EAEYQKFHTJ23   \n@b:\n  108DB063KRQWW\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,14 +189,14 @@ func TestAFileThatAPersonHasReshaped(t *testing.T) {
 			if strings.Contains(content, "# mine") {
 				comments = "# mine\n# two\n"
 			}
-			require.Equal(t, ids(comments+"@a: 4EAEYQKFHTJ23\n@b: 44P8EP6N3NXZ5\n"), text(t, dir, "threads.yaml"), "in our form again")
+			require.Equal(t, ids(comments+"@a: 4EAEYQKFHTJ23\n@b: 44P8EP6N3NXZ5\n"), unsummed(t, dir, "threads.yaml"), "in our form again")
 		})
 	}
-	for _, empty := range []string{"", "\n", "# nothing yet\n", "{}\n", "---\n", "null\n"} {
+	for _, empty := range []string{"", "\n", "# nothing yet\n", "# sum: crc32c-"} {
 		x, _ := with(t, "threads.yaml", empty)
 		got, problems := activeThreads(t, x)
 		require.Empty(t, got)
-		require.Empty(t, problems, "%q", empty)
+		require.Equal(t, strings.HasPrefix(empty, "# sum"), len(problems) > 0, "%q", empty)
 	}
 }
 
@@ -221,27 +228,9 @@ func TestALineThatCannotBeRead(t *testing.T) {
 			_, err := x.Head(t.Context(), id("d"))
 			require.ErrorIs(t, err, heads.ErrNoThread)
 			require.NoError(t, x.Move(t.Context(), id("c"), h2, h3), "the others go on")
-			require.Equal(t, ids("@a: 4EAEYQKFHTJ23\n@c: 44P8EP6N3NXZ5\n"+c.bad+"\n"), text(t, dir, "threads.yaml"), "and nothing is lost")
+			require.Equal(t, ids("@a: 4EAEYQKFHTJ23\n@c: 44P8EP6N3NXZ5\n"+c.bad+"\n"), unsummed(t, dir, "threads.yaml"), "and nothing is lost")
 		})
 	}
-}
-
-func TestAReshapedFileWithFaultsIsNotWritten(t *testing.T) {
-	t.Parallel()
-	x, dir := with(t, "threads.yaml", "{@a: 4EAEYQKFHTJ23,\n @bad: [1],\n @c: 108DB063KRQWW}\n")
-	got, problems := activeThreads(t, x)
-	require.Len(t, got, 2)
-	require.Len(t, problems, 1)
-	prosetest.Text(t, problems[0])
-	before := text(t, dir, "threads.yaml")
-	for _, err := range []error{
-		x.Move(t.Context(), id("a"), h1, h2), x.Add(t.Context(), id("d"), h1, heads.Facts{}), x.Archive(t.Context(), ended(id("a"), h1)),
-	} {
-		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid})
-		require.ErrorContains(t, err, "threads.yaml:2")
-	}
-	require.Equal(t, ids(before), text(t, dir, "threads.yaml"))
-	require.NoFileExists(t, filepath.Join(dir, "history.jsonl"))
 }
 
 // TestManyAtOnce: 50 threads begin at once, and one head is moved by all.

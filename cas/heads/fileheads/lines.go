@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"iter"
+
+	"github.com/united-workforce/uwf/util/careful"
 )
 
 // A line of history.jsonl or facts.jsonl is an object that ends in a sum of what is
@@ -104,4 +107,32 @@ func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]
 			}
 		}
 	}
+}
+
+// mendTail deals with a last line that has no end: it is cut off if a kill or a
+// power cut tore it. Any other, damaged or not, gets its end, which the caller must
+// write first. parse is an error for a line that cannot be read.
+func (x *Heads) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
+	f, err := careful.OpenMax(x.path(file), maxFile, careful.Follow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for line, err := range linesBack(f, nil) {
+		if err != nil || line.whole {
+			return nil, err
+		}
+		text := withoutZeros(line.text)
+		switch err := parse(text); {
+		case errors.Is(err, errNothing), err != nil && isTorn(text):
+			return nil, x.fsys.Truncate(x.path(file), line.offset)
+		case err == nil && len(text) < len(line.text):
+			return []byte("\n"), x.fsys.Truncate(x.path(file), line.offset+int64(len(text)))
+		}
+		return []byte("\n"), nil
+	}
+	return nil, nil
 }

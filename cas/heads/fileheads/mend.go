@@ -4,11 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // path is where one of the four files is.
@@ -34,77 +42,100 @@ func (x *Heads) QuarantineDir() string { return x.path("quarantine") }
 // where nobody reads them, and returns how many there were and where they are.
 // They are there before they go here.
 func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, historyLock, historyFile, 0o644, func(data []byte) (good, bad []byte, err error) {
-		good, bad = sortLines(data, parseEnded)
-		return good, bad, nil
-	})
-}
-
-// QuarantineFacts is [Heads.QuarantineHistory] for the facts. The threads that those
-// lines may have been about are from elsewhere from now on, as far as anybody knows; so
-// are all, if the file is lost.
-func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
-	to = filepath.Join(x.QuarantineDir(), factsFile)
-	err = x.changeThreads(ctx, func(f *file) error {
-		if err := x.appendFacts(ctx, f, nil); err != nil {
-			return err
-		}
-		r, err := x.readFacts(ctx, "")
-		if err != nil {
-			return err
-		}
-		good, bad, err := r.sort()
-		if err != nil || bytes.Equal(good, r.data) {
-			return err
-		}
-		if n = bytes.Count(bad, []byte("\n")); n > 0 {
-			if err := x.setAside(to, bad, privateFile); err != nil {
-				return err
-			}
-		}
-		return x.replaceFacts(f, good, false)
-	})
-	return n, to, err
-}
-
-// QuarantineThreads is [Heads.QuarantineHistory] for the active threads. Of a file
-// that is not kept by lines a copy is moved, and what can be read stays.
-func (x *Heads) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, threadsLock, threadsFile, 0o644, func(data []byte) (good, bad []byte, err error) {
-		good, bad = sortEntries(data, threadProblem)
-		return good, bad, nil
-	})
-}
-
-// QuarantineRegistry is [Heads.QuarantineThreads] for the names of workflows.
-func (x *Heads) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
-	return x.quarantine(ctx, registryLock, registryFile, 0o644, func(data []byte) (good, bad []byte, err error) {
-		good, bad = sortEntries(data, protocol.WorkflowNameProblem)
-		return good, bad, nil
-	})
-}
-
-func (x *Heads) quarantine(ctx context.Context, lock, file string, perm fs.FileMode, sort func([]byte) (good, bad []byte, err error)) (n int, to string, err error) {
-	to = filepath.Join(x.QuarantineDir(), file)
-	err = x.locked(ctx, lock, func() error {
-		data, err := x.readLog(file)
+	to = filepath.Join(x.QuarantineDir(), historyFile)
+	err = x.locked(ctx, historyLock, func() error {
+		data, err := x.readFile(historyFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		good, bad, err := sort(data)
-		if err != nil {
-			return err
-		}
+		good, bad := sortLines(data, parseEnded)
 		if n = bytes.Count(bad, []byte("\n")); n == 0 {
 			return nil
 		}
-		if err := x.setAside(to, bad, perm); err != nil {
+		if err := x.setAside(to, bad, 0o644); err != nil {
 			return err
 		}
-		return durable.WriteFile(x.fsys, x.path(file), good, perm)
+		return durable.WriteFile(x.fsys, x.path(historyFile), good, 0o644)
+	})
+	return n, to, err
+}
+
+// QuarantineFacts is [Heads.QuarantineHistory] for the facts. The threads that those lines may have
+// been about are from elsewhere from now on, as far as anybody knows; so are all, if the file is lost.
+func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
+	to = filepath.Join(x.QuarantineDir(), factsFile)
+	err = x.changeThreads(ctx, func(f *table) error {
+		data, err := x.readFile(factsFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		marks, err := x.marks(ctx)
+		if err != nil {
+			return err
+		}
+		good, bad := sortLines(data, parseFacts)
+		if good = append(good, marks...); bytes.Equal(good, data) {
+			return nil
+		}
+		if n = bytes.Count(bad, []byte("\n")); n > 0 {
+			if err := x.setAside(to, bad, privateFile); err != nil {
+				return err
+			}
+		}
+		return x.replaceFacts(f, good)
+	})
+	return n, to, err
+}
+
+// QuarantineThreads is [Heads.QuarantineHistory] for the active threads. If the sum does not match, it
+// does from now on, and the threads in doubt are from elsewhere, as far as anybody knows.
+func (x *Heads) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
+	return x.quarantineTable(ctx, threadsLock, threadsFile, func(f *table) error {
+		marks, err := x.marks(ctx)
+		if err != nil || len(marks) == 0 {
+			return err
+		}
+		return x.appendFactsText(f, marks)
+	})
+}
+
+// QuarantineRegistry is [Heads.QuarantineHistory] for the names of workflows; the sum matches from now on.
+func (x *Heads) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
+	return x.quarantineTable(ctx, registryLock, registryFile, func(*table) error { return nil })
+}
+
+func (x *Heads) quarantineTable(ctx context.Context, lock, file string, before func(*table) error) (n int, to string, err error) {
+	to = filepath.Join(x.QuarantineDir(), file)
+	err = x.locked(ctx, lock, func() error {
+		f, err := x.read(ctx, file)
+		if err != nil {
+			return err
+		}
+		f.parsed()
+		bad := f.bad
+		if file == registryFile {
+			bad = append(bad, f.misnamed()...)
+		}
+		if len(bad) == 0 && f.wrong == "" {
+			return nil
+		}
+		if err := before(f); err != nil {
+			return err
+		}
+		if n = len(bad); n > 0 {
+			var lines []byte
+			for _, b := range bad {
+				lines = append(append(lines, b.text...), '\n')
+			}
+			if err := x.setAside(to, lines, 0o644); err != nil {
+				return err
+			}
+		}
+		f.bad, f.wrong = nil, ""
+		return x.save(f)
 	})
 	return n, to, err
 }
@@ -131,22 +162,109 @@ func sortLines[T any](data []byte, parse func([]byte) (T, error)) (good, bad []b
 	return good, bad
 }
 
-// sortEntries is sortLines for a file of entries. A thread that the end of a comment
-// hides comes back.
-func sortEntries(data []byte, keys rule) (good, bad []byte) {
-	t := parseTable("", string(data), keys)
-	if t.frozen {
-		bad = append(bytes.TrimSuffix(bytes.Clone(data), []byte("\n")), '\n')
-	} else {
-		for _, b := range t.bad {
-			bad = append(append(bad, b.text...), '\n')
-			if e, ok := behindComment(b.text); ok {
-				if _, there := t.find(e.key); !there {
-					t.set(e.key, e.hash)
-				}
+// Lost returns the threads that have run and that neither threads.yaml nor history.jsonl has, sorted:
+// their lines were lost, or their ids are damaged there. If there are any, or if threads.yaml was lost
+// as a whole, so are threads with nothing but facts: a killed command can leave facts without a thread.
+func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
+	runs, err := os.ReadDir(x.path("runs")) // before the files: a thread is in one of them before it runs
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	known := map[string]bool{}
+	f, err := x.read(ctx, threadsFile)
+	if err != nil {
+		return nil, ctx.Err() // it is reported with the heads
+	}
+	for thread := range f.all { // a line that cannot be read may be any: see nowhere
+		known[thread] = true
+	}
+	says := f.facts || isNothing(x.path(factsFile))
+	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
+	if len(runs) == 0 && says {
+		return nil, ctx.Err()
+	}
+	ends, _, err := x.lastEnds()
+	if err != nil {
+		return nil, err
+	}
+	add := func(id string) {
+		if _, ended := ends[id]; !known[id] && !ended && x.nowhere(ctx, id) {
+			known[id] = true
+			lost = append(lost, id)
+		}
+	}
+	for _, e := range runs {
+		run := runfiles.Dir(filepath.Join(x.path("runs"), e.Name()))
+		if _, err := run.Read(runfiles.RecordFile, runfiles.MaxRecord); err == nil {
+			add(e.Name())
+		}
+	}
+	if !says || len(lost) > 0 {
+		facts, _ := x.AllFacts(ctx) // lines that cannot be read are reported with the facts
+		for id, f := range facts {
+			if f.Doubt == nil {
+				add(id)
 			}
 		}
 	}
-	t.bad, t.frozen = nil, false
-	return t.render(), bad
+	slices.Sort(lost)
+	return lost, ctx.Err()
+}
+
+// nowhere looks once more: the thread may have begun or been resumed since. A damaged line that
+// mentions it was reported already.
+func (x *Heads) nowhere(ctx context.Context, id string) bool {
+	if _, err := x.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
+		return false
+	}
+	_, err := x.Ended(ctx, id)
+	return errors.Is(err, heads.ErrNoThread)
+}
+
+// CheckLost is an error if threads are lost ([Heads.Lost]).
+func (x *Heads) CheckLost(ctx context.Context) error {
+	lost, err := x.Lost(ctx)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeCorrupt,
+		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: "+
+			"restore the file from a backup", x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
+	}
+}
+
+// ThreadPlace is the line that says where a thread stands, as file:line; "" if there
+// is none. It is for messages: a hash that leads nowhere is to be fixed there.
+func (x *Heads) ThreadPlace(ctx context.Context, thread string) string {
+	if places := x.places(ctx, threadsFile, thread); len(places) > 0 {
+		return places[0]
+	}
+	if places := x.places(ctx, historyFile, thread); len(places) > 0 {
+		return places[len(places)-1] // the last line counts
+	}
+	return ""
+}
+
+// WorkflowPlace is [Heads.ThreadPlace] for a name in the registry.
+func (x *Heads) WorkflowPlace(ctx context.Context, name string) string {
+	if places := x.places(ctx, registryFile, name); len(places) > 0 {
+		return places[0]
+	}
+	return ""
+}
+
+// places are the lines of a file that mention a key.
+func (x *Heads) places(ctx context.Context, file, key string) (found []string) {
+	data, err := x.readFile(file)
+	if err != nil || ctx.Err() != nil {
+		return nil
+	}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		if number++; mentions(line, key) {
+			found = append(found, fmt.Sprintf("%s:%d", x.path(file), number))
+		}
+	}
+	return found
 }

@@ -2,7 +2,10 @@ package fileheads
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
@@ -32,12 +35,11 @@ func (x *Heads) Workflows(ctx context.Context) ([]heads.Named, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := f.parsed()
-	names := make([]heads.Named, 0, len(t.entries))
-	for _, e := range t.entries {
+	names := make([]heads.Named, 0, len(f.entries))
+	for _, e := range f.entries {
 		names = append(names, heads.Named{Name: e.key, Hash: e.hash, Problem: protocol.WorkflowNameProblem(e.key)})
 	}
-	return names, t.problems()
+	return names, errors.Join(f.problems()...)
 }
 
 // Unregister takes a name away and returns the hash that it stood for, or
@@ -46,9 +48,6 @@ func (x *Heads) Unregister(ctx context.Context, name string) (h protocol.Hash, e
 	err = x.locked(ctx, registryLock, func() error {
 		f, err := x.read(ctx, registryFile)
 		if err != nil {
-			return err
-		}
-		if err := f.writable(); err != nil {
 			return err
 		}
 		if h, err = f.get(name); err != nil {
@@ -65,8 +64,8 @@ func (x *Heads) Unregister(ctx context.Context, name string) (h protocol.Hash, e
 
 // Register points a name at a hash.
 func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) error {
-	if err := checkEntry(name, h); err != nil {
-		return err
+	if !h.Valid() {
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%q is not a hash", h)}
 	}
 	if problem := protocol.WorkflowNameProblem(name); problem != "" {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("the name %q %s", name, problem)}
@@ -76,13 +75,23 @@ func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) erro
 		if err != nil {
 			return err
 		}
-		if err := f.writable(); err != nil {
-			return err
-		}
 		if _, err := f.get(name); err != nil {
 			return err
 		}
 		f.set(name, h)
 		return x.save(f)
 	})
+}
+
+// misnamed takes out the entries whose keys cannot be a workflow's name.
+func (t *table) misnamed() (bad []badLine) {
+	t.entries = slices.DeleteFunc(t.entries, func(e entry) bool {
+		problem := protocol.WorkflowNameProblem(e.key)
+		if problem != "" {
+			line := strings.TrimSuffix(string(t.appendLine(nil, e)), "\n")
+			bad = append(bad, badLine{e.line, line, problem})
+		}
+		return problem != ""
+	})
+	return bad
 }

@@ -2,22 +2,72 @@ package fileheads
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io/fs"
 	"slices"
+	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// rule says why a key may not be in a file, "" if it may.
-type rule func(key string) (problem string)
+// The first line of threads.yaml and registry.yaml is a checksum of what follows its digits. People
+// who edit the file delete the line: a file without it is believed.
+const (
+	sumPrefix = "# sum: crc32c-"
+	sumDigits = 8
+	// withFacts, behind the digits, says that facts.jsonl has lines.
+	withFacts = ", with facts.jsonl"
+)
 
-// anyKey is the rule of registry.yaml: [heads.Named] reports names that are none.
-func anyKey(string) string { return "" }
+// sumText returns the digits of a checksum.
+func sumText(covered []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
+}
 
-// threadProblem is the rule of threads.yaml.
+// maxFile bounds each file, in bytes: it is read as a whole.
+const maxFile = 512 << 20
+
+// table is threads.yaml or registry.yaml: plain lines `key: hash`, sorted by key.
+type table struct {
+	path     string
+	threads  bool     // keys are ids of threads
+	facts    bool     // the sum line says that facts.jsonl has lines
+	wrong    string   // a sum line that does not match: it stays until a repair; else ""
+	comments []string // whole lines
+	entries  []entry  // sorted by key, each key once
+	bad      []badLine
+
+	// inPlace: the sum matches and each line is a thread's, so that all have the same length. Then they
+	// are looked up and edited in the text: parsing 100,000 threads would cost more than a step does.
+	inPlace bool
+	text    []byte
+}
+
+// entry is a line of a table.
+type entry struct {
+	key  string
+	hash protocol.Hash
+	line int // from 1; 0: not read from the file
+}
+
+// badLine is a line that cannot be read. It stays in the file as it is.
+type badLine struct {
+	line         int
+	text, reason string
+}
+
+// headLine is the length of a line of threads.yaml.
+const headLine = threadid.Len + len(": ") + protocol.HashLen + len("\n")
+
+// threadProblem says why a key is no thread id, "" if it is one.
 func threadProblem(key string) string {
 	if threadid.Valid(key) {
 		return ""
@@ -25,105 +75,309 @@ func threadProblem(key string) string {
 	return fmt.Sprintf("%q is not a thread id", key)
 }
 
-// table is the content of threads.yaml or registry.yaml, parsed.
-type table struct {
-	path     string
-	comments []string // whole lines
-	entries  []entry  // sorted by key, each key once
-	bad      []badLine
-	// frozen: bad lines that lines alone cannot keep, so the table may not be
-	// written (reshaped.go).
-	frozen bool
+// read reads threads.yaml or registry.yaml. A file that does not exist is empty.
+func (x *Heads) read(ctx context.Context, name string) (*table, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	text, err := x.readFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return parseTable(x.path(name), text, name == threadsFile), nil
 }
 
-// badLine is what cannot be read. It stays in the file as it is.
-type badLine struct {
-	number int // from 1
-	text   string
-	reason string
+// readFile reads a file. It follows links: a person may keep the files of the home elsewhere.
+func (x *Heads) readFile(name string) ([]byte, error) {
+	return careful.ReadFile(x.path(name), maxFile, careful.Follow)
 }
 
-// get returns the hash of a key, "" if there is none; an error if a line that
-// cannot be read mentions the key.
+func parseTable(path string, data []byte, threads bool) *table {
+	t := &table{path: path, threads: threads}
+	text := bytes.TrimPrefix(data, []byte("\ufeff"))
+	rest, summed := bytes.CutPrefix(text, []byte(sumPrefix))
+	if !summed {
+		t.parse(string(text), 1)
+		return t
+	}
+	digits := min(sumDigits, len(rest))
+	covered := rest[digits:]
+	text, t.facts = bytes.CutPrefix(covered, []byte(withFacts))
+	text = text[min(len("\n"), len(text)):] // another byte here is damage that hides no thread
+	if string(rest[:digits]) != sumText(covered) {
+		t.wrong = strings.TrimSuffix(string(data[:len(data)-len(text)]), "\n")
+	} else if threads && len(text)%headLine == 0 && validLine(string(text[:min(headLine, len(text))])) {
+		t.inPlace, t.text = true, text
+		return t
+	}
+	t.parse(string(text), 2)
+	return t
+}
+
+// validLine reports whether a text is a line of threads.yaml as uwf writes it, or nothing.
+func validLine(line string) bool {
+	if len(line) != headLine {
+		return line == ""
+	}
+	id, hash := line[:threadid.Len], line[threadid.Len+len(": "):headLine-1]
+	return line[len(id):len(id)+len(": ")] == ": " && line[headLine-1] == '\n' && isWord(id) && isWord(hash)
+}
+
+// isWord reports whether a text has only digits and upper case letters.
+func isWord(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c-'0' > 9 && c-'A' > 'Z'-'A' {
+			return false
+		}
+	}
+	return true
+}
+
+// parsed makes the table a parsed one.
+func (t *table) parsed() {
+	if t.inPlace {
+		t.inPlace = false
+		t.parse(string(t.text), 2)
+	}
+}
+
+func (t *table) parse(text string, number int) {
+	t.entries = make([]entry, 0, strings.Count(text, "\n")+1)
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		content := strings.TrimSpace(line)
+		e, reason := parseLine(content)
+		if reason == "" && t.threads {
+			reason = threadProblem(e.key)
+		}
+		switch {
+		case content == "", strings.HasPrefix(content, oldComments):
+		case content[0] == '#':
+			t.comments = append(t.comments, content)
+		case reason == "":
+			e.line = number
+			t.entries = append(t.entries, e)
+		default:
+			t.bad = append(t.bad, badLine{number, line, reason})
+		}
+		number++
+	}
+	t.settle()
+}
+
+// oldComments is how the first lines of threads.yaml begin that earlier versions wrote.
+const oldComments = "# facts.jsonl "
+
+// parseLine reads a line, or returns why it cannot. The key and the hash may have quotes, and a comment
+// may follow.
+func parseLine(line string) (e entry, reason string) {
+	const want = "want one entry, such as `name: hash`"
+	key, rest, found := strings.Cut(line, ":")
+	switch quoted, err := strconv.QuotedPrefix(line); {
+	case strings.HasPrefix(line, "'"):
+		key, rest, found = strings.Cut(line[1:], "':")
+	case err == nil && strings.HasPrefix(line, `"`):
+		if key, err = strconv.Unquote(quoted); err == nil {
+			rest, found = strings.CutPrefix(line[len(quoted):], ":")
+		}
+	}
+	rest, _, _ = strings.Cut(rest, " #")
+	if !found || !strings.HasPrefix(rest, " ") || key == "" || strings.ContainsAny(key[:1], "-{[#\"") {
+		return e, want
+	}
+	h, err := protocol.ParseHash(strings.Trim(strings.TrimSpace(rest), `"'`))
+	if err != nil {
+		return e, err.Error()
+	}
+	return entry{key: key, hash: h}, ""
+}
+
+// settle sorts the entries and takes out those whose key has two hashes: nobody can tell which one is right.
+func (t *table) settle() {
+	slices.SortStableFunc(t.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	all := t.entries
+	t.entries = t.entries[:0]
+	for len(all) > 0 {
+		n, contradict := 1, false
+		for ; n < len(all) && all[n].key == all[0].key; n++ {
+			contradict = contradict || all[n].hash != all[0].hash
+		}
+		if !contradict {
+			t.entries = append(t.entries, all[0])
+		}
+		for _, e := range all[:n] {
+			if contradict {
+				line := strings.TrimSuffix(string(t.appendLine(nil, e)), "\n")
+				t.bad = append(t.bad, badLine{e.line, line, e.key + " has two hashes: keep one line"})
+			}
+		}
+		all = all[n:]
+	}
+	slices.SortFunc(t.bad, func(a, b badLine) int { return a.line - b.line })
+}
+
+// find returns the index of a key, or the one where it would be.
+func (t *table) find(key string) (int, bool) {
+	if t.inPlace {
+		return sort.Find(len(t.text)/headLine, func(i int) int {
+			return strings.Compare(key, string(t.text[i*headLine:i*headLine+threadid.Len]))
+		})
+	}
+	return slices.BinarySearchFunc(t.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
+}
+
+// get returns the hash of a key, "" if there is none, and an error if a line that cannot be read mentions
+// the key.
 func (t *table) get(key string) (protocol.Hash, error) {
-	if i, ok := t.find(key); ok {
+	i, ok := t.find(key)
+	if ok && t.inPlace {
+		line := string(t.text[i*headLine : (i+1)*headLine])
+		if validLine(line) {
+			return protocol.Hash(line[threadid.Len+len(": ") : headLine-1]), nil
+		}
+		t.parsed()
+		return t.get(key)
+	}
+	if ok {
 		return t.entries[i].hash, nil
 	}
 	for _, b := range t.bad {
 		if mentions(b.text, key) {
-			return "", t.problem(b)
+			return "", invalid(t.path, b.line, b.reason)
 		}
 	}
 	return "", nil
 }
 
+// all yields the entries, sorted by key.
+func (t *table) all(yield func(key string, h protocol.Hash) bool) {
+	if t.inPlace {
+		for text := string(t.text); text != ""; text = text[headLine:] {
+			if !validLine(text[:headLine]) {
+				t.parsed() // somebody has computed the sum of nonsense
+				break
+			}
+			if !yield(text[:threadid.Len], protocol.Hash(text[threadid.Len+len(": "):headLine-1])) {
+				return
+			}
+		}
+	}
+	for _, e := range t.entries {
+		if !yield(e.key, e.hash) {
+			return
+		}
+	}
+}
+
 func (t *table) set(key string, h protocol.Hash) {
 	i, ok := t.find(key)
+	e := entry{key: key, hash: h}
+	end := i
 	if ok {
-		t.entries[i] = newEntry(key, h)
-		return
+		end++
 	}
-	t.entries = slices.Insert(t.entries, i, newEntry(key, h))
+	if t.inPlace {
+		t.text = slices.Replace(t.text, i*headLine, end*headLine, t.appendLine(nil, e)...)
+	} else {
+		t.entries = slices.Replace(t.entries, i, end, e)
+	}
 }
 
 func (t *table) remove(key string) {
-	if i, ok := t.find(key); ok {
+	i, ok := t.find(key)
+	switch {
+	case ok && t.inPlace:
+		t.text = slices.Delete(t.text, i*headLine, (i+1)*headLine)
+	case ok:
 		t.entries = slices.Delete(t.entries, i, i+1)
 	}
 }
 
-func (t *table) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(t.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
-}
-
 // mentions reports whether a text contains a key as a word.
 func mentions(text, key string) bool {
-	inWord := func(c byte) bool { return class[c]&inKey != 0 }
 	for at := 0; ; {
 		i := strings.Index(text[at:], key)
 		if i < 0 {
 			return false
 		}
 		start, end := at+i, at+i+len(key)
-		if (start == 0 || !inWord(text[start-1])) && (end == len(text) || !inWord(text[end])) {
+		if (start == 0 || !inWord(rune(text[start-1]))) && (end == len(text) || !inWord(rune(text[end]))) {
 			return true
 		}
 		at = end
 	}
 }
 
-func (t *table) problem(b badLine) error { return invalid(t.path, b.number, b.reason) }
+// inWord reports whether a character can be part of a key that has no quotes.
+func inWord(c rune) bool {
+	return c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
 
-// problems joins the errors for all lines that cannot be read.
-func (t *table) problems() error {
-	var err error
+// problems are the errors for all lines that cannot be read, or for the sum.
+func (t *table) problems() (all []error) {
+	if t.wrong != "" && len(t.bad) == 0 { // else the damage is in one of those lines
+		all = append(all, invalid(t.path, 1, fmt.Sprintf("the sum does not match: the file is damaged, or somebody has edited it and left this line in; "+
+			"%d of its lines were read", len(t.entries))))
+	}
 	for _, b := range t.bad {
-		err = errors.Join(err, t.problem(b))
+		all = append(all, invalid(t.path, b.line, b.reason))
 	}
-	return err
+	return all
 }
 
-// writable is an error if a write would lose what cannot be read.
-func (t *table) writable() error {
-	if !t.frozen {
-		return nil
-	}
-	return invalid(t.path, t.bad[0].number, t.bad[0].reason+"; until this is fixed, nothing in the file can be changed")
+// save replaces the file. Lines that cannot be read stay, and so does a sum that does not match.
+func (x *Heads) save(t *table) error {
+	return durable.WriteFile(x.fsys, t.path, t.render(), 0o644)
 }
 
-// render writes the table in our form. Lines that cannot be read stay, behind the
-// others.
 func (t *table) render() []byte {
-	var out bytes.Buffer
-	out.Grow(48 * (len(t.entries) + len(t.bad) + len(t.comments)))
+	out := make([]byte, 0, headLine*(2+len(t.entries)+len(t.bad)+len(t.comments))+len(t.text))
+	says := sumPrefix + strings.Repeat("0", sumDigits)
+	if t.facts {
+		says += withFacts
+	}
+	switch {
+	case t.wrong != "":
+		out = append(append(out, t.wrong...), '\n')
+	case len(t.bad) == 0: // a sum says that all can be read
+		out = append(append(out, says...), '\n')
+	}
+	if t.inPlace {
+		out = append(out, t.text...)
+	}
 	for _, c := range t.comments {
-		out.WriteString(c + "\n")
+		out = append(append(out, c...), '\n')
 	}
 	for _, e := range t.entries {
-		out.Write(appendLine(out.AvailableBuffer(), e))
+		out = t.appendLine(out, e)
 	}
 	for _, b := range t.bad {
-		out.WriteString(b.text + "\n")
+		out = append(append(out, b.text...), '\n')
 	}
-	return out.Bytes()
+	if t.wrong == "" && len(t.bad) == 0 {
+		covered := out[len(sumPrefix)+sumDigits:]
+		copy(out[len(sumPrefix):], sumText(covered))
+	}
+	return out
+}
+
+// appendLine writes an entry as a line. A name that YAML might not read as text is quoted; Go's quoting
+// is YAML's.
+func (t *table) appendLine(out []byte, e entry) []byte {
+	if threadid.Valid(e.key) || isPlain(e.key) {
+		out = append(out, e.key...)
+	} else {
+		out = strconv.AppendQuote(out, e.key)
+	}
+	return append(append(append(out, ": "...), e.hash...), '\n')
+}
+
+// isPlain reports whether every YAML parser reads a name as text. It refuses more than it must.
+func isPlain(name string) bool {
+	switch strings.ToLower(name) {
+	case "", "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return false
+	}
+	isOther := func(c rune) bool { return !inWord(c) }
+	return !strings.ContainsFunc(name, isOther) && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z'
 }

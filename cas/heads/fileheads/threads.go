@@ -1,7 +1,6 @@
 package fileheads
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Head returns an active thread's head, or [heads.ErrNoThread].
@@ -18,7 +16,6 @@ func (x *Heads) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 	if err != nil {
 		return "", err
 	}
-	defer x.done(f)
 	h, err := f.get(thread)
 	if err == nil && h == "" {
 		return "", fmt.Errorf("%w: %s is not active", heads.ErrNoThread, thread)
@@ -35,22 +32,13 @@ func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 			yield(heads.Head{}, err)
 			return
 		}
-		if f.ours != nil {
-			for text := string(f.ours.text); text != ""; text = text[headLine:] {
-				if !yield(heads.Head{Thread: text[:threadid.Len], Hash: protocol.Hash(text[threadid.Len+len(": ") : headLine-1])}, nil) {
-					return
-				}
-			}
-			return
-		}
-		t := f.table
-		for _, e := range t.entries {
-			if !yield(heads.Head{Thread: e.key, Hash: e.hash}, nil) {
+		for thread, h := range f.all {
+			if !yield(heads.Head{Thread: thread, Hash: h}, nil) {
 				return
 			}
 		}
-		for _, b := range t.bad {
-			if !yield(heads.Head{}, t.problem(b)) {
+		for _, err := range f.problems() {
+			if !yield(heads.Head{}, err) {
 				return
 			}
 		}
@@ -71,10 +59,11 @@ func (x *Heads) Damage(ctx context.Context) error {
 // knows may be active again, in a line that cannot be read.
 func (x *Heads) DamagedHeads(ctx context.Context) error {
 	f, err := x.read(ctx, threadsFile)
-	if err != nil || f.ours != nil {
+	if err != nil {
 		return err
 	}
-	return f.table.problems()
+	f.parsed()
+	return errors.Join(f.problems()...)
 }
 
 // Add adds an active thread with what is known of it; [heads.ErrExists] if it is
@@ -86,11 +75,11 @@ func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, fact
 // AddAll is [Heads.Add] for many, in one change.
 func (x *Heads) AddAll(ctx context.Context, threads []heads.New) error {
 	for _, t := range threads {
-		if err := checkThread(t.Thread, t.Hash); err != nil {
+		if err := checkEntry(t.Thread, t.Hash); err != nil {
 			return err
 		}
 	}
-	return x.changeThreads(ctx, func(f *file) error {
+	return x.changeThreads(ctx, func(f *table) error {
 		ended, err := x.endedAmong(threads)
 		if err != nil {
 			return err
@@ -132,10 +121,10 @@ func (x *Heads) endedAmong(threads []heads.New) (func(thread string) bool, error
 
 // Move moves a head from old to new; [*heads.ConflictError] if it is not at old.
 func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
-	if err := checkThread(thread, new); err != nil {
+	if err := checkEntry(thread, new); err != nil {
 		return err
 	}
-	return x.changeThreads(ctx, func(f *file) error {
+	return x.changeThreads(ctx, func(f *table) error {
 		if err := f.expect(thread, old); err != nil {
 			return err
 		}
@@ -146,18 +135,18 @@ func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash)
 
 // Archive ends a thread whose head is e.Head; [*heads.ConflictError] if it is not.
 func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
-	if err := checkThread(e.Thread, e.Head); err != nil {
+	if err := checkEntry(e.Thread, e.Head); err != nil {
 		return err
 	}
 	if e.Status == "" || e.Status == protocol.StatusResumed {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q", e.Status)}
 	}
-	return x.changeThreads(ctx, func(f *file) error {
+	return x.changeThreads(ctx, func(f *table) error {
 		if err := f.expect(e.Thread, e.Head); err != nil {
 			return err
 		}
 		f.remove(e.Thread)
-		return x.appendHistory(ctx, e)
+		return x.appendLines(ctx, []heads.Ended{e})
 	})
 }
 
@@ -165,7 +154,7 @@ func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
 // newest history line ([Heads.Ended]). Errors: [heads.ErrExists] if it is active
 // again already, [heads.ErrNoThread], [*heads.ConflictError] if it has ended elsewhere since.
 func (x *Heads) Reopen(ctx context.Context, e heads.Ended, atMs int64) error {
-	return x.changeThreads(ctx, func(f *file) error {
+	return x.changeThreads(ctx, func(f *table) error {
 		active, err := f.get(e.Thread)
 		if err != nil {
 			return err
@@ -182,20 +171,16 @@ func (x *Heads) Reopen(ctx context.Context, e heads.Ended, atMs int64) error {
 		}
 		f.set(e.Thread, e.Head)
 		last.Status, last.CompletedAt = protocol.StatusResumed, atMs
-		return x.appendHistory(ctx, last)
+		return x.appendLines(ctx, []heads.Ended{last})
 	})
 }
 
 // changeThreads edits threads.yaml under its lock. What edit writes into the
 // history is durable before threads.yaml changes.
-func (x *Heads) changeThreads(ctx context.Context, edit func(f *file) error) error {
+func (x *Heads) changeThreads(ctx context.Context, edit func(f *table) error) error {
 	return x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)
 		if err != nil {
-			return err
-		}
-		defer x.done(f)
-		if err := f.writable(); err != nil {
 			return err
 		}
 		if err := edit(f); err != nil {
@@ -205,24 +190,15 @@ func (x *Heads) changeThreads(ctx context.Context, edit func(f *file) error) err
 	})
 }
 
-// saveThreads saves threads.yaml, and what it says of the facts.
-func (x *Heads) saveThreads(f *file) error {
-	if isThere(x.path(factsFile)) {
-		if f.facts < 0 {
-			data, err := x.readLog(factsFile)
-			if err != nil {
-				return err
-			}
-			f.facts = countLines(data[:bytes.LastIndexByte(data, '\n')+1]) // of a torn one nobody was told
-		}
-		f.sayFacts()
-	}
+// saveThreads saves threads.yaml, and whether there are facts.
+func (x *Heads) saveThreads(f *table) error {
+	f.facts = f.facts || !isNothing(x.path(factsFile))
 	return x.save(f)
 }
 
 // expect is the compare of compare-and-swap.
-func (f *file) expect(thread string, want protocol.Hash) error {
-	got, err := f.get(thread)
+func (t *table) expect(thread string, want protocol.Hash) error {
+	got, err := t.get(thread)
 	if err != nil {
 		return err
 	}
@@ -230,4 +206,105 @@ func (f *file) expect(thread string, want protocol.Hash) error {
 		return &heads.ConflictError{Thread: thread, Want: want, Got: got}
 	}
 	return nil
+}
+
+// Adoption brings a thread to where it stands elsewhere.
+type Adoption struct {
+	Thread string
+	Was    protocol.Hash // its head here, active or ended; "": it is new here
+	Head   protocol.Hash
+	End    *heads.Ended // how it has ended; nil: it is active
+	Facts  heads.Facts  // what is known of it from now on, beside what was
+}
+
+// Adopt makes many adoptions in one change of each file, facts first, then the
+// history. A cut
+// in between leaves threads active that should have ended, or unknown that should
+// be active: adopting again goes on from there. Errors: [*heads.ConflictError] if one
+// of the threads is not where it was, and then nothing has changed.
+func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
+	if len(all) == 0 {
+		return ctx.Err()
+	}
+	for _, a := range all {
+		if err := checkEntry(a.Thread, a.Head); err != nil {
+			return err
+		}
+	}
+	return x.changeThreads(ctx, func(f *table) error {
+		ends, damaged, err := x.lastEnds()
+		if err != nil {
+			return err
+		}
+		var lines []heads.Ended
+		facts := map[string]heads.Facts{}
+		for _, a := range all {
+			ended, hasEnded := ends[a.Thread]
+			if damaged && !hasEnded {
+				// A line that cannot be read may be this thread's.
+				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, heads.ErrNoThread) {
+					return err
+				}
+			}
+			if err := a.compare(f, ended.Head); err != nil {
+				return err
+			}
+			if line, ok := a.line(f, ended, hasEnded, atMs); ok {
+				lines = append(lines, line)
+			}
+			facts[a.Thread] = a.Facts
+			if a.End == nil {
+				f.set(a.Thread, a.Head)
+			} else {
+				f.remove(a.Thread)
+			}
+		}
+		if err := x.appendFacts(ctx, f, facts); err != nil {
+			return err
+		}
+		return x.appendLines(ctx, lines)
+	})
+}
+
+// compare is the compare of compare-and-swap; ended is the head that the thread
+// ended with, "" if it has not.
+func (a Adoption) compare(f *table, ended protocol.Hash) error {
+	got, err := f.get(a.Thread)
+	if err != nil {
+		return err
+	}
+	if got == "" {
+		got = ended
+	}
+	if got != a.Was {
+		return &heads.ConflictError{Thread: a.Thread, Want: a.Was, Got: got}
+	}
+	return nil
+}
+
+// line is what the history has to say of an adoption, if anything.
+func (a Adoption) line(f *table, ended heads.Ended, hasEnded bool, atMs int64) (heads.Ended, bool) {
+	active, _ := f.get(a.Thread) // compare has asked before
+	switch {
+	case a.End != nil:
+		line := *a.End
+		line.Thread, line.Head = a.Thread, a.Head
+		return line, true
+	case hasEnded && active == "":
+		ended.Status, ended.CompletedAt = protocol.StatusResumed, atMs
+		return ended, true
+	}
+	return heads.Ended{}, false
+}
+
+// checkEntry refuses what a line could not give back.
+func checkEntry(thread string, head protocol.Hash) error {
+	problem := threadProblem(thread)
+	if problem == "" && !head.Valid() {
+		problem = fmt.Sprintf("%q is not a hash", head)
+	}
+	if problem == "" {
+		return nil
+	}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: problem}
 }
