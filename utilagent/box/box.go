@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -206,7 +207,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
 	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
 	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
-	b.plan.Keep = capabilities(r.Keep)
+	b.plan.Keep = confine.CapabilityBits(r.Keep)
 	if err := b.network(r, run); err != nil {
 		return nil, nil, errors.Join(err, run.remove())
 	}

@@ -36,7 +36,6 @@ type Run struct {
 type state struct {
 	Workspace string
 	Writable  []string // by a person's leave
-	Places    []string // all that the program could write
 	Environ   []string // with which git is asked
 	Configs   []gitCopy
 	Kept      *putback.Before // nil: nothing had to be kept
@@ -83,7 +82,6 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 		return nil, none, err
 	}
 	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: r.Environ}
-	run.state.Places = append([]string{r.Workspace, r.Temporary}, r.Writable...)
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
 		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.pointed(), Outside: append(r.outside(), r.Temporary),
@@ -198,7 +196,7 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 	}
 	for _, c := range run.state.Configs {
 		told, err := gitconfig.Merge(ctx, gitconfig.Merging{
-			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Writable: run.state.Places, Environ: run.state.Environ,
+			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ,
 		})
 		said, errs = append(said, told...), append(errs, err)
 	}

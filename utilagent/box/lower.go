@@ -51,30 +51,6 @@ func SharedState(d home.Dirs) string {
 	return d.Guard()
 }
 
-// Pending are the workspaces of runs without namespaces that were killed, and whose changes nobody has put back
-// yet.
-func Pending(state string) (workspaces []string, err error) {
-	entries, err := os.ReadDir(state)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	errs := []error{err}
-	for _, e := range entries {
-		run := &Run{dir: filepath.Join(state, e.Name())}
-		if !strings.HasPrefix(e.Name(), runPrefix) || run.load() != nil || run.state.Kept == nil {
-			continue // it had not begun, or has ended
-		}
-		lock, err := durable.TryLock(filepath.Join(run.dir, lockFile))
-		if errors.Is(err, durable.ErrLocked) {
-			continue // it still runs
-		}
-		if errs = append(errs, err); err == nil {
-			workspaces, errs = append(workspaces, run.state.Workspace), append(errs, lock.Unlock())
-		}
-	}
-	return workspaces, errors.Join(errs...)
-}
-
 // RecoverAll is [Recover] of several state directories.
 func RecoverAll(ctx context.Context, now func() time.Time, states ...string) (said []string, err error) {
 	for _, dir := range states {
@@ -123,6 +99,6 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 
 // merge takes over what a program may change in a config of git.
 func (run *Run) merge(ctx context.Context, config string, base, left []byte) ([]string, error) {
-	m := gitconfig.Merging{Config: config, Base: base, Dir: run.state.Workspace, Writable: run.state.Places, Environ: run.state.Environ}
+	m := gitconfig.Merging{Config: config, Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
 	return m.Text(ctx, left)
 }

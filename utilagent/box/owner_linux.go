@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -33,25 +31,4 @@ func owner(workspace string) *proc.Owner {
 		return &proc.Owner{UID: int(st.Uid), GID: int(st.Gid)}
 	}
 	return nil
-}
-
-// capabilities are the bits of names.
-func capabilities(names []string) (bits uint64) {
-	for _, name := range names {
-		switch name {
-		case "chown":
-			bits |= 1 << unix.CAP_CHOWN
-		case "dac_override":
-			bits |= 1 << unix.CAP_DAC_OVERRIDE
-		case "fowner":
-			bits |= 1 << unix.CAP_FOWNER
-		case "fsetid":
-			bits |= 1 << unix.CAP_FSETID
-		case "net_bind_service":
-			bits |= 1 << unix.CAP_NET_BIND_SERVICE
-		case "net_raw":
-			bits |= 1 << unix.CAP_NET_RAW
-		}
-	}
-	return bits
 }

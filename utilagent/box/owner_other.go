@@ -7,5 +7,3 @@ import "github.com/united-workforce/uwf/util/proc"
 func identity(string) string { return "" }
 
 func owner(string) *proc.Owner { return nil }
-
-func capabilities([]string) uint64 { return 0 }

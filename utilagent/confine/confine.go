@@ -22,8 +22,8 @@ package confine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/proc"
@@ -31,15 +31,6 @@ import (
 
 // Argument is the hidden first argument.
 const Argument = "__confined"
-
-// Mark is the variable of a process that was started to bind itself and has not
-// done so yet. It counts such starts: a program that ignores its first argument
-// would start itself again and again. It says nothing about being confined.
-const Mark = "UWF_SANDBOXED"
-
-// maxStarts is how often a program may be started to bind itself without doing
-// so. A mark that somebody has left in an environment does no harm then.
-const maxStarts = 3
 
 // ErrUnavailable means that programs cannot be confined here.
 var ErrUnavailable error = unavailable{}
@@ -103,21 +94,15 @@ type Rules struct {
 }
 
 // Command returns a command that becomes c once it has bound itself. exe is a
-// program whose main calls bind.Dispatch; c.Env must hold what this process has of
-// the environment's mark, so that a program that does not dispatch ends here.
+// program whose main calls bind.Dispatch.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	if exe == "" || Level() == 0 || isTest(exe) {
 		return proc.Command{}, ErrUnavailable
-	}
-	starts, env := unmarked(c.Env)
-	if starts >= maxStarts {
-		return proc.Command{}, fmt.Errorf("%w: %s=%d is in the environment: a program was started to confine itself and did not", ErrUnavailable, Mark, starts)
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return proc.Command{}, fmt.Errorf("confine: %w", err)
 	}
-	c.Env = append(env, Mark+"="+strconv.Itoa(starts+1))
 	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
 	c.Path = exe
 	c.Init = r.Profile == Strict
@@ -128,27 +113,6 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 // would run its tests again, which would start it again, without end.
 func isTest(exe string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
-}
-
-// Unmarked is an environment without the mark, for a process that has bound itself.
-func Unmarked(environ []string) []string {
-	_, env := unmarked(environ)
-	return env
-}
-
-// unmarked also returns the count of the mark. One that is no count may come from
-// anybody, and counts nothing.
-func unmarked(environ []string) (starts int, env []string) {
-	for _, kv := range environ {
-		value, found := strings.CutPrefix(kv, Mark+"=")
-		if !found {
-			continue
-		}
-		if n, err := strconv.Atoi(value); err == nil && n > starts {
-			starts = n
-		}
-	}
-	return starts, slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, Mark+"=") })
 }
 
 // Describe says what holds programs back on this system, for a person: such as
@@ -190,8 +154,20 @@ func Open(noUnixSockets bool) string {
 	return "; not held: " + strings.Join(open, ", ")
 }
 
-// Capabilities are the names of the capabilities that [Rules.Keep] knows: those
-// that change what files root may use.
-func Capabilities() []string {
-	return []string{"chown", "dac_override", "fowner", "fsetid", "net_bind_service", "net_raw"}
+// capabilities are those that change what files root may use, with their numbers in Linux.
+func capabilities() map[string]int {
+	return map[string]int{"chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "net_bind_service": 10, "net_raw": 13}
+}
+
+// Capabilities are the names of the capabilities that [Rules.Keep] knows.
+func Capabilities() []string { return slices.Sorted(maps.Keys(capabilities())) }
+
+// CapabilityBits are those of names, as the kernel has them.
+func CapabilityBits(names []string) (bits uint64) {
+	for _, name := range names {
+		if n, ok := capabilities()[name]; ok {
+			bits |= 1 << n
+		}
+	}
+	return bits
 }

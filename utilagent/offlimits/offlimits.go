@@ -8,7 +8,7 @@
 //     PATH there, can be read and not be written.
 //   - Names that stand for code of the user's, in a workspace: .git, .workflow*
 //     and .uwf. The file tools do not write there (names.go), nor do they make a
-//     directory that git takes for a repository (gitdir.go), nor write what git's
+//     directory that git takes for a repository, nor write what git's
 //     settings point at (pointed.go). For commands package box has them.
 //
 // What the user allows by name in the config wins.

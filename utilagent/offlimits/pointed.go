@@ -1,12 +1,14 @@
 package offlimits
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
@@ -212,3 +214,83 @@ func (l List) pointedAt(workspace, rel string) error {
 	}
 	return nil
 }
+
+// gitDirectory refuses a path of a workspace that lies in a directory that git takes for a repository, or would
+// make one of it.
+func (l List) gitDirectory(workspace, rel string, parts []string) error {
+	dir := workspace
+	for _, part := range parts {
+		at := filepath.Join(dir, part)
+		if isRepository(dir, part) {
+			guarded := dir
+			if dir == workspace {
+				guarded = at // that the whole workspace may be written says nothing
+			}
+			if !l.lifted(guarded, filepath.Join(workspace, rel)) {
+				return refused(rel, "git would take the directory for a repository, and run what its files say")
+			}
+		}
+		dir = at
+	}
+	return nil
+}
+
+// isRepository reports whether git takes a directory for a repository once an entry is in it.
+func isRepository(dir, entry string) bool {
+	has := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil || plain(entry) == strings.ToLower(name)
+	}
+	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+var (
+	valueLine  = lazyregexp.New(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
+	headerLine = lazyregexp.New(`^[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t]*)?\](.*)$`)
+)
+
+// readSettings reads a config as git does, and passes over what it does not
+// understand: it tells what git is pointed at, not what is harmless.
+func readSettings(text []byte) []setting {
+	var found []setting
+	var at setting
+	joined := strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\\\n", "")
+	for line := range strings.SplitSeq(strings.TrimPrefix(joined, "\ufeff"), "\n") {
+		if m := headerLine().FindStringSubmatch(line); m != nil {
+			section, sub, _ := strings.Cut(m[1], ".")
+			at = setting{section: strings.ToLower(section), sub: cmp.Or(m[2], sub)}
+			line = m[3]
+		}
+		if m := valueLine().FindStringSubmatch(line); m != nil {
+			s := at
+			s.key, s.value = strings.ToLower(m[1]), unquote(m[2])
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// unquote is a value as git reads it, without quotes and comments.
+func unquote(value string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && i+1 < len(value):
+			i++
+			b.WriteByte(value[i])
+		case !quoted && (c == '#' || c == ';'):
+			return strings.TrimSpace(b.String())
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// setting is a line of a config.
+type setting struct{ section, sub, key, value string }
+
+func (s setting) is(section, key string) bool { return s.section == section && s.key == key }

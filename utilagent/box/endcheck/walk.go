@@ -165,14 +165,14 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 	if d.Stamp, err = stampOf(f, "."); err != nil {
 		return nil, err
 	}
-	var shape offlimits.Shape
+	var git shape
 	under := obeyedAbove(at)
 	for {
 		entries, err := f.ReadDir(512)
 		for _, e := range entries {
 			name := e.Name()
 			p := offlimits.Plain(name)
-			shape.Add(p)
+			git.add(p)
 			d.Named = d.Named || slices.Contains(armed(), p)
 			full := join(at, name)
 			switch {
@@ -191,7 +191,7 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 			}
 		}
 		if err != nil || len(entries) == 0 {
-			d.Bare = shape.IsGit()
+			d.Bare = git.isGit()
 			break
 		}
 	}
@@ -222,3 +222,25 @@ func isSecret(p string) bool {
 	}
 	return !slices.ContainsFunc([]string{"example", "sample", "template", "dist", "defaults"}, func(end string) bool { return strings.HasSuffix(rest, end) })
 }
+
+// shape is what a directory has of that by which git knows a git directory,
+// whatever it is called. Git looks for one in every directory that it is started
+// in or below, and then obeys its config and hooks.
+type shape struct{ head, objects, refs, common bool }
+
+// add counts an entry; its name is a plain one.
+func (s *shape) add(name string) {
+	switch name {
+	case "head":
+		s.head = true
+	case "objects":
+		s.objects = true
+	case "refs":
+		s.refs = true
+	case "commondir": // names the directory that has objects and refs
+		s.common = true
+	}
+}
+
+// isGit reports whether git takes the directory for a repository.
+func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs) }

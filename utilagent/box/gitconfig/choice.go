@@ -1,7 +1,9 @@
 package gitconfig
 
 import (
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -14,20 +16,20 @@ var (
 	refspec    = lazyregexp.New(`^([+^]?(HEAD|refs/[^\s:?\[\\^~]+)|\+?(HEAD|refs/[^\s:?\[\\^~]+):refs/remotes/[^\s:?\[\\^~]+)$`)
 	ref        = lazyregexp.New(`^refs/[^\s:?*\[\\^~]+$`)
 	rebaseMode = lazyregexp.New(`^(true|false|merges|interactive)$`)
+	scpForm    = lazyregexp.New(`^([\w.+-]+@)?([\w.-]+|\[[0-9A-Fa-f:.]+\]):[^:]*$`)
 	boolean    = lazyregexp.New(`^(true|false)$`)
 )
 
 // choice is what a command changed, and what of it is merged.
 type choice struct {
-	m             Merging
 	base, changed settings
 	wanted        settings // no values: the key is removed
 	dropped       []string
 	lines         []string
 }
 
-func newChoice(m Merging, base, changed settings) *choice {
-	c := &choice{m: m, base: base, changed: changed, wanted: settings{}}
+func newChoice(base, changed settings) *choice {
+	c := &choice{base: base, changed: changed, wanted: settings{}}
 	for _, key := range differing(base, changed) {
 		if values := changed[key]; c.may(key, values) {
 			c.wanted[key] = values
@@ -59,13 +61,13 @@ func (c *choice) may(key string, values []string) bool {
 	var valid func(value string) bool
 	switch section + "." + name {
 	case "remote.url", "remote.pushurl":
-		valid = func(value string) bool { return remoteName().MatchString(sub) && c.m.address(value) }
+		valid = func(value string) bool { return remoteName().MatchString(sub) && c.address(value) }
 	case "remote.fetch":
 		valid = func(value string) bool {
 			return remoteName().MatchString(sub) && refspec().MatchString(value) && !strings.Contains(value, "..")
 		}
 	case "submodule.url":
-		valid = c.m.address
+		valid = c.address
 	case "submodule.active":
 		valid = boolean().MatchString
 	case "branch.merge":
@@ -79,6 +81,20 @@ func (c *choice) may(key string, values []string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(values, func(v string) bool { return plaintext.Line(v) != v || !valid(v) })
+}
+
+// address reports whether a remote may be at a URL: one that git reaches without a program of the command's
+// choice, or that a remote had before.
+func (c *choice) address(value string) bool {
+	if address(value) {
+		return true
+	}
+	for key, values := range c.base {
+		if strings.HasSuffix(key, "url") && slices.Contains(values, value) {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether a section has any key.
@@ -126,7 +142,7 @@ func (c *choice) edits(real settings) (all [][]string) {
 func (c *choice) settle(real, final settings) {
 	for _, key := range slices.SortedFunc(maps.Keys(c.wanted), func(a, b string) int { return strings.Compare(b, a) }) { // remotes first
 		section, sub, name := split(key)
-		homeless := func(v string) bool { return v != "." && len(final["remote."+v+".url"]) == 0 && !c.m.address(v) }
+		homeless := func(v string) bool { return v != "." && len(final["remote."+v+".url"]) == 0 && !address(v) }
 		switch {
 		case section == "remote" && name != "url" && len(final[key]) > 0 && len(final["remote."+sub+".url"]) == 0,
 			section == "branch" && name == "remote" && slices.ContainsFunc(final[key], homeless):
@@ -188,7 +204,53 @@ func (c *choice) tell(key string, was, is []string) {
 		c.lines = append(c.lines, "led pushes to "+subject+" to "+to)
 	case section == "submodule" && name == "url" && len(is) > 0:
 		c.lines = append(c.lines, "led submodule "+subject+" to "+to)
-	case section == "branch" && name == "remote" && slices.ContainsFunc(is, c.m.address):
+	case section == "branch" && name == "remote" && slices.ContainsFunc(is, address):
 		c.lines = append(c.lines, "led branch "+subject+" to "+to)
 	}
+}
+
+// told are the lines for a person.
+func (c *choice) told() []string {
+	lines := c.lines
+	if more := len(lines) - maxNames; more > 0 {
+		lines = append(lines[:maxNames:maxNames], fmt.Sprintf("changed %d more remotes or names", more))
+	}
+	if len(c.dropped) > 0 {
+		slices.Sort(c.dropped)
+		names := make([]string, 0, len(c.dropped))
+		for _, key := range slices.Compact(c.dropped) {
+			names = append(names, plaintext.Short(key, 100))
+		}
+		lines = append(lines, "set what was not kept: "+plaintext.Names(names, maxNames))
+	}
+	return lines
+}
+
+// address reports whether git reaches a remote at a URL without a program of the command's choice. It is
+// never a directory, which the command may have written: git push runs the hooks there.
+func address(value string) bool {
+	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
+		return false
+	}
+	if _, rest, ok := strings.Cut(value, "://"); ok {
+		u, err := url.Parse(value)
+		authority, _, _ := strings.Cut(rest, "/")
+		return err == nil && !strings.Contains(authority, "%") && strings.HasPrefix(value, u.Scheme+":") &&
+			slices.Contains([]string{"https", "ssh", "git"}, u.Scheme) && u.Hostname() != "" &&
+			u.Hostname()[0] != '-' && !strings.HasPrefix(authority, "-") && !strings.HasPrefix(u.Path, "/-")
+	}
+	_, path, _ := strings.Cut(value, ":")
+	return scpForm().MatchString(value) && !strings.Contains(value, "@-") && !strings.HasPrefix(path, "-")
+}
+
+// shown are addresses without user names and passwords, which may be keys.
+func shown(addresses []string) []string {
+	all := slices.Clone(addresses)
+	for i, address := range all {
+		if u, err := url.Parse(address); err == nil && u.User != nil && u.Scheme != "ssh" {
+			u.User = nil
+			all[i] = u.String()
+		}
+	}
+	return all
 }

@@ -12,12 +12,15 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // Bounds of what a command can make us read and write.
@@ -30,9 +33,8 @@ const (
 // Merging names the files of one merge. Paths are absolute.
 type Merging struct {
 	Config, Copy string
-	Base         []byte   // the text of Config when the command began
-	Dir          string   // the top of the work tree: relative addresses begin here
-	Writable     []string // the directories that the command could write
+	Base         []byte // the text of Config when the command began
+	Dir          string // the top of the work tree: git is not looked for there
 	Environ      []string
 }
 
@@ -65,7 +67,7 @@ func (m Merging) Text(ctx context.Context, text []byte) (told []string, err erro
 	if err != nil {
 		return []string{"left a git config that git cannot read: none of its settings were kept"}, nil
 	}
-	c := newChoice(m, base, changed)
+	c := newChoice(base, changed)
 	if len(c.wanted) > maxChanges {
 		return []string{fmt.Sprintf("changed %d settings of git: none were kept", len(c.wanted))}, nil
 	}
@@ -175,4 +177,23 @@ func differing(a, b settings) []string {
 	maps.Copy(all, b)
 	maps.DeleteFunc(all, func(key string, _ []string) bool { return slices.Equal(a[key], b[key]) })
 	return slices.Sorted(maps.Keys(all))
+}
+
+// git runs it outside of any repository and without the user's settings.
+func (m Merging) git(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	program, err := proc.LookPath("git", m.Dir, m.Environ)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	environ := slices.DeleteFunc(slices.Clone(m.Environ), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+	cmd.Env = append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+	cmd.Dir, cmd.Stdin = "/", bytes.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git config: %w: %s", err, plaintext.Line(strings.TrimSpace(stderr.String())))
+	}
+	return out, nil
 }

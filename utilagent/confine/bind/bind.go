@@ -32,7 +32,7 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 		err = json.Unmarshal([]byte(args[1]), &r)
 	}
 	if err == nil {
-		if err = become(r, args[2:], confine.Unmarked(environ)); err == nil {
+		if err = become(r, args[2:], environ); err == nil {
 			return 0, true // how the command ended is reported
 		}
 	}

@@ -5,39 +5,15 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-)
 
-// kept are the capabilities by the names that confine.Capabilities lists.
-func kept(name string) (bit int, ok bool) {
-	switch name {
-	case "chown":
-		return unix.CAP_CHOWN, true
-	case "dac_override":
-		return unix.CAP_DAC_OVERRIDE, true
-	case "fowner":
-		return unix.CAP_FOWNER, true
-	case "fsetid":
-		return unix.CAP_FSETID, true
-	case "net_bind_service":
-		return unix.CAP_NET_BIND_SERVICE, true
-	case "net_raw":
-		return unix.CAP_NET_RAW, true
-	}
-	return 0, false
-}
+	"github.com/united-workforce/uwf/utilagent/confine"
+)
 
 // dropCapabilities takes from this thread all capabilities but some, also those
 // that it could get by starting a program: root's program gets what is in the
 // bounding set, as far as it had it before (no_new_privs is set by then).
 func dropCapabilities(keep []string) error {
-	var mask uint64
-	for _, name := range keep {
-		bit, ok := kept(name)
-		if !ok {
-			return fmt.Errorf("%q is not a capability that can be kept", name)
-		}
-		mask |= 1 << bit
-	}
+	mask := confine.CapabilityBits(keep)
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // Linux before 4.3 has none
 	for c := range 64 {
 		if mask&(1<<c) != 0 {

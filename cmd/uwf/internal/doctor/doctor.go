@@ -154,21 +154,8 @@ func (x *examination) home(context.Context) {
 		}
 	}
 	x.openToOthers()
-	x.pending()
 	if exists(x.Dirs.Home) {
 		x.ok("home", "%s", dir)
-	}
-}
-
-// pending names workspaces in which git may obey what a model has written.
-func (x *examination) pending() {
-	found, err := box.Pending(box.SharedState(x.Dirs))
-	for _, dir := range found {
-		x.warn("home", "start no git there before the next step of an agent, which puts it back", "an agent was killed: what its command has changed in the .git of %s is still there", plaintext.Line(dir))
-	}
-	if err != nil {
-		x.warn("home", "look at "+box.SharedState(x.Dirs),
-			"whether commands of killed agents have changed what git runs is not known: %v", err)
 	}
 }
 

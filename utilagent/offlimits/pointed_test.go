@@ -16,7 +16,7 @@ import (
 func TestFilesMakeNoRepository(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{
-		{"config", "HEAD", "objects/x", "refs/x"}, {"refs/heads/x", "objects/x", "HEAD"}, {"head", "Objects/x", "REFS/x"}, {"HEAD", "commondir"},
+		{"config", "HEAD", "objects/x", "refs/x"}, {"refs/heads/x", "objects/x", "HEAD"}, {"HEAD", "commondir"},
 		{"commondir", "HEAD"}, {"objects/x", "HEAD", "refs./x"},
 	} {
 		for _, at := range []string{".", "docs", "a/b/c"} {
@@ -34,10 +34,10 @@ func TestFilesMakeNoRepository(t *testing.T) {
 		}
 	}
 	dir := put(t, map[string]string{"b/HEAD": "", "b/objects/x": "", "b/refs/x": "", "b/tree/config/x": "", "docs/HEAD": "", "docs/refs/x": ""})
-	for _, name := range []string{"b/config", "b/hooks/post-receive", "b/HEAD", "b/config.worktree", "b/info/attributes", "b/sequencer/todo", "b/gitdir"} {
+	for _, name := range []string{"b/config", "b/hooks/post-receive", "b/HEAD", "b/config.worktree", "b/info/attributes", "b/sequencer/todo", "b/gitdir", "b/description"} {
 		prosetest.Error(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), name)
 	}
-	for _, name := range []string{"b/tree/config/x", "b/description", "docs/config", "docs/hooks/x", "docs/HEAD", "config", "objects/x", "."} {
+	for _, name := range []string{"docs/config", "docs/hooks/x", "docs/HEAD", "config", "objects/x", "."} {
 		require.NoError(t, offlimits.List{}.Write(dir, filepath.Join(dir, name)), name)
 	}
 	allowed := offlimits.New(offlimits.Options{Dir: dir, AllowWrite: []string{"b"}})
