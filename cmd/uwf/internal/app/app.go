@@ -118,8 +118,25 @@ func (a *App) Format(own *render.Format) render.Format {
 }
 
 // Print writes a command's result.
-func (a *App) Print(value any, text func(io.Writer) error) error {
-	return render.Print(a.Env.Stdout, a.Format(nil), value, text)
+func (a *App) Print(value any, text func(*term.Page)) error {
+	if text == nil {
+		return render.Print(a.Env.Stdout, a.Format(nil), value, nil)
+	}
+	return render.Print(a.Env.Stdout, a.Format(nil), value, a.Page(text))
+}
+
+// Printf is [App.Print] of a result whose text is one line or two.
+func (a *App) Printf(value any, format string, args ...any) error {
+	return a.Print(value, func(p *term.Page) { p.Printf(format, args...) })
+}
+
+// Page is a text for people, written to any stream.
+func (a *App) Page(text func(*term.Page)) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &term.Page{To: w, Colours: cmdline.Colours(a.Env, a.Env.Stdout)}
+		text(p)
+		return p.Err()
+	}
 }
 
 // Dirs are the directories in force. Errors: see [App.checkHome].
@@ -452,9 +469,8 @@ func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands 
 }
 
 // PrintAgreed is the result of such a command, for a person.
-func PrintAgreed(w io.Writer, what string, commands []string) error {
-	_, err := fmt.Fprintln(w, strings.Join(append([]string{"confirmed: " + what}, commands...), "\n  "))
-	return err
+func PrintAgreed(w *term.Page, what string, commands []string) {
+	w.Printf("%s\n", strings.Join(append([]string{"confirmed: " + what}, commands...), "\n  "))
 }
 
 // defaultQuota is how many characters a reader gets without asking for more.
@@ -555,21 +571,4 @@ func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 		return in
 	}
 	return terminal.Plain
-}
-
-// InColours writes a text whose lines have colours, where the stream may have them.
-func (a *App) InColours(w io.Writer, text string, of func(line string) terminal.Sequence) error {
-	if !cmdline.Colours(a.Env, w) {
-		_, err := io.WriteString(w, text)
-		return err
-	}
-	var frame terminal.Painter
-	for line := range strings.Lines(text) {
-		line, end := strings.CutSuffix(line, "\n")
-		term.Painted(&frame, of(line), line)
-		if end {
-			frame.Text("\n")
-		}
-	}
-	return frame.Draw(w)
 }

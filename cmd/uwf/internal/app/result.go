@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, ma
 // Stands ends a command that tells where a thread stands; failed is what else it ends
 // with, and is told of later.
 func (a *App) Stands(out protocol.RunOutput, judged bool, failed error) error {
-	err := a.Print(out, func(w io.Writer) error { return a.ResultText(w, out.StepOutput) })
+	err := a.Print(out, func(w *term.Page) { a.ResultText(w, out.StepOutput) })
 	a.SayStanding(out, judged, failed)
 	return err
 }
@@ -164,39 +163,37 @@ func (a *App) sameScreen() bool {
 
 // ResultText is what a thread has come to: its closing words and the data of its last
 // answer, or why there is nothing yet.
-func (a *App) ResultText(w io.Writer, r protocol.StepOutput) error {
+func (a *App) ResultText(w *term.Page, r protocol.StepOutput) {
 	switch {
 	case r.Status == protocol.StatusCompleted && (r.Message != "" || r.Output != nil):
 		if r.Message != "" {
-			if _, err := fmt.Fprintln(w, strings.TrimRight(r.Message, "\n")); err != nil || r.Output == nil {
-				return err
-			}
-			fmt.Fprintln(w)
+			w.Printf("%s\n", strings.TrimRight(r.Message, "\n"))
 		}
-		return a.dataText(w, r)
-	case a.sameScreen():
-		return nil // stderr says it on the same screen
+		if r.Message != "" && r.Output != nil {
+			w.Printf("\n")
+		}
+		if r.Message == "" || r.Output != nil {
+			a.dataText(w, r)
+		}
+	case a.sameScreen(): // stderr says it on the same screen
+	default:
+		w.Printf("thread %s: %s\n", r.Thread, StatusText(r))
 	}
-	_, err := fmt.Fprintf(w, "thread %s: %s\n", r.Thread, StatusText(r))
-	return err
 }
 
 // dataText is the data of a thread's last answer. On a terminal it leaves room for what
 // comes before and after it.
-func (a *App) dataText(w io.Writer, r protocol.StepOutput) error {
+func (a *App) dataText(w *term.Page, r protocol.StepOutput) {
 	const around, least = 8, 16
 	var text strings.Builder
-	if err := render.Print(&text, render.Text, r.Output, nil); err != nil {
-		return err
-	}
+	w.Fail(render.Print(&text, render.Text, r.Output, nil))
 	lines := strings.SplitAfter(text.String(), "\n")
 	_, most := terminal.Size(a.Env.Stdout)
 	if most = max(most-around, least); !a.OnTerminal() || len(lines) <= most {
-		_, err := io.WriteString(w, text.String())
-		return err
+		w.Printf("%s", text.String())
+		return
 	}
-	_, err := fmt.Fprintf(w, "%s… and %d more lines: uwf thread read %s\n", strings.Join(lines[:most-1], ""), len(lines)-most, r.Thread)
-	return err
+	w.Printf("%s… and %d more lines: uwf thread read %s\n", strings.Join(lines[:most-1], ""), len(lines)-most, r.Thread)
 }
 
 // StatusText says where a thread stands, and why.

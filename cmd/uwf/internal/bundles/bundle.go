@@ -71,7 +71,7 @@ func (a Commands) bundleVerify(ctx context.Context, c *ucli.Context) (err error)
 	if !expect.IsZero() && !hasSeal(report, expect) {
 		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is whole, but no thread in it has the seal %s", name, expect)}
 	}
-	return a.Print(report, func(w io.Writer) error { return bundleText(w, report) })
+	return a.Print(report, func(w *term.Page) { bundleText(w, report) })
 }
 
 // unproved is an error as a verification has it: what is not a bundle, or one that
@@ -110,42 +110,31 @@ func hasSeal(r bundle.Report, want cas.Seal) bool {
 	return false
 }
 
-func bundleText(w io.Writer, r bundle.Report) error {
+func bundleText(w *term.Page, r bundle.Report) {
 	t := term.NewTable("THREAD", "WORKFLOW", "STATUS", "STEPS", "HEAD", "SEAL")
 	for _, th := range r.Threads {
 		t.Row(th.Thread, th.WorkflowName, string(th.Status), fmt.Sprint(th.Steps), string(th.Head), sealText(th.Seal, th.Sealed))
 	}
 	if len(r.Threads) > 0 {
-		if err := t.Print(w); err != nil {
-			return err
-		}
+		w.Table(t)
 	}
 	for _, named := range r.Workflows {
-		if _, err := fmt.Fprintln(w, app.NameText(named)); err != nil {
-			return err
-		}
+		w.Printf("%s\n", app.NameText(named))
 	}
 	for _, root := range r.Roots {
-		if _, err := fmt.Fprintf(w, "node %s  %s\n", root.Hash, sealText(root.Seal, root.Sealed)); err != nil {
-			return err
-		}
+		w.Printf("node %s  %s\n", root.Hash, sealText(root.Seal, root.Sealed))
 	}
 	for _, t := range r.Tombstones {
-		if err := ocascli.PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed); err != nil {
-			return err
-		}
+		ocascli.PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed)
 	}
 	for _, link := range r.Links {
-		if _, err := fmt.Fprintf(w, "link %s leads out of the work tree: an import wants --links\n", plaintext.Line(link)); err != nil {
-			return err
-		}
+		w.Printf("link %s leads out of the work tree: an import wants --links\n", plaintext.Line(link))
 	}
 	kept := ""
 	if r.Trees > 0 {
 		kept = fmt.Sprintf("%s of the files with %s, ", render.Count(r.Trees, "state"), render.Count(r.Objects, "object"))
 	}
-	_, err := fmt.Fprintf(w, "whole: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
-	return err
+	w.Printf("whole: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
 }
 
 // sealText is a seal as the bundle has it: carried, or only computed.
@@ -247,11 +236,9 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		return nil
 	}
 	a.Hint("uwf verify %s", plaintext.Word(output))
-	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w io.Writer) error {
-		if _, err := fmt.Fprintf(w, "%s  %s, ", output, render.Count(len(m.Threads), "thread")); err != nil {
-			return err
-		}
-		return ocascli.PrintWritten(w, written)
+	return a.Print(exported{File: output, Threads: len(m.Threads), Written: written}, func(w *term.Page) {
+		w.Printf("%s  %s, ", output, render.Count(len(m.Threads), "thread"))
+		ocascli.PrintWritten(w, written)
 	})
 }
 
@@ -347,7 +334,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
 		a.Hint("the workflows that came along have no names here: uwf thread import --register %s", name)
 	}
-	return a.Print(imported, func(w io.Writer) error { return ocascli.PrintImported(w, imported) })
+	return a.Print(imported, func(w *term.Page) { ocascli.PrintImported(w, imported) })
 }
 
 // hintImported says what becomes of the first thread of each kind that wants a person.
@@ -433,8 +420,8 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err := f.Commit(0o600); err != nil { // what is in a run is its owner's
 		return err
 	}
-	return a.Print(exportedPage{File: output, Thread: id}, func(w io.Writer) error {
-		return term.TextLines(w, output, "thread "+id)
+	return a.Print(exportedPage{File: output, Thread: id}, func(w *term.Page) {
+		w.Values(output, "thread "+id)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/protocol"
@@ -105,7 +105,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context) error {
 		}
 		a.Say("uwf: copies may be in later prompts that quote it, in other homes, in bundles and backups, and where the agent's program keeps its own")
 	}
-	return a.Print(done, func(w io.Writer) error { return redactedText(w, done) })
+	return a.Print(done, func(w *term.Page) { redactedText(w, done) })
 }
 
 // redactFiles takes a path out of what is kept of a thread's files.
@@ -128,10 +128,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 		a.Say("uwf: it remains in %s", plaintext.Line(where))
 	}
 	a.Say("uwf: it stays in the work tree; no later step, undo or redo keeps it again unless git tracks it; copies may be in other homes, bundles and backups")
-	return a.Print(done, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
-		return err
-	})
+	return a.Printf(done, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 }
 
 // redactObjects does the same for the files that other homes have pushed to this one.
@@ -152,16 +149,15 @@ func (a Commands) redactObjects(
 	return r.Redact(ctx, what.Thread, what.Path, shared)
 }
 
-func redactedText(w io.Writer, d redact.Done) error {
+func redactedText(w *term.Page, d redact.Done) {
 	what := "redacted"
 	if d.Already {
 		what = "was redacted before"
 	}
-	if _, err := fmt.Fprintf(w, "%s  %s\n", d.Node, what); err != nil || len(d.Shared) == 0 {
-		return err
+	w.Printf("%s  %s\n", d.Node, what)
+	if len(d.Shared) > 0 {
+		w.Printf("also for thread %s\n", strings.Join(d.Shared, ", "))
 	}
-	_, err := fmt.Fprintf(w, "also for thread %s\n", strings.Join(d.Shared, ", "))
-	return err
 }
 
 // looksBack reports whether routing may read outputs before the last one: only
@@ -379,10 +375,7 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context) error {
 		}
 	}
 	out.Seal = got.String()
-	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, got)
-		return err
-	})
+	return a.Printf(out, "%v\n", got)
 }
 
 // keepSeal seals a thread, and keeps the seals where that can be done.

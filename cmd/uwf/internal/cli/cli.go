@@ -231,10 +231,7 @@ const (
 func (a commands) versionCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {
 		result := map[string]string{"version": cmdline.Version()}
-		return a.Print(result, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "uwf", cmdline.Version())
-			return err
-		})
+		return a.Printf(result, "uwf %s\n", cmdline.Version())
 	})
 }
 

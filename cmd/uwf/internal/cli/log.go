@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,16 +56,16 @@ func (a commands) logList(context.Context, *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(files, func(w io.Writer) error {
+	return a.Print(files, func(w *term.Page) {
 		if len(files) == 0 {
-			_, err := fmt.Fprintln(w, "the log is empty")
-			return err
+			w.Printf("the log is empty\n")
+			return
 		}
 		t := term.NewTable("DATE", "BYTES", "FILE")
 		for _, f := range files {
 			t.Row(f.Date, view.Thousands(f.Size), f.Name)
 		}
-		return t.Print(w)
+		w.Table(t)
 	})
 }
 
@@ -133,7 +132,7 @@ func logLimit(c *ucli.Context) (int, error) {
 }
 
 func (a commands) printLog(entries []eventlog.Entry) error {
-	return a.Print(entries, func(w io.Writer) error {
+	return a.Print(entries, func(w *term.Page) {
 		t := term.NewTable("TIME", "THREAD", "EVENT", "AGENT", "TOOK")
 		for _, e := range entries {
 			took := ""
@@ -143,10 +142,10 @@ func (a commands) printLog(entries []eventlog.Entry) error {
 			t.Row(e.TS.In(a.Env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
 		}
 		if len(entries) == 0 {
-			_, err := fmt.Fprintln(w, "there is no such entry")
-			return err
+			w.Printf("there is no such entry\n")
+			return
 		}
-		return t.Print(w)
+		w.Table(t)
 	})
 }
 
@@ -171,10 +170,7 @@ func (a commands) logClean(_ context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(map[string]int{"deleted": n}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "deleted %d\n", n)
-		return err
-	})
+	return a.Printf(map[string]int{"deleted": n}, "deleted %d\n", n)
 }
 
 // day reads a date, or a time before now, as the log names days.
@@ -232,7 +228,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context) error {
 	if format == "csv" {
 		return view.StatsCSV(a.Env.Stdout, s)
 	}
-	return a.Print(s, func(w io.Writer) error { return statsText(w, s) })
+	return a.Print(s, func(w *term.Page) { statsText(w, s) })
 }
 
 // statsBy reads --by.
@@ -251,7 +247,7 @@ func statsBy(list string) ([]string, error) {
 	return by, nil
 }
 
-func statsText(w io.Writer, s protocol.Stats) error {
+func statsText(w *term.Page, s protocol.Stats) {
 	var header []string
 	for _, by := range s.By {
 		header = append(header, strings.ToUpper(by))
@@ -270,7 +266,7 @@ func statsText(w io.Writer, s protocol.Stats) error {
 	total := make([]string, len(s.By))
 	total[0] = "all"
 	row(total, s.Totals)
-	return t.Print(w)
+	w.Table(t)
 }
 
 func (a commands) inboxCommand() *ucli.Command {
@@ -285,20 +281,18 @@ func (a commands) inboxCommand() *ucli.Command {
 			a.Say("uwf: %v", err)
 			a.Status = app.Classify(err).Code
 		})
-		return a.Print(items, func(w io.Writer) error {
+		return a.Print(items, func(w *term.Page) {
 			facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
-			return inboxText(w, items, facts, a.Env.Now(), cmdline.Colours(a.Env, w))
+			inboxText(w, items, facts, a.Env.Now())
 		})
 	})
 }
 
 // inboxText is a paragraph for each thread: a line to type is not for a table.
-func inboxText(
-	w io.Writer, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time, colours bool,
-) error {
+func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time) {
 	if len(items) == 0 {
-		_, err := io.WriteString(w, "nothing waits for you\n")
-		return err
+		w.Printf("nothing waits for you\n")
+		return
 	}
 	const most = 200 // characters of a question: thread show has all of it
 	for i, it := range items {
@@ -307,19 +301,12 @@ func inboxText(
 			asks = it.Question.Role + " asks: " + it.Question.Text
 		}
 		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
+			w.Printf("\n")
 		}
 		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
-			app.TitleText(it.Title, nil)).InColour(colours)
+			app.TitleText(it.Title, nil))
 		t.Headed = false
-		if err := t.Print(w); err != nil {
-			return err
-		}
-		if err := term.TextLines(w, "  ", term.FirstLine(asks, most), "  ", it.Command); err != nil {
-			return err
-		}
+		w.Table(t)
+		w.Values("  ", term.FirstLine(asks, most), "  ", it.Command)
 	}
-	return nil
 }

@@ -247,10 +247,7 @@ func (a commands) schemaHash(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	h := s.Kinds().Schema(t).Hash
-	return a.Print(map[string]any{"kind": t.Kind, "version": t.Version, "title": t.Title(), "hash": h}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, h)
-		return err
-	})
+	return a.Printf(map[string]any{"kind": t.Kind, "version": t.Version, "title": t.Title(), "hash": h}, "%v\n", h)
 }
 
 func (a commands) schemaShow(_ context.Context, c *ucli.Context) error {

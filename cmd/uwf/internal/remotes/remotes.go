@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -79,10 +78,7 @@ func indexOf(all []app.Remote, name string) int {
 }
 
 func (a Commands) print(r app.Remote) error {
-	return a.Print(r, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\n", r.Name, plaintext.Line(r.Address))
-		return err
-	})
+	return a.Printf(r, "%s  %s\n", r.Name, plaintext.Line(r.Address))
 }
 
 // changed finds a remote of the list.
@@ -149,10 +145,10 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 	if len(all) == 0 {
 		a.Hint("uwf remote add team ADDRESS")
 	}
-	return a.Print(append([]app.Remote{}, all...), func(w io.Writer) error {
+	return a.Print(append([]app.Remote{}, all...), func(w *term.Page) {
 		if len(all) == 0 {
-			_, err := fmt.Fprintln(w, "no remotes")
-			return err
+			w.Printf("no remotes\n")
+			return
 		}
 		t := term.NewTable("REMOTE", "ADDRESS", "TRUST")
 		for _, r := range all {
@@ -162,7 +158,7 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 			}
 			t.Row(r.Name, plaintext.Line(r.Address), trust)
 		}
-		return t.Print(w)
+		w.Table(t)
 	})
 }
 
@@ -216,7 +212,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	if len(pushed) == 0 && failed != nil {
 		return failed
 	}
-	err = a.Print(Pushed{Remote: link.Name, Threads: pushed}, func(w io.Writer) error {
+	err = a.Print(Pushed{Remote: link.Name, Threads: pushed}, func(w *term.Page) {
 		t := term.NewTable("THREAD", "RESULT", "HEAD", "NODES", "FILES", "ERROR")
 		for _, p := range pushed {
 			why := ""
@@ -225,7 +221,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 			}
 			t.Row(p.Thread, p.Result, string(p.Head), fmt.Sprint(p.Nodes), fmt.Sprint(p.Objects), why)
 		}
-		return t.Print(w)
+		w.Table(t)
 	})
 	return cmp.Or(failed, err)
 }
@@ -328,18 +324,15 @@ func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 			break
 		}
 	}
-	return a.Print(Pulled{Remote: link.Name, Pulled: pulled}, func(w io.Writer) error {
+	return a.Print(Pulled{Remote: link.Name, Pulled: pulled}, func(w *term.Page) {
 		t := term.NewTable("THREAD", "RESULT", "HEAD")
 		for _, p := range pulled.Threads {
 			t.Row(p.Thread, p.Result, string(p.Head))
 		}
 		if len(pulled.Threads) > 0 {
-			if err := t.Print(w); err != nil {
-				return err
-			}
+			w.Table(t)
 		}
-		_, err := fmt.Fprintf(w, "%s, %d of files, %d redacted\n", render.Count(pulled.Nodes, "node"), pulled.Objects, len(pulled.Redactions))
-		return err
+		w.Printf("%s, %d of files, %d redacted\n", render.Count(pulled.Nodes, "node"), pulled.Objects, len(pulled.Redactions))
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -110,7 +110,7 @@ func (a Commands) configList(ctx context.Context, _ *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(raw, func(w io.Writer) error { return flatText(w, "", raw) })
+	return a.Print(raw, func(w *term.Page) { flatText(w, "", raw) })
 }
 
 // configValue answers config get and set.
@@ -132,12 +132,12 @@ func (a Commands) configGet(ctx context.Context, c *ucli.Context) error {
 	if !ok {
 		return cmdline.NotFound("key not found: "+key.String(), nearKeys(key, raw)...)
 	}
-	return a.Print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
+	return a.Print(configValue{Key: key.String(), Value: value}, func(w *term.Page) {
 		if _, isMap := value.(map[string]any); isMap {
-			return flatText(w, key.String(), value)
+			flatText(w, key.String(), value)
+			return
 		}
-		_, err := fmt.Fprintln(w, plaintext.Line(scalarText(value)))
-		return err
+		w.Printf("%s\n", plaintext.Line(scalarText(value)))
 	})
 }
 
@@ -175,10 +175,7 @@ func (a Commands) configSet(ctx context.Context, c *ucli.Context) error {
 	if s, ok := value.(string); ok && key.Secret() {
 		value = config.MaskKey(s)
 	}
-	return a.Print(configValue{Key: key.String(), Value: value}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s = %s\n", key, plaintext.Line(scalarText(value)))
-		return err
-	})
+	return a.Printf(configValue{Key: key.String(), Value: value}, "%s = %s\n", key, plaintext.Line(scalarText(value)))
 }
 
 // unusedOverride warns of an agent for a role that a registered workflow does not
@@ -211,14 +208,10 @@ func (a Commands) unusedOverride(ctx context.Context, key config.Key) {
 }
 
 // flatText prints a config as "key = value" lines.
-func flatText(w io.Writer, prefix string, value any) error {
-	var err error
+func flatText(w *term.Page, prefix string, value any) {
 	flatten(prefix, value, func(key string, value any) {
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s = %s\n", plaintext.Line(key), plaintext.Line(scalarText(value)))
-		}
+		w.Printf("%s = %s\n", plaintext.Line(key), plaintext.Line(scalarText(value)))
 	})
-	return err
 }
 
 // flatten calls f for each value that is no mapping, sorted by key.
@@ -264,10 +257,7 @@ func (a Commands) configUnset(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(configValue{Key: key.String()}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s is unset\n", key)
-		return err
-	})
+	return a.Printf(configValue{Key: key.String()}, "%s is unset\n", key)
 }
 
 // configOrigin is one value of config show --origin.
@@ -290,7 +280,7 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if !c.Bool("origin") {
-		return a.Print(shown, func(w io.Writer) error { return flatText(w, "", shown) })
+		return a.Print(shown, func(w *term.Page) { flatText(w, "", shown) })
 	}
 	own, err := config.Load(ctx, e.Dirs.Config(), e.Env)
 	if err != nil {
@@ -310,13 +300,10 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context) error {
 		}
 		list = append(list, configOrigin{configValue{key, value}, from})
 	})
-	return a.Print(list, func(w io.Writer) error {
+	return a.Print(list, func(w *term.Page) {
 		for _, v := range list {
-			if _, err := fmt.Fprintf(w, "%s = %s  (%s)\n", plaintext.Line(v.Key), plaintext.Line(scalarText(v.Value)), plaintext.Line(a.Workflows().Shown(v.Origin))); err != nil {
-				return err
-			}
+			w.Printf("%s = %s  (%s)\n", plaintext.Line(v.Key), plaintext.Line(scalarText(v.Value)), plaintext.Line(a.Workflows().Shown(v.Origin)))
 		}
-		return nil
 	})
 }
 
@@ -325,10 +312,7 @@ func (a Commands) configPath(context.Context, *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(map[string]string{"path": dirs.Config()}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, plaintext.Line(dirs.Config()))
-		return err
-	})
+	return a.Printf(map[string]string{"path": dirs.Config()}, "%s\n", plaintext.Line(dirs.Config()))
 }
 
 // configMode: the file may hold keys.

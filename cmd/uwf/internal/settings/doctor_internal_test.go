@@ -1,10 +1,7 @@
 package settings
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -13,12 +10,10 @@ import (
 // What one looks for is not buried under agents that nobody asked for.
 func TestAgentsThatNobodyAsksForShareALine(t *testing.T) {
 	t.Parallel()
-	var text strings.Builder
-	require.NoError(t, printDiagnosis(&text, protocol.Diagnosis{Findings: []protocol.Finding{
+	prosetest.Text(t, diagnosisText(protocol.Diagnosis{Findings: []protocol.Finding{
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-codex 1.2.3: codex is not installed", Do: "npm install"},
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-gemini: gemini is not installed", Do: "npm install"},
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-gemini: it has no login", Do: "gemini"},
 		{Area: "agents", Severity: protocol.SeverityProblem, What: "mine: cannot be started", Do: "mend it"},
 	}}))
-	prosetest.Text(t, text.String())
 }

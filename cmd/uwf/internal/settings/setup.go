@@ -110,7 +110,7 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 	if v, p := out.Validation, out.Probe; v != nil && !v.OK || p != nil && !p.OK {
 		a.Status = protocol.CodeFailed
 	}
-	return a.Print(out, func(w io.Writer) error { return printSetup(w, out) })
+	return a.Print(out, func(w *term.Page) { printSetup(w, out) })
 }
 
 // newSetup reads the config that is there.
@@ -256,7 +256,7 @@ func inLines(text, indent string) string {
 }
 
 // printSetup tells a person what is there now, and what to type next.
-func printSetup(w io.Writer, out protocol.SetupOutput) error {
+func printSetup(w *term.Page, out protocol.SetupOutput) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Written: %s\n", out.ConfigPath)
 	if out.Model != "" {
@@ -294,8 +294,7 @@ func printSetup(w io.Writer, out protocol.SetupOutput) error {
 	} else {
 		b.WriteString("\nNext:\n  uwf setup     # asks who plays the roles\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	w.Printf("%s", b.String())
 }
 
 // probeWorkflow is one role that answers one question.
@@ -450,13 +449,7 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	if !diagnosis.Healthy {
 		a.Status = protocol.CodeFailed
 	}
-	return a.Print(diagnosis, func(w io.Writer) error {
-		var text strings.Builder
-		if err := printDiagnosis(&text, diagnosis); err != nil {
-			return err
-		}
-		return a.InColours(w, text.String(), term.OfFinding)
-	})
+	return a.Print(diagnosis, func(w *term.Page) { w.Coloured(diagnosisText(diagnosis), term.OfFinding) })
 }
 
 // runningThreads lists the threads that somebody works on.
@@ -477,9 +470,9 @@ func askModel(ctx context.Context, e config.Endpoint) error {
 	return err
 }
 
-// printDiagnosis lists the findings for people, remedies below what they are for. Of the
+// diagnosisText lists the findings for people, remedies below what they are for. Of the
 // agents that nobody asks for, those that lack something share a line.
-func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
+func diagnosisText(d protocol.Diagnosis) string {
 	findings, lacking := []protocol.Finding{}, []string{}
 	for _, f := range d.Findings {
 		if f.Area == "agents" && f.Severity == protocol.SeverityNote && strings.HasPrefix(f.What, protocol.AgentPrefix) {
@@ -495,16 +488,12 @@ func printDiagnosis(w io.Writer, d protocol.Diagnosis) error {
 			What: "not ready, and not asked for: " + strings.Join(slices.Compact(lacking), ", "), Do: "uwf setup --agent NAME says what one lacks",
 		})
 	}
+	var b strings.Builder
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(w, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What)); err != nil {
-			return err
-		}
-		if f.Do == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "%-17s → %s\n", "", plaintext.Line(f.Do)); err != nil {
-			return err
+		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What))
+		if f.Do != "" {
+			fmt.Fprintf(&b, "%-17s → %s\n", "", plaintext.Line(f.Do))
 		}
 	}
-	return nil
+	return b.String()
 }

@@ -352,18 +352,15 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
 // PrintFiles prints what differs, as a patch unless a format is asked for.
 func (a Commands) PrintFiles(ctx context.Context, out any, kept workspace.StepFiles, list []files.Change, stat bool) error {
 	own := render.Text
-	return render.Print(a.Env.Stdout, a.Format(&own), out, func(w io.Writer) error {
+	return render.Print(a.Env.Stdout, a.Format(&own), out, a.Page(func(w *term.Page) {
 		if stat {
-			_, err := io.WriteString(w, statText(list))
-			return err
+			w.Printf("%s", statText(list))
+			return
 		}
 		var patch bytes.Buffer
-		if err := kept.Patch(ctx, &patch); err != nil {
-			return err
-		}
-		_, err := w.Write(patch.Bytes())
-		return err
-	})
+		w.Fail(kept.Patch(ctx, &patch))
+		w.Printf("%s", patch.Bytes())
+	}))
 }
 
 // FileChanges are changes as results have them.

@@ -11,6 +11,8 @@ import (
 func TestFieldsAreOneLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	require.NoError(t, TextLines(&b, "directory", "/a\nhint: evil\rstatus  done\u2028x\u200b", "task", ""))
+	p := Page{To: &b}
+	p.Values("directory", "/a\nhint: evil\rstatus  done\u2028x\u200b", "task", "")
+	require.NoError(t, p.Err())
 	require.Equal(t, "directory  /a hint: evil status  done x\uFFFD\n", b.String())
 }

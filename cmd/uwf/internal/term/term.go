@@ -23,28 +23,69 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
+// Page is what a command prints for people. After the first error of its stream it
+// writes nothing more; [Page.Err] has that error.
+type Page struct {
+	To      io.Writer
+	Colours bool // the stream may have them
+	err     error
+}
+
+// Err is why not all was written, nil if it was.
+func (p *Page) Err() error { return p.err }
+
+// Fail ends a page of which a part cannot be made; nil does nothing.
+func (p *Page) Fail(err error) { p.err = cmp.Or(p.err, err) }
+
+// Write implements io.Writer.
+func (p *Page) Write(text []byte) (n int, err error) {
+	if p.err == nil {
+		n, p.err = p.To.Write(text)
+	}
+	return n, p.err
+}
+
+// Printf writes a text.
+func (p *Page) Printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *Page) draw(frame *terminal.Painter) {
+	if p.err == nil {
+		p.err = frame.Draw(p.To)
+	}
+}
+
+// Coloured writes a text whose lines have colours.
+func (p *Page) Coloured(text string, of func(line string) terminal.Sequence) {
+	if !p.Colours {
+		p.Printf("%s", text)
+		return
+	}
+	var frame terminal.Painter
+	for line := range strings.Lines(text) {
+		line, end := strings.CutSuffix(line, "\n")
+		Painted(&frame, of(line), line)
+		if end {
+			frame.Text("\n")
+		}
+	}
+	p.draw(&frame)
+}
+
 // Table is aligned text for people. Cells hold what agents wrote, so what a
 // terminal obeys is taken out: each is one line.
 type Table struct {
-	Rows    [][]string
-	colours bool
-	Headed  bool // the first row is the header
+	Rows   [][]string
+	Headed bool // the first row is the header
 }
 
 // NewTable is an empty table with a header.
 func NewTable(header ...string) *Table { return &Table{Rows: [][]string{header}, Headed: true} }
 
-// InColour is the table with colours for a stream that may have them.
-func (t *Table) InColour(may bool) *Table {
-	t.colours = may
-	return t
-}
-
 // Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print writes the rows and forgets them.
-func (t *Table) Print(w io.Writer) error {
+// Table writes the rows of a table, and removes them from it.
+func (p *Page) Table(t *Table) {
 	var widths []int
 	for _, r := range t.Rows {
 		widths = append(widths, make([]int, max(0, len(r)-len(widths)))...)
@@ -61,9 +102,9 @@ func (t *Table) Print(w io.Writer) error {
 		for i, cell := range r {
 			in := terminal.Plain
 			switch {
-			case t.colours && n == 0 && t.Headed:
+			case p.Colours && n == 0 && t.Headed:
 				in = terminal.Faint
-			case t.colours:
+			case p.Colours:
 				in = cellColour(cell)
 			}
 			Painted(&frame, in, cell)
@@ -74,7 +115,7 @@ func (t *Table) Print(w io.Writer) error {
 		frame.Text("\n")
 	}
 	t.Rows, t.Headed = t.Rows[:0], false
-	return frame.Draw(w)
+	p.draw(&frame)
 }
 
 // cellColour is the colour of a cell that is a status or a verdict, if it is one.
@@ -133,8 +174,8 @@ func Joined(parts ...string) string {
 	return strings.Join(some, "  ")
 }
 
-// TextLines prints aligned "name  value" lines, leaving out empty values.
-func TextLines(w io.Writer, pairs ...string) error {
+// Values writes aligned "name  value" lines, leaving out empty values.
+func (p *Page) Values(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" && len(pairs[i]) > width {
@@ -142,14 +183,10 @@ func TextLines(w io.Writer, pairs ...string) error {
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, pairs[i], plaintext.Line(pairs[i+1])); err != nil {
-			return err
+		if pairs[i+1] != "" {
+			p.Printf("%-*s  %s\n", width, pairs[i], plaintext.Line(pairs[i+1]))
 		}
 	}
-	return nil
 }
 
 // PaintLine writes a line in a colour.

@@ -71,8 +71,8 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 	if !d.Equal {
 		a.Status = protocol.CodeFailed
 	}
-	return a.Print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w io.Writer) error {
-		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s",
+	return a.Print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w *term.Page) {
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s",
 			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d)), term.OfDiff)
 	})
 }
@@ -215,11 +215,9 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 		return errors.Join(withNext(runErr, fork), err)
 	}
 	out.ForkedFrom = protocol.ForkedFrom{Thread: id, Step: from}
-	err = a.Print(out, func(w io.Writer) error {
-		if err := a.ResultText(w, out.StepOutput); err != nil {
-			return err
-		}
-		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), term.OfDiff)
+	err = a.Print(out, func(w *term.Page) {
+		a.ResultText(w, out.StepOutput)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), term.OfDiff)
 	})
 	a.SayStanding(out.RunOutput, true, runErr)
 	return errors.Join(err, withNext(runErr, fork))
@@ -312,10 +310,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 		a.Say("uwf: %s before it could not be tried: one of them may be the first", render.Count(n, "step"))
 	}
 	a.Hint("uwf step diff %s", out.First.Step)
-	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  step %s\n", out.First.Step, bisectedText(out.First))
-		return err
-	})
+	return a.Printf(out, "%s  step %s\n", out.First.Step, bisectedText(out.First))
 }
 
 // bisectedText is a step with its number and role.
@@ -346,49 +341,44 @@ func (a Commands) threadDiagnose(ctx context.Context, c *ucli.Context) error {
 	if d.Status == protocol.StatusCorrupt {
 		a.Status = protocol.CodeCorrupt
 	}
-	return a.Print(d, func(w io.Writer) error { return diagnosisText(w, d, a.Env.Now()) })
+	return a.Print(d, func(w *term.Page) { diagnosisText(w, d, a.Env.Now()) })
 }
 
 // diagnosisText prints what was found, the gravest first, then the last try.
-func diagnosisText(w io.Writer, d protocol.ThreadDiagnosis, now time.Time) error {
-	if err := term.TextLines(w, "thread", d.Thread, "status", string(d.Status), "head", string(d.Head)); err != nil {
-		return err
-	}
+func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
+	w.Values("thread", d.Thread, "status", string(d.Status), "head", string(d.Head))
 	for _, level := range []string{"error", "warning", "note"} {
 		for _, f := range d.Findings {
 			if f.Level != level {
 				continue
 			}
-			fmt.Fprintf(w, "\n%s: %s\n", level, indented(f.Message))
+			w.Printf("\n%s: %s\n", level, indented(f.Message))
 			for _, hint := range strings.Split(f.Hint, "\n") {
 				if hint != "" {
-					fmt.Fprintf(w, "  → %s\n", plaintext.Line(hint))
+					w.Printf("  → %s\n", plaintext.Line(hint))
 				}
 			}
 		}
 	}
 	if len(d.Findings) == 0 {
-		fmt.Fprintln(w, "\nnothing is wrong")
+		w.Printf("\nnothing is wrong\n")
 	}
 	if d.Run == nil {
-		return nil
+		return
 	}
 	r := d.Run
-	fmt.Fprintln(w)
+	w.Printf("\n")
 	heard := ""
 	if r.HeardAt != nil {
 		heard = app.Started(r.HeardAt, now)
 	}
-	if err := term.TextLines(w, "last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
-		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir); err != nil {
-		return err
-	}
+	w.Values("last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
+		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir)
 	for _, part := range []struct{ name, text string }{{"stderr", r.Stderr}, {runfiles.LogFile, r.WorkerLog}} {
 		if part.text != "" {
-			fmt.Fprintf(w, "%s ends:\n    %s\n", part.name, indented(part.text))
+			w.Printf("%s ends:\n    %s\n", part.name, indented(part.text))
 		}
 	}
-	return nil
 }
 
 // indented keeps the lines of a text behind what stands before it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -79,10 +78,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
 	if at < 0 {
 		return isRunning(id)
 	}
-	return a.Print(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  removed\n", id)
-		return err
-	})
+	return a.Printf(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, "%s  removed\n", id)
 }
 
 // nothingUnsaved refuses to remove a thread if it, or a child of it, has a worktree with
@@ -148,26 +144,20 @@ func (a Commands) threadPrune(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(report, func(w io.Writer) error { return printPrune(w, report) })
+	return a.Print(report, func(w *term.Page) { printPrune(w, report) })
 }
 
-func printPrune(w io.Writer, r prune.Report) error {
+func printPrune(w *term.Page, r prune.Report) {
 	for _, e := range r.Pruned {
 		at := time.UnixMilli(e.CompletedAt).UTC().Format(time.DateOnly)
 		status := plaintext.Line(string(e.Status))
-		if _, err := fmt.Fprintf(w, "%s  %s %s, head %s\n", e.Thread, status, at, e.Head); err != nil {
-			return err
-		}
+		w.Printf("%s  %s %s, head %s\n", e.Thread, status, at, e.Head)
 	}
 	for _, thread := range r.Busy {
-		if _, err := fmt.Fprintf(w, "%s  is busy: kept\n", thread); err != nil {
-			return err
-		}
+		w.Printf("%s  is busy: kept\n", thread)
 	}
 	for _, s := range r.Spared {
-		if _, err := fmt.Fprintf(w, "%s  %s: kept\n", s.Thread, plaintext.Line(s.Why)); err != nil {
-			return err
-		}
+		w.Printf("%s  %s: kept\n", s.Thread, plaintext.Line(s.Why))
 	}
 	verb, next := "forgot", "; "+app.CasProgram+" gc frees what they alone needed"
 	if r.DryRun {
@@ -176,8 +166,7 @@ func printPrune(w io.Writer, r prune.Report) error {
 	if len(r.Pruned) == 0 {
 		next = ""
 	}
-	_, err := fmt.Fprintf(w, "%s %s, kept %d%s\n", verb, render.Count(len(r.Pruned), "thread"), r.Kept, next)
-	return err
+	w.Printf("%s %s, kept %d%s\n", verb, render.Count(len(r.Pruned), "thread"), r.Kept, next)
 }
 
 func (a Commands) threadApplyCommand() *ucli.Command {
@@ -216,18 +205,18 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
 		git := "git -C " + plaintext.Word(out.Root)
 		a.Say("hint: %s add -A && %s commit", git, git)
 	}
-	return a.Print(out, func(w io.Writer) error { return appliedText(w, out) })
+	return a.Print(out, func(w *term.Page) { appliedText(w, out) })
 }
 
-func appliedText(w io.Writer, out protocol.ThreadApplied) error {
+func appliedText(w *term.Page, out protocol.ThreadApplied) {
 	what := "committed"
 	if f := out.Files; out.Commit == "" && f != nil {
-		_, err := fmt.Fprintf(w, "the files are as after its last step: %d changed, %d new, %d removed\n", len(f.Changed), len(f.Added), len(f.Removed))
-		return err
+		w.Printf("the files are as after its last step: %d changed, %d new, %d removed\n", len(f.Changed), len(f.Added), len(f.Removed))
+		return
 	}
 	if out.Root != "" {
-		_, err := fmt.Fprintf(w, "%s has what the thread has made: it works there itself\n", plaintext.Line(out.Root))
-		return err
+		w.Printf("%s has what the thread has made: it works there itself\n", plaintext.Line(out.Root))
+		return
 	}
 	switch {
 	case out.Already:
@@ -235,8 +224,7 @@ func appliedText(w io.Writer, out protocol.ThreadApplied) error {
 	case out.Merged:
 		what = "merged"
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s\n", plaintext.Line(out.Branch), out.Commit[:min(len(out.Commit), 10)], what)
-	return err
+	w.Printf("%s  %s  %s\n", plaintext.Line(out.Branch), out.Commit[:min(len(out.Commit), 10)], what)
 }
 
 func (a Commands) threadWorktreesCommand() *ucli.Command {
@@ -263,13 +251,13 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	now := a.Env.Now()
-	return a.Print(all, func(w io.Writer) error {
+	return a.Print(all, func(w *term.Page) {
 		if len(all) == 0 {
-			_, err := io.WriteString(w, "no worktrees\n")
-			return err
+			w.Printf("no worktrees\n")
+			return
 		}
 		facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
-		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "").InColour(cmdline.Colours(a.Env, w))
+		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "")
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
 			if tree.Thread != "" {
@@ -277,7 +265,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
 			}
 			t.Row(thread, cmp.Or(status, "-"), beganAt(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
 		}
-		return t.Print(w)
+		w.Table(t)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -16,7 +17,7 @@ func TestPrintPrune(t *testing.T) {
 	t.Parallel()
 	print := func(r prune.Report) string {
 		var out bytes.Buffer
-		require.NoError(t, printPrune(&out, r))
+		printPrune(&term.Page{To: &out}, r)
 		return out.String()
 	}
 	ended := heads.Ended{Thread: "T", Head: "H", Status: protocol.StatusCompleted, CompletedAt: 1780000000000}

@@ -3,7 +3,6 @@ package threads
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +236,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
 		return err
 	}
-	return a.Print(p, func(w io.Writer) error { return p.text(w, a.Width()) })
+	return a.Print(p, func(w *term.Page) { p.text(w, a.Width()) })
 }
 
 // lacking returns the error of an agent whose program is not installed, as the agent says when
@@ -315,34 +314,28 @@ func (r planRole) program() string {
 	return or(r.Path, "not found")
 }
 
-func (p planOutput) text(w io.Writer, width int) error {
-	if _, err := io.WriteString(w, p.graph.Text(width)+"\n"); err != nil {
-		return err
-	}
+func (p planOutput) text(w *term.Page, width int) {
+	w.Printf("%s\n", p.graph.Text(width))
 	t := term.NewTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
 	for _, r := range p.Roles {
 		t.Row(r.Role, or(r.Agent, "none"), r.program(), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
 	}
-	if err := t.Print(w); err != nil {
-		return err
-	}
+	w.Table(t)
 	for _, r := range p.Roles {
 		if r.Player == protocol.PlayedByCommand {
-			fmt.Fprintf(w, "%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
+			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
 		}
 	}
 	for _, line := range p.Commands {
-		fmt.Fprintln(w, line)
+		w.Printf("%s\n", line)
 	}
-	fmt.Fprintln(w)
-	if err := term.TextLines(w, "first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
-		"limits", view.LimitsText(p.Limits)); err != nil {
-		return err
-	}
+	w.Printf("\n")
+	w.Values("first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
+		"limits", view.LimitsText(p.Limits))
 	if p.First.Problem != nil {
-		fmt.Fprintf(w, "problem: %s\n", plaintext.Line(*p.First.Problem))
+		w.Printf("problem: %s\n", plaintext.Line(*p.First.Problem))
 		for _, h := range p.First.Hints {
-			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
 	told := map[string]bool{}
@@ -351,12 +344,11 @@ func (p planOutput) text(w io.Writer, width int) error {
 			continue
 		}
 		told[*r.Problem] = true
-		fmt.Fprintf(w, "problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(*r.Problem))
+		w.Printf("problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(*r.Problem))
 		for _, h := range r.Hints {
-			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
-	return nil
 }
 
 func or(s *string, otherwise string) string {

@@ -1,9 +1,9 @@
 package threads
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -180,9 +180,7 @@ func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error 
 			}
 		}
 	}
-	return render.PrintList(ctx, a.Env.Stdout, a.Format(nil), items, func(w io.Writer) error {
-		return listText(w, items, a.Env.Now(), cmdline.Colours(a.Env, a.Env.Stdout))
-	})
+	return render.PrintList(ctx, a.Env.Stdout, a.Format(nil), items, a.Page(func(w *term.Page) { listText(w, items, a.Env.Now()) }))
 }
 
 // threadSeen is what a command begins with that only looks at a thread, here or at a remote.
@@ -257,23 +255,17 @@ func (a Commands) Tick() *ucli.Command {
 				a.Status = t.Error.Code
 			}
 		})
-		if printErr := a.Print(out, func(w io.Writer) error {
-			failed := 0
-			for _, t := range out.Threads {
-				if t.Error != nil {
-					failed++
-				}
+		failed := 0
+		for _, t := range out.Threads {
+			if t.Error != nil {
+				failed++
 			}
-			text := render.Count(len(out.Threads)-failed, "thread") + " went on"
-			if failed > 0 {
-				text += fmt.Sprintf(", %d failed", failed)
-			}
-			_, err := fmt.Fprintln(w, text)
-			return err
-		}); printErr != nil {
-			return printErr
 		}
-		return err
+		text := render.Count(len(out.Threads)-failed, "thread") + " went on"
+		if failed > 0 {
+			text += fmt.Sprintf(", %d failed", failed)
+		}
+		return cmp.Or(a.Printf(out, "%s\n", text), err)
 	})
 }
 

@@ -61,10 +61,10 @@ func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
 	if show.Status == protocol.StatusCorrupt {
 		a.Status = protocol.CodeCorrupt
 	}
-	return a.Print(show, func(w io.Writer) error { return a.showText(ctx, w, e, show) })
+	return a.Print(show, func(w *term.Page) { a.showText(ctx, w, e, show) })
 }
 
-func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s protocol.ThreadShow) error {
+func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, s protocol.ThreadShow) {
 	name := s.WorkflowName
 	if name != "" && s.Workflow != "" {
 		name += " (" + string(s.Workflow) + ")"
@@ -111,14 +111,12 @@ func (a Commands) showText(ctx context.Context, w io.Writer, e *engine.Engine, s
 			lines = append(lines, "hint", hint)
 		}
 	}
-	if err := term.TextLines(w, lines...); err != nil {
-		return err
-	}
+	w.Values(lines...)
 	if s.Steps == nil {
-		return nil
+		return
 	}
-	fmt.Fprintln(w)
-	return stepsTable(w, s.Steps)
+	w.Printf("\n")
+	stepsTable(w, s.Steps)
 }
 
 // toldTo is the beginning of what a child was told.
@@ -201,14 +199,14 @@ func (a Commands) threadSteps(ctx context.Context, c *ucli.Context) error {
 	if start, ok := steps[0].(protocol.StartEntry); ok {
 		out.Workflow = start.Workflow
 	}
-	return a.Print(out, func(w io.Writer) error { return stepsTable(w, steps) })
+	return a.Print(out, func(w *term.Page) { stepsTable(w, steps) })
 }
 
 // stepsTable is a table of a history.
-func stepsTable(w io.Writer, entries []any) error {
+func stepsTable(w *term.Page, entries []any) {
 	if len(entries) == 1 { // the start
-		_, err := fmt.Fprintln(w, "no steps yet")
-		return err
+		w.Printf("no steps yet\n")
+		return
 	}
 	kept := slices.ContainsFunc(entries, func(e any) bool {
 		s, ok := e.(protocol.StepEntry)
@@ -234,7 +232,7 @@ func stepsTable(w io.Writer, entries []any) error {
 		}
 		t.Row(cells...)
 	}
-	return t.Print(w)
+	w.Table(t)
 }
 
 func (a Commands) threadListCommand() *ucli.Command {
@@ -325,9 +323,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 	if c.IsSet("remote") {
 		return a.listAt(ctx, c.String("remote"), f)
 	}
-	list, text := a.list, func(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
-		return listText(w, items, now, cmdline.Colours(a.Env, a.Env.Stdout))
-	}
+	list, text := a.list, listText
 	if slices.Equal(f.Statuses, []protocol.Status{protocol.StatusRunning}) {
 		list, text = a.running, runningText
 	}
@@ -344,7 +340,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 			}
 		}
 	}
-	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, func(w io.Writer) error { return text(w, told, a.Env.Now()) })
+	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, a.Page(func(w *term.Page) { text(w, told, a.Env.Now()) }))
 	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.Format(nil) == render.Text {
 		return a.sayEnded(ctx, f, some)
 	}
@@ -395,8 +391,8 @@ const manyThreads = 10_000
 // should be in memory.
 const rowsAtOnce = 1000
 
-func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, colours bool) error {
-	t, some := term.NewTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED", "COST", "TITLE").InColour(colours), false
+func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) {
+	t, some := term.NewTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED", "COST", "TITLE"), false
 	for it := range items {
 		name := string(it.Workflow)
 		if it.WorkflowName != nil {
@@ -415,16 +411,16 @@ func listText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time, c
 		}
 		t.Row(id, string(it.Status), name, next, app.Started(it.StartedAt, now), cost, app.TitleText(it.Title, it.ForkedFrom))
 		if some = true; len(t.Rows) == rowsAtOnce {
-			if err := t.Print(w); err != nil {
-				return err
+			if w.Table(t); w.Err() != nil {
+				return
 			}
 		}
 	}
 	if !some {
-		_, err := fmt.Fprintln(w, "no active threads")
-		return err
+		w.Printf("no active threads\n")
+		return
 	}
-	return t.Print(w)
+	w.Table(t)
 }
 
 func (a Commands) threadReadCommand() *ucli.Command {
@@ -564,16 +560,6 @@ func (a Commands) threadGraph(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	g := trace.Graph(view.Note)
-	if format == "json" || format == "yaml" {
-		return a.Print(threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}, nil)
-	}
-	out, err := workflows.Draw(g, format, a.Width())
-	if err != nil {
-		return err
-	}
-	if format == "" || format == "text" {
-		return a.InColours(a.Env.Stdout, out, term.OfGraph)
-	}
-	_, err = io.WriteString(a.Env.Stdout, out)
-	return err
+	out := threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}
+	return workflows.New(a.App).Draw(out, g, format, term.OfGraph)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"os"
@@ -483,10 +482,7 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 			out.ChildOutput = c
 		}
 	}
-	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "child %s: %s, will run again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
-		return err
-	})
+	return a.Printf(out, "child %s: %s, will run again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
 }
 
 // workerCommand is what a background worker is started with, behind "uwf thread".
@@ -555,7 +551,7 @@ func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol
 	}, nil
 }
 
-func runningText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time) error {
+func runningText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) {
 	t, some := term.NewTable("THREAD", "ROLE", "AGENT", "STARTED", "PID", "AGENT PID"), false
 	for it := range items {
 		r, pid := *it.Run, "gone"
@@ -568,8 +564,8 @@ func runningText(w io.Writer, items iter.Seq[protocol.ThreadItem], now time.Time
 		t.Row(children.Named(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
 	}
 	if !some {
-		_, err := fmt.Fprintln(w, "nothing is running")
-		return err
+		w.Printf("nothing is running\n")
+		return
 	}
-	return t.Print(w)
+	w.Table(t)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/place"
@@ -124,10 +124,7 @@ func (a Commands) threadStartCommand() *ucli.Command {
 			return err
 		}
 		a.Hint("uwf thread step %s", started.Thread)
-		return a.Print(started, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, started.Thread)
-			return err
-		})
+		return a.Printf(started, "%v\n", started.Thread)
 	})
 }
 
@@ -202,10 +199,7 @@ func (a Commands) threadTitleCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		return a.Print(protocol.ThreadTitled{Thread: id, Title: show.Title}, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, plaintext.Line(show.Title))
-			return err
-		})
+		return a.Printf(protocol.ThreadTitled{Thread: id, Title: show.Title}, "%s\n", plaintext.Line(show.Title))
 	})
 }
 
@@ -303,10 +297,7 @@ func (a Commands) Fork() *ucli.Command {
 		default:
 			a.Hint("uwf thread step %s", id)
 		}
-		return a.Print(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, id)
-			return err
-		})
+		return a.Printf(protocol.ThreadForked{Thread: id, ForkedFrom: protocol.ForkedFrom{Thread: of, Step: h}}, "%v\n", id)
 	})
 }
 
@@ -329,10 +320,7 @@ func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
 	if err := at.with(ctx, e, engine.Work{Do: engine.DoAnswer}, func(e *engine.Engine, _ engine.Work) error { return e.Kill(ctx, id) }); err != nil {
 		return err
 	}
-	return a.Print(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  cancelled\n", id)
-		return err
-	})
+	return a.Printf(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, "%s  cancelled\n", id)
 }
 
 func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
@@ -347,13 +335,12 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
 	if !stopped {
 		a.Say("uwf: no step of thread %s is running", id)
 	}
-	return a.Print(protocol.ThreadStopped{Thread: id, Stopped: stopped}, func(w io.Writer) error {
+	return a.Print(protocol.ThreadStopped{Thread: id, Stopped: stopped}, func(w *term.Page) {
 		text := "was not running"
 		if stopped {
 			text = "stopped"
 		}
-		_, err := fmt.Fprintf(w, "%s  %s\n", id, text)
-		return err
+		w.Printf("%s  %s\n", id, text)
 	})
 }
 
@@ -428,10 +415,7 @@ func (a Commands) threadTellCommand() *ucli.Command {
 		if err := e.Tell(ctx, id, text); err != nil {
 			return err
 		}
-		return a.Print(protocol.ThreadMessage{Thread: id, Queued: true}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "thread %s: message queued\n", id)
-			return err
-		})
+		return a.Printf(protocol.ThreadMessage{Thread: id, Queued: true}, "thread %s: message queued\n", id)
 	})
 }
 
@@ -464,7 +448,7 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 			return err
 		}
 		out := threadTrustOutput{id, true, append([]string{}, commands...)}
-		return a.Print(out, func(w io.Writer) error { return app.PrintAgreed(w, what, commands) })
+		return a.Print(out, func(w *term.Page) { app.PrintAgreed(w, what, commands) })
 	})
 }
 
@@ -547,9 +531,6 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if err := a.SendNotices(ctx, e); err != nil {
 			return err
 		}
-		return a.Print(out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "told that thread %s: %s\n", id, out.Event)
-			return err
-		})
+		return a.Printf(out, "told that thread %s: %s\n", id, out.Event)
 	})
 }

@@ -74,10 +74,7 @@ func (a Commands) workflowNew(_ context.Context, c *ucli.Context) error {
 		return err
 	}
 	out := newOutput{Name: name, Template: template, Path: a.Workflows().Shown(path)}
-	if err := a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: written from the template %s\n", out.Path, template)
-		return err
-	}); err != nil {
+	if err := a.Printf(out, "%s: written from the template %s\n", out.Path, template); err != nil {
 		return err
 	}
 	a.Hint("uwf workflow graph %s", plaintext.Word(typed(out.Path)))
@@ -217,10 +214,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Permission: agent.Permission, Model: agent.Model})
 	}
 	in.tell()
-	if err := a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role"))
-		return err
-	}); err != nil {
+	if err := a.Printf(out, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role")); err != nil {
 		return err
 	}
 	a.Hint("edit the graph, at the end of %s: it is only a chain", plaintext.Word(out.Path))
@@ -428,8 +422,5 @@ func (a Commands) workflowUpdate(ctx context.Context, c *ucli.Context) error {
 	if err := lock.Set(at, f); err != nil {
 		return err
 	}
-	return a.Print(out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: commit %s, %s\n", plaintext.Line(text), f.Commit, f.Content)
-		return err
-	})
+	return a.Printf(out, "%s: commit %s, %s\n", plaintext.Line(text), f.Commit, f.Content)
 }

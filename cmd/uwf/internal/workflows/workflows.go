@@ -67,10 +67,7 @@ func (a Commands) workflowPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	a.Hint("uwf run %s -p '<task>'", plaintext.Word(put.Name))
-	return a.Print(put, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\n", put.Name, put.Hash)
-		return err
-	})
+	return a.Printf(put, "%s  %s\n", put.Name, put.Hash)
 }
 
 func (a Commands) workflowList(ctx context.Context, _ *ucli.Context) error {
@@ -81,13 +78,13 @@ func (a Commands) workflowList(ctx context.Context, _ *ucli.Context) error {
 	if len(items) == 0 {
 		a.Hint("uwf workflow new <name>")
 	}
-	return a.Print(items, func(w io.Writer) error { return workflowsText(w, items) })
+	return a.Print(items, func(w *term.Page) { workflowsText(w, items) })
 }
 
-func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
+func workflowsText(w *term.Page, items []protocol.WorkflowItem) {
 	if len(items) == 0 {
-		_, err := fmt.Fprintln(w, "there is no workflow yet")
-		return err
+		w.Printf("there is no workflow yet\n")
+		return
 	}
 	t := term.NewTable("NAME", "ORIGIN", "FILE OR HASH")
 	for _, it := range items {
@@ -97,7 +94,7 @@ func workflowsText(w io.Writer, items []protocol.WorkflowItem) error {
 			t.Row(it.Name, "registered", it.Hash)
 		}
 	}
-	return t.Print(w)
+	w.Table(t)
 }
 
 func (a Commands) workflowShowCommand() *ucli.Command {
@@ -191,35 +188,30 @@ func (a Commands) workflowGraph(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	g := diagram.Of(def.Workflow)
-	if format == "json" || format == "yaml" {
-		return a.Print(g, nil)
-	}
-	out, err := Draw(g, format, a.Width())
-	if err != nil {
-		return err
-	}
-	if format == "text" {
-		return a.InColours(a.Env.Stdout, out, term.OfPicture)
-	}
-	_, err = io.WriteString(a.Env.Stdout, out)
-	return err
+	return a.Draw(g, g, format, term.OfPicture)
 }
 
-// Draw makes a picture in a format; width is the terminal's.
-func Draw(g diagram.Graph, format string, width int) (string, error) {
+// Draw prints a graph in a format. JSON and YAML are the value.
+func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line string) terminal.Sequence) error {
+	out, err := "", error(nil)
 	switch format {
+	case "json", "yaml":
+		return a.Print(value, nil)
 	case "mermaid":
-		return g.Mermaid(), nil
+		out = g.Mermaid()
 	case "dot":
-		return g.DOT(), nil
+		out = g.DOT()
 	case "svg":
-		svg, err := g.SVG()
-		if errors.Is(err, diagram.ErrTooLarge) {
-			return "", cmdline.Invalid(err.Error(), "--format text or --format dot can show it")
+		if out, err = g.SVG(); errors.Is(err, diagram.ErrTooLarge) {
+			return cmdline.Invalid(err.Error(), "--format text or --format dot can show it")
 		}
-		return svg, err
+	default:
+		return a.Page(func(w *term.Page) { w.Coloured(g.Text(a.Width()), of) })(a.Env.Stdout)
 	}
-	return g.Text(width), nil
+	if err == nil {
+		_, err = io.WriteString(a.Env.Stdout, out)
+	}
+	return err
 }
 
 // diffOutput answers workflow diff.
@@ -251,11 +243,11 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	if len(changes) > 0 {
 		a.Status = protocol.CodeFailed
 	}
-	return a.Print(diffOutput{Equal: len(changes) == 0, Changes: changes}, func(w io.Writer) error {
+	return a.Print(diffOutput{Equal: len(changes) == 0, Changes: changes}, func(w *term.Page) {
 		if len(changes) == 0 {
-			return nil
+			return
 		}
-		return a.InColours(w, fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), term.OfDiff)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), term.OfDiff)
 	})
 }
 
@@ -279,13 +271,10 @@ func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
 	for _, p := range result.Problems {
 		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
 	}
-	printErr := a.Print(result, func(w io.Writer) error {
+	printErr := a.Print(result, func(w *term.Page) {
 		for _, file := range valid { // stderr says what is wrong with the others
-			if _, err := fmt.Fprintf(w, "%s: valid\n", file); err != nil {
-				return err
-			}
+			w.Printf("%s: valid\n", file)
 		}
-		return nil
 	})
 	if all == nil {
 		return printErr
@@ -355,7 +344,7 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 		if err := a.Agree(ctx, c, what, commands, func() error { return e.Origins().Trust(ctx, h) }); err != nil {
 			return err
 		}
-		return a.Print(out, func(wr io.Writer) error { return app.PrintAgreed(wr, what, commands) })
+		return a.Print(out, func(wr *term.Page) { app.PrintAgreed(wr, what, commands) })
 	})
 }
 
@@ -409,9 +398,6 @@ func (a Commands) workflowRemoveCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		return a.Print(protocol.WorkflowRemoved{Name: name, Hash: h, Removed: true}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s  %s  removed\n", name, h)
-			return err
-		})
+		return a.Printf(protocol.WorkflowRemoved{Name: name, Hash: h, Removed: true}, "%s  %s  removed\n", name, h)
 	})
 }
