@@ -160,6 +160,16 @@ func named(commands []*ucli.Command, at, name string) []string {
 	return found
 }
 
+// Excludes is the action of a flag that excludes another one.
+func Excludes[T any](flag, other string, hints ...string) func(*ucli.Context, T) error {
+	return func(c *ucli.Context, _ T) error {
+		if !c.IsSet(other) {
+			return nil
+		}
+		return UsageError(dashes(flag)+" and "+dashes(other)+" exclude each other", hints...)
+	}
+}
+
 // HelpCommand is the command "help" of a program, which shows the help of others.
 func HelpCommand(root *ucli.App) *ucli.Command {
 	return Leaf(ucli.Command{

@@ -476,19 +476,15 @@ func PrintAgreed(w *term.Page, what string, commands []string) {
 // defaultQuota is how many characters a reader gets without asking for more.
 const defaultQuota = 4000
 
-// QuotaFlag bounds what is read; see [QuotaOf].
+// QuotaFlag bounds what is read; see [term.NumberOf].
 func QuotaFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
-}
-
-// QuotaOf is the value of [QuotaFlag].
-func QuotaOf(c *ucli.Context) (int, error) {
-	n, err := term.NumberFlag(c, "quota", 1, defaultQuota)
-	var coded *protocol.Error
-	if errors.As(err, &coded) { // in the original's words
-		coded.Message = "invalid --quota: must be a positive integer, got: " + c.String("quota")
-	}
-	return n, err
+	f := ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
+	return term.Checked(f, func(_, text string) error {
+		if _, err := term.Positive(text); err != nil { // in the original's words
+			return cmdline.UsageError("invalid --quota: must be a positive integer, got: "+text, fmt.Sprintf("--quota %d", defaultQuota))
+		}
+		return nil
+	})
 }
 
 // Reader opens a thread for reading: as it was when the step in flight began, if

@@ -301,6 +301,30 @@ func Ref(s string) *string {
 	return &s
 }
 
+// WithEngine is [App.Leaf] of a command that needs an engine.
+func (a *App) WithEngine(c ucli.Command, run func(context.Context, *ucli.Context, *engine.Engine) error) *ucli.Command {
+	return a.Leaf(c, func(ctx context.Context, c *ucli.Context) error {
+		e, err := a.Engine(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, e)
+	})
+}
+
+// OnThread is [App.Leaf] of a command about the thread that its first argument names.
+func (a *App) OnThread(
+	c ucli.Command, run func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error,
+) *ucli.Command {
+	return a.Leaf(c, func(ctx context.Context, c *ucli.Context) error {
+		id, e, err := a.ThreadAndEngine(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, e, id)
+	})
+}
+
 // ThreadAndEngine is what most thread commands begin with.
 func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, p engine.Progress) (string, *engine.Engine, error) {
 	id, err := a.Thread(ctx, c.Args().First())

@@ -49,16 +49,13 @@ func (a Commands) Verify() *ucli.Command {
 		Description: "It needs no store: every node that the threads lead to must be there, have its hash and satisfy its\n" +
 			"type, and nothing else may be. Redacted nodes are listed. Whoever made the bundle could make\n" +
 			"another one that is just as whole: compare the seal with one that you noted before.",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "the `SEAL` that a thread of the bundle must have; status 7 if none has"}},
+		Flags: []ucli.Flag{expectFlag("the `SEAL` that a thread of the bundle must have; status 7 if none has")},
 	}, a.bundleVerify)
 }
 
 func (a Commands) bundleVerify(ctx context.Context, c *ucli.Context) (err error) {
 	name := c.Args().First()
-	expect, err := expectedSeal(c)
-	if err != nil {
-		return err
-	}
+	expect := expected(c)
 	f, done, err := ocascli.OpenBundle(ctx, a.Env, name)
 	if err != nil {
 		return unproved(err)
@@ -84,16 +81,20 @@ func unproved(err error) error {
 	return &protocol.Error{Code: protocol.CodeCorrupt, Message: coded.Message, Hints: coded.Hints, Err: err}
 }
 
-// expectedSeal is the value of --expect, none if it is not given.
-func expectedSeal(c *ucli.Context) (cas.Seal, error) {
-	if !c.IsSet("expect") {
-		return cas.Seal{}, nil
-	}
-	s, err := cas.ParseSeal(c.String("expect"))
-	if err != nil || s.IsZero() {
-		return s, cmdline.UsageError(fmt.Sprintf("--expect %q is not a seal: 64 hexadecimal digits", c.String("expect")), "uwf thread seal <thread> prints one")
-	}
-	return s, nil
+// expectFlag is --expect, a seal; see [expected].
+func expectFlag(usage string) ucli.Flag {
+	return term.Checked(ucli.StringFlag{Name: "expect", Usage: usage}, func(_, text string) error {
+		if s, err := cas.ParseSeal(text); err != nil || s.IsZero() {
+			return cmdline.UsageError(fmt.Sprintf("--expect %q is not a seal: 64 hexadecimal digits", text), "uwf thread seal <thread> prints one")
+		}
+		return nil
+	})
+}
+
+// expected is the value of --expect, none if it is not given.
+func expected(c *ucli.Context) cas.Seal {
+	s, _ := cas.ParseSeal(c.String("expect")) // checked before
+	return s
 }
 
 func hasSeal(r bundle.Report, want cas.Seal) bool {

@@ -34,7 +34,7 @@ import (
 
 // Redact is uwf thread redact.
 func (a Commands) Redact() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "redact", ArgsUsage: "<thread>", Usage: "remove the content of a node for good, and leave a tombstone under its hash",
 		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
 			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
@@ -52,11 +52,7 @@ func (a Commands) Redact() *ucli.Command {
 	}, a.threadRedact)
 }
 
-func (a Commands) threadRedact(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	switch {
 	case c.IsSet("node") == c.IsSet("files"):
 		return cmdline.UsageError("what is to be redacted: a node, or a path of the files?", "--node HASH", "--files PATH")
@@ -331,7 +327,7 @@ func (a Commands) Seal() *ucli.Command {
 		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
 			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
 			"Redacting a node does not change the seal.",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "expect", Usage: "compare with a `SEAL` from before; status 7 if the run has changed"}},
+		Flags: []ucli.Flag{expectFlag("compare with a `SEAL` from before; status 7 if the run has changed")},
 	}, a.threadSeal)
 }
 
@@ -345,10 +341,7 @@ type sealed struct {
 }
 
 func (a Commands) threadSeal(ctx context.Context, c *ucli.Context) error {
-	expect, err := expectedSeal(c)
-	if err != nil {
-		return err
-	}
+	expect := expected(c)
 	id, head, err := a.ThreadHead(ctx, c)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -36,7 +37,7 @@ func (a commands) logCommand() *ucli.Command {
 					&ucli.StringFlag{Name: "thread", Usage: "only entries of this `THREAD`"},
 					&ucli.StringFlag{Name: "process", Usage: "only entries of the process with this `PID`"},
 					&ucli.StringFlag{Name: "date", Usage: "only entries of this `DAY`, such as 2026-11-21 (UTC)"},
-					&ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the `N` newest"},
+					term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the `N` newest"}, 1, 20),
 				},
 			}, a.logShow),
 			a.Leaf(ucli.Command{
@@ -78,10 +79,6 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	limit, err := logLimit(c)
-	if err != nil {
-		return err
-	}
 	entries, bad, err := eventlog.Read(dirs.Logs(), f)
 	if err != nil {
 		return err
@@ -92,7 +89,7 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 	if bad > 0 {
 		a.Say("uwf: %d lines of the log cannot be read", bad)
 	}
-	if limit > 0 {
+	if limit := term.NumberOf(c, "limit"); limit > 0 {
 		entries = entries[max(0, len(entries)-limit):]
 	}
 	return a.printLog(entries)
@@ -116,19 +113,6 @@ func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Fi
 		f.Date, err = day(f.Date, a.Env.Now())
 	}
 	return f, unknown, err
-}
-
-// logLimit is --limit; 0: none.
-func logLimit(c *ucli.Context) (int, error) {
-	text := c.String("limit")
-	if text == "" {
-		return 0, nil
-	}
-	n, err := term.Positive(text)
-	if err != nil {
-		return 0, cmdline.UsageError(fmt.Sprintf("--limit must be a positive integer, got: %s", text), "uwf log show --limit 20")
-	}
-	return n, nil
 }
 
 func (a commands) printLog(entries []eventlog.Entry) error {
@@ -270,13 +254,9 @@ func statsText(w *term.Page, s protocol.Stats) {
 }
 
 func (a commands) inboxCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "inbox", Usage: "list what waits for you: questions and failures, the oldest first, each with the line to type",
-	}, func(ctx context.Context, _ *ucli.Context) error {
-		e, err := a.Engine(ctx, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, _ *ucli.Context, e *engine.Engine) error {
 		items := view.Inbox(ctx, e, func(err error) {
 			a.Say("uwf: %v", err)
 			a.Status = app.Classify(err).Code

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -61,7 +62,7 @@ func (a Commands) Config() *ucli.Command {
 			a.Leaf(ucli.Command{
 				Name: "unset", ArgsUsage: "<key>", Usage: "remove one value; comments and everything else stay as they are",
 			}, a.configUnset),
-			a.Leaf(ucli.Command{
+			a.WithEngine(ucli.Command{
 				Name: "show", Usage: "print what is in force here: your config, and beneath it the project's (.uwf/config.yaml)",
 				Description: "A repository's .uwf/config.yaml may choose among the agents, providers and models of your\n" +
 					"config and narrow what they may do. It allows nothing, and names no program and no endpoint.",
@@ -266,11 +267,7 @@ type configOrigin struct {
 	Origin string `json:"origin"` // the file
 }
 
-func (a Commands) configShow(ctx context.Context, c *ucli.Context) error {
-	e, err := a.Engine(ctx, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 	inForce, err := e.Config(ctx)
 	if err != nil {
 		return err

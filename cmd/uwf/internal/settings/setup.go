@@ -55,7 +55,10 @@ func (a Commands) Setup() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "provider", Usage: "`NAME` of a known provider, or of your own"},
 			&ucli.StringFlag{Name: "base-url", Usage: "base `URL` of its chat completions, up to /v1"},
-			&ucli.StringFlag{Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin"},
+			&ucli.StringFlag{
+				Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin",
+				Action: cmdline.Excludes[string]("api-key", "api-key-env"),
+			},
 			&ucli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the key"},
 			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
@@ -140,17 +143,9 @@ func (a Commands) ask(format string, args ...any) { fmt.Fprintf(a.Env.Stderr, fo
 
 // setupAnswers are the flags.
 func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
-	for _, name := range []string{"provider", "base-url", "api-key", "api-key-env", "model", "commands"} {
-		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
-			return setup.Answers{}, cmdline.UsageError("--" + name + " is empty")
-		}
-	}
 	agents := c.StringSlice("agent")
 	if slices.Contains(agents, "") {
 		return setup.Answers{}, cmdline.UsageError("--agent is empty")
-	}
-	if c.IsSet("api-key") && c.IsSet("api-key-env") {
-		return setup.Answers{}, cmdline.UsageError("--api-key and --api-key-env exclude each other")
 	}
 	answers := setup.Answers{
 		Provider: c.String("provider"), BaseURL: c.String("base-url"), APIKey: c.String("api-key"),

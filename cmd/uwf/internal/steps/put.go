@@ -545,19 +545,15 @@ func (a Commands) Prompt() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "prompt", Usage: "for agents: print the prompt of this step",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "part", Usage: "`PART` of it: all, system (the same for all of a role's visits) or user (the rest)", Value: "all"},
+			term.OneOf(ucli.StringFlag{
+				Name: "part", Usage: "`PART` of it: all, system (the same for all of a role's visits) or user (the rest)", Value: "all",
+			}, "all", "system", "user"),
 		},
 	}, a.stepPrompt)
 }
 
 func (a Commands) stepPrompt(ctx context.Context, c *ucli.Context) error {
-	part, ok := map[string]func(prompt.Parts) string{
-		"all": prompt.Full, "system": prompt.System, "user": prompt.User,
-	}[c.String("part")]
-	if !ok {
-		hints := cmdline.DidYouMean("--part ", c.String("part"), []string{"all", "system", "user"})
-		return cmdline.UsageError("--part must be all, system or user, got: "+c.String("part"), hints...)
-	}
+	part := map[string]func(prompt.Parts) string{"all": prompt.Full, "system": prompt.System, "user": prompt.User}[c.String("part")]
 	as, err := a.assignment(ctx)
 	if err != nil {
 		return err

@@ -208,10 +208,6 @@ func (a Commands) Read() *ucli.Command {
 }
 
 func (a Commands) stepRead(ctx context.Context, c *ucli.Context) error {
-	quota, err := app.QuotaOf(c)
-	if err != nil {
-		return err
-	}
 	h, step, err := a.stepNode(ctx, c.Args().First())
 	if err != nil {
 		return err
@@ -225,7 +221,7 @@ func (a Commands) stepRead(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("prompt") {
 		text, err = promptOf(ctx, s, step)
 	} else {
-		text, err = turnsOf(ctx, s, step, quota-term.Length(header)-1, a.Quoting())
+		text, err = turnsOf(ctx, s, step, term.NumberOf(c, "quota")-term.Length(header)-1, a.Quoting())
 	}
 	if err != nil {
 		return err
@@ -393,14 +389,14 @@ func statText(list []files.Change) string {
 
 // Turns is uwf step turns.
 func (a Commands) Turns() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "turns", ArgsUsage: "<thread>", Usage: "print all turns of all steps of a thread as Markdown, oldest first",
 		Description: "Turns are numbered through the whole thread; --role, --offset and --limit choose among them, in\n" +
 			"this order. With --format json each turn is a line: {\"step\",\"number\",\"role\",\"running\",\"turn\"}.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "role", Usage: "only steps of this `ROLE`"},
-			&ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"},
-			&ucli.StringFlag{Name: "offset", Usage: "skip the first `N` turns", Value: "0"},
+			term.Number(ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"}, 0, 20),
+			term.Number(ucli.StringFlag{Name: "offset", Usage: "skip the first `N` turns", Value: "0"}, 0, 20),
 			&ucli.BoolFlag{Name: "live", Usage: "keep printing each turn as it happens, until the running step has ended"},
 		},
 	}, a.stepTurns)
@@ -425,15 +421,10 @@ type turnPrinter struct {
 	seen          int    // turns of the role so far
 }
 
-func (a Commands) stepTurns(ctx context.Context, c *ucli.Context) error {
-	p := turnPrinter{w: a.Env.Stdout, role: c.String("role"), limit: -1, json: a.Flags.Format == string(render.JSON)}
-	var err error
-	if p.offset, p.limit, err = page(c); err != nil {
-		return err
-	}
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
+func (a Commands) stepTurns(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
+	p := turnPrinter{w: a.Env.Stdout, role: c.String("role"), offset: term.NumberOf(c, "offset"), limit: -1, json: a.Flags.Format == string(render.JSON)}
+	if c.IsSet("limit") {
+		p.limit = term.NumberOf(c, "limit")
 	}
 	flight, err := e.Flight(ctx, id)
 	if err != nil {
@@ -451,18 +442,6 @@ func (a Commands) stepTurns(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	return p.flight(ctx, e, r, flight, c.Bool("live"))
-}
-
-// page reads --offset and --limit.
-func page(c *ucli.Context) (offset, limit int, err error) {
-	limit = -1
-	if c.IsSet("limit") {
-		if limit, err = term.NumberFlag(c, "limit", 0, 20); err != nil {
-			return 0, 0, err
-		}
-	}
-	offset, err = term.NumberFlag(c, "offset", 0, 20)
-	return offset, limit, err
 }
 
 func (p *turnPrinter) wants(role string) bool { return p.role == "" || p.role == role }

@@ -249,24 +249,46 @@ func OfFinding(line string) terminal.Sequence {
 	return cellColour(severity)
 }
 
-// NumberFlag reads a flag whose value is a number from least on; example is what
-// to type otherwise. Such flags are strings to the library, whose own number flag
-// takes 010 and 0x10.
-func NumberFlag(c *ucli.Context, name string, least, example int) (int, error) {
-	text := c.String(name)
-	n, err := Natural(text)
-	if err == nil && n >= least {
-		return n, nil
-	}
-	want := "non-negative"
-	if least > 0 {
-		want = "positive"
-	}
-	message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
-	if near := NearNumber(text); near >= least {
-		return 0, cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
-	}
-	return 0, cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
+// Checked is a flag whose value is checked before the command begins.
+func Checked(f ucli.StringFlag, check func(name, text string) error) *ucli.StringFlag {
+	f.Action = func(_ *ucli.Context, text string) error { return check(f.Name, text) }
+	return &f
+}
+
+// OneOf is a flag whose value is one of some words.
+func OneOf(f ucli.StringFlag, known ...string) *ucli.StringFlag {
+	return Checked(f, func(name, text string) error {
+		if slices.Contains(known, text) {
+			return nil
+		}
+		message := fmt.Sprintf("--%s must be one of %s, got: %s", name, strings.Join(known, ", "), text)
+		return cmdline.UsageError(message, cmdline.DidYouMean("--"+name+" ", text, known)...)
+	})
+}
+
+// Number is a flag whose value is a decimal number from least on; example is what to
+// type otherwise. The library's own number flag takes 010 and 0x10.
+func Number(f ucli.StringFlag, least, example int) *ucli.StringFlag {
+	return Checked(f, func(name, text string) error {
+		if n, err := Natural(text); err == nil && n >= least {
+			return nil
+		}
+		want := "non-negative"
+		if least > 0 {
+			want = "positive"
+		}
+		message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
+		if near := NearNumber(text); near >= least {
+			return cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
+		}
+		return cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
+	})
+}
+
+// NumberOf is the value of a [Number], 0 if it has none.
+func NumberOf(c *ucli.Context, name string) int {
+	n, _ := Natural(c.String(name)) // checked before
+	return n
 }
 
 // NearNumber is the number that somebody has written another way, such as 4k,
@@ -372,33 +394,36 @@ func nearTime(word string, now time.Time) string {
 	return m[1] + cmp.Or(m[2], "d")
 }
 
-// TimeoutFlag is --timeout. It is a string flag, because the library's own says no
-// more of a mistake than "parse error".
-func TimeoutFlag(usage string) ucli.Flag {
-	return &ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"}
+// Timeout is --timeout.
+func Timeout(usage string) ucli.Flag {
+	return Span(ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"})
 }
 
-// TimeoutOf reads --timeout; 0 if it was not given.
-func TimeoutOf(c *ucli.Context) (time.Duration, error) { return SpanOf(c, "timeout") }
+// Span is a flag that is a length of time. The library's own says no more of a mistake
+// than "parse error".
+func Span(f ucli.StringFlag) *ucli.StringFlag {
+	return Checked(f, func(name, text string) error {
+		if readSpan(text) > 0 {
+			return nil
+		}
+		message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", name, text)
+		if near := nearSpan(text); near != "" && near != text {
+			return cmdline.UsageError(message, "did you mean --"+name+" "+near+"?")
+		}
+		return cmdline.UsageError(message, "--"+name+" 30m")
+	})
+}
 
-// SpanOf reads a flag that is a length of time; 0 if it was not given.
-func SpanOf(c *ucli.Context, flag string) (time.Duration, error) {
-	if !c.IsSet(flag) {
-		return 0, nil
+// SpanOf is the value of a [Span], 0 if it was not given.
+func SpanOf(c *ucli.Context, name string) time.Duration { return readSpan(c.String(name)) }
+
+// readSpan is 0 for what is no length of time.
+func readSpan(text string) time.Duration {
+	if n, err := Positive(text); err == nil { // as in the original
+		return time.Duration(n) * time.Second
 	}
-	text := c.String(flag)
-	d, err := time.ParseDuration(text)
-	if n, numberErr := Positive(text); numberErr == nil { // as in the original
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err == nil && d > 0 {
-		return d, nil
-	}
-	message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", flag, text)
-	if near := nearSpan(text); near != "" && near != text {
-		return 0, cmdline.UsageError(message, "did you mean --"+flag+" "+near+"?")
-	}
-	return 0, cmdline.UsageError(message, "--"+flag+" 30m")
+	d, _ := time.ParseDuration(text)
+	return d
 }
 
 // nearSpan is the length of time that somebody has written in words.

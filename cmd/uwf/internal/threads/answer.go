@@ -42,15 +42,12 @@ func (a Commands) threadAnswerCommand() *ucli.Command {
 			&ucli.StringSliceFlag{Name: "set", Usage: "a field of the answer, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
 			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
 			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
-		}, append(append(append(agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...)...),
+		}, slices.Concat(a.agentFlags(), []ucli.Flag{keepFilesFlag()}, countFlags(), remoteFlags())...),
 	}, a.threadAnswer)
 }
 
 func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
-	w, err := a.workOf(c)
-	if err != nil {
-		return err
-	}
+	w := a.workOf(c)
 	id, e, err := a.threadHere(ctx, c)
 	if err != nil {
 		return err

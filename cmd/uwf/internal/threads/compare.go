@@ -163,7 +163,7 @@ func (a Commands) threadReplayCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
 			agentFlag(),
-			term.TimeoutFlag("stop a step's agent after this `TIME`"), moveFlag(), backgroundFlag(),
+			term.Timeout("stop a step's agent after this `TIME`"), moveFlag(), backgroundFlag(),
 		},
 	}, a.threadReplay)
 }
@@ -181,10 +181,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	work := engine.Work{Steps: engine.UntilEnd}
-	if work.Timeout, err = term.TimeoutOf(c); err != nil {
-		return err
-	}
+	work := engine.Work{Steps: engine.UntilEnd, StepOptions: engine.StepOptions{Timeout: term.SpanOf(c, "timeout")}}
 	if err := agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return wf, nil }, &work.StepOptions); err != nil {
 		return err
 	}
@@ -322,18 +319,14 @@ func bisectedText(s protocol.BisectedStep) string {
 }
 
 func (a Commands) threadDiagnoseCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out what is wrong with a thread, and what to do about it",
 		Description: "Checks where the thread stands, the last try of a step, who would play the next role, every node\n" +
 			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is not an error.",
 	}, a.threadDiagnose)
 }
 
-func (a Commands) threadDiagnose(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadDiagnose(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	d, err := view.Diagnose(ctx, e, id)
 	if err != nil {
 		return err
@@ -391,7 +384,7 @@ func indented(s string) string {
 }
 
 func (a Commands) threadWatchCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "watch", ArgsUsage: "<thread>", Usage: "follow a thread until nothing works on it any more",
 		Description: "On a terminal each tool is told as it is called, and a line counts up; elsewhere there is a line for\n" +
 			"each step that begins or ends. With --format json each event is a line of JSON. To stop watching, press Ctrl-C:\n" +
@@ -399,11 +392,7 @@ func (a Commands) threadWatchCommand() *ucli.Command {
 	}, a.threadWatch)
 }
 
-func (a Commands) threadWatch(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	asJSON := a.Flags.Format == string(render.JSON)
 	shown := a.Display(a.Env.Stdout)
 	told := engine.Progress(shown)

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -26,7 +24,7 @@ import (
 )
 
 func (a Commands) threadRemoveCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "rm", ArgsUsage: "<thread>", Usage: "remove a thread for good; forks of it stay",
 		Description: "A terminal asks first; elsewhere --yes says that it is meant. A thread that is running is not removed:\n" +
 			"uwf thread stop. What only this thread used goes with the next uwf cas gc.",
@@ -35,11 +33,7 @@ func (a Commands) threadRemoveCommand() *ucli.Command {
 	}, a.threadRemove)
 }
 
-func (a Commands) threadRemove(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	show, err := view.Thread(ctx, e, id, false)
 	if err != nil {
 		return err
@@ -117,28 +111,19 @@ func isRunning(id string) error {
 
 // threadPruneCommand forgets threads that ended long ago.
 func (a Commands) threadPruneCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "prune", Usage: "forget archived threads, so that gc can free what only they use; active threads stay",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"},
+			term.Number(ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"}, 0, 30),
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
 			&ucli.BoolFlag{Name: "force", Usage: "also forget threads whose worktrees hold work that exists nowhere else"},
 		},
 	}, a.threadPrune)
 }
 
-func (a Commands) threadPrune(ctx context.Context, c *ucli.Context) error {
-	days, err := strconv.Atoi(c.String("keep-days"))
-	const tooMany = 100_000 // more than a time can hold
-	if err != nil || days < 0 || days > tooMany {
-		return cmdline.UsageError(fmt.Sprintf("--keep-days %q is not a number of days", c.String("keep-days")),
-			"--keep-days 30; 0 keeps none")
-	}
-	e, err := a.Engine(ctx, nil)
-	if err != nil {
-		return err
-	}
-	keep := time.Duration(days) * 24 * time.Hour
+func (a Commands) threadPrune(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
+	const most = 100_000 // a time can hold no more days
+	keep := time.Duration(min(term.NumberOf(c, "keep-days"), most)) * 24 * time.Hour
 	o := prune.Options{Home: e.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
 	report, err := e.ThreadFiles().Prune(ctx, o, c.Bool("force"))
 	if err != nil {
@@ -170,7 +155,7 @@ func printPrune(w *term.Page, r prune.Report) {
 }
 
 func (a Commands) threadApplyCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "apply", ArgsUsage: "<thread>", Usage: "merge what a thread has made in its worktree into your branch",
 		Description: "It is committed, as the thread's worktree has it, on the branch that is checked out here, whose files\n" +
 			"and index follow; merged, if that has gone on since. It is done whole or not at all: what conflicts, or\n" +
@@ -185,11 +170,7 @@ func (a Commands) threadApplyCommand() *ucli.Command {
 	}, a.threadApply)
 }
 
-func (a Commands) threadApply(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	dir, err := a.workDir(c.String("cwd"))
 	if err != nil {
 		return err
@@ -228,7 +209,7 @@ func appliedText(w *term.Page, out protocol.ThreadApplied) {
 }
 
 func (a Commands) threadWorktreesCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "worktrees", Usage: "list the worktrees of threads: whose, from where, how old, how large",
 		Description: "--clean removes those of threads that have ended, and those that no thread has, unless something in them is\n" +
 			"nowhere else; what git ignores goes. What was made stays with the thread: uwf thread apply and uwf thread fork\n" +
@@ -237,11 +218,7 @@ func (a Commands) threadWorktreesCommand() *ucli.Command {
 	}, a.threadWorktrees)
 }
 
-func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context) error {
-	e, err := a.Engine(ctx, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 	list := e.ThreadFiles().Worktrees
 	if c.Bool("clean") {
 		list = e.ThreadFiles().Clean
@@ -286,39 +263,30 @@ func remark(w protocol.Worktree, cleaned bool) string {
 	return ""
 }
 
-// workspaceFlag is that of commands that start a thread.
-func workspaceFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"}
-}
-
-// treeFlags are those of the worktree of a new thread.
+// treeFlags are those of the files of a new thread.
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
-		workspaceFlag(),
-		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)"},
-		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree"},
+		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"},
+			workspace.ModeInPlace, workspace.InWorktree, workspace.AsItIs),
+		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)", Action: forWorktree[string]},
+		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree", Action: forWorktree[bool]},
 	}
 }
 
-// workspaceModes are those that a person can name.
-func workspaceModes() []string {
-	return []string{workspace.ModeInPlace, workspace.InWorktree, workspace.AsItIs}
+// forWorktree is the action of --base and --dirty.
+func forWorktree[T any](c *ucli.Context, _ T) error {
+	if c.String("workspace") != workspace.InWorktree {
+		return cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
+	}
+	if c.IsSet("base") && c.Bool("dirty") {
+		return cmdline.UsageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
+	}
+	return nil
 }
 
 // workspaceOptions are those of the flags.
-func workspaceOptions(c *ucli.Context) (workspace.Options, error) {
-	mode := cmp.Or(c.String("workspace"), workspace.ByDefault)
-	if c.IsSet("workspace") && !slices.Contains(workspaceModes(), mode) {
-		return workspace.Options{}, cmdline.UsageError("--workspace "+mode+" is not a way to keep files", cmdline.Choices("--workspace ", mode, workspaceModes())...)
-	}
-	o := workspace.Options{Mode: mode, Base: c.String("base"), Dirty: c.Bool("dirty")}
-	if (o.Base != "" || o.Dirty) && mode != workspace.InWorktree {
-		return o, cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
-	}
-	if o.Base != "" && o.Dirty {
-		return o, cmdline.UsageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
-	}
-	return o, nil
+func workspaceOptions(c *ucli.Context) workspace.Options {
+	return workspace.Options{Mode: cmp.Or(c.String("workspace"), workspace.ByDefault), Base: c.String("base"), Dirty: c.Bool("dirty")}
 }
 
 // sayWorktree says where the worktree of a new thread is.

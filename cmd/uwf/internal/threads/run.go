@@ -37,32 +37,23 @@ func (a Commands) Run() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
-		Flags: append(slices.Concat(agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
+		Flags: append(slices.Concat(a.agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
 			remoteFlag("take the thread to this `REMOTE`, and each step as it is made; children are left to whoever steps them there"), leaseFlag(),
 			&ucli.BoolFlag{Name: "wait", Usage: "wait while the thread is rate-limited, and continue when the provider's limit is reset"},
-			&ucli.BoolFlag{Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role"}),
+			&ucli.BoolFlag{
+				Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role",
+				Action: cmdline.Excludes[bool]("dry-run", "remote", "--dry-run starts nothing anywhere"),
+			}),
 	}, a.runWorkflow)
 }
 
 func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
-	o, err := a.stepOptions(c)
-	if err != nil {
-		return err
-	}
-	l, err := limitsOf(c)
-	if err != nil {
-		return err
-	}
-	if c.IsSet("lease") && !c.IsSet("remote") {
-		return cmdline.UsageError("--lease goes with --remote")
-	}
-	if c.Bool("dry-run") && c.IsSet("remote") {
-		return cmdline.UsageError("--dry-run and --remote exclude each other: it starts nothing anywhere")
-	}
+	o, l := a.stepOptions(c), limitsOf(c)
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, c, o, l)
 	}
 	var at shared
+	var err error
 	if c.IsSet("remote") { // one that cannot be reached is told before there is a thread
 		if at, err = a.linked(ctx, c, a.Progress()); err != nil {
 			return err
@@ -376,9 +367,9 @@ func worstText(w casting.Worst) string {
 // limitFlags bound what a whole run may cost.
 func limitFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"},
-		&ucli.StringFlag{Name: "max-tokens", Usage: "start nothing new once the whole run has read and written `N` tokens"},
-		&ucli.StringFlag{Name: "max-time", Usage: "start nothing new once the steps of the run have taken this `TIME`, such as 2h"},
+		dollars(ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"}),
+		term.Number(ucli.StringFlag{Name: "max-tokens", Usage: "start nothing new once the whole run has read and written `N` tokens"}, 1, 200000),
+		term.Span(ucli.StringFlag{Name: "max-time", Usage: "start nothing new once the steps of the run have taken this `TIME`, such as 2h"}),
 	}
 }
 
@@ -386,64 +377,47 @@ func limitFlags() []ucli.Flag {
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time, steps, or the day's for all threads"},
-		&ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"},
-		&ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"},
-		&ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"},
+		dollars(ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"}),
+		term.Number(ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"}, 1, 200000),
+		term.Span(ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"}),
 	}
 }
 
 // limitsOf reads the flags of [limitFlags]; zero: not given.
-func limitsOf(c *ucli.Context) (l protocol.Limits, err error) {
-	if l.MaxCostUSD, err = dollarsOf(c, "max-cost"); err != nil {
-		return l, err
+func limitsOf(c *ucli.Context) protocol.Limits {
+	return protocol.Limits{
+		MaxCostUSD: dollarsOf(c, "max-cost"), MaxTokens: int64(term.NumberOf(c, "max-tokens")),
+		MaxTimeMs: term.SpanOf(c, "max-time").Milliseconds(),
 	}
-	if l.MaxTokens, err = tokensOf(c, "max-tokens"); err != nil {
-		return l, err
-	}
-	d, err := term.SpanOf(c, "max-time")
-	l.MaxTimeMs = d.Milliseconds()
-	return l, err
 }
 
 // moreOf reads the flags of [moreFlags].
-func moreOf(c *ucli.Context) (m engine.More, err error) {
-	m.Again = c.Bool("raise-limit")
-	if m.CostUSD, err = dollarsOf(c, "add-cost"); err != nil {
-		return m, err
+func moreOf(c *ucli.Context) engine.More {
+	return engine.More{
+		Again: c.Bool("raise-limit"), CostUSD: dollarsOf(c, "add-cost"), Tokens: int64(term.NumberOf(c, "add-tokens")),
+		Time: term.SpanOf(c, "add-time"),
 	}
-	if m.Tokens, err = tokensOf(c, "add-tokens"); err != nil {
-		return m, err
-	}
-	m.Time, err = term.SpanOf(c, "add-time")
-	return m, err
 }
 
-// dollarsOf reads an amount of money; 0 if it was not given.
-func dollarsOf(c *ucli.Context, flag string) (float64, error) {
-	if !c.IsSet(flag) {
-		return 0, nil
-	}
-	text := strings.TrimSpace(c.String(flag))
-	usd, ok := amount(text)
-	if !ok {
-		return 0, cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", flag, text), "--"+flag+" 5")
-	}
-	return usd, nil
+// dollars is a flag that is an amount of money.
+func dollars(f ucli.StringFlag) ucli.Flag {
+	return term.Checked(f, func(name, text string) error {
+		if _, ok := amount(text); !ok {
+			return cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", name, text), "--"+name+" 5")
+		}
+		return nil
+	})
+}
+
+func dollarsOf(c *ucli.Context, name string) float64 {
+	usd, _ := amount(c.String(name)) // checked before
+	return usd
 }
 
 // amount reads an amount of money.
 func amount(text string) (float64, bool) {
-	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(text), "$"), 64)
 	return usd, err == nil && usd > 0 && usd <= protocol.MaxCostUSD
-}
-
-// tokensOf reads a number of tokens; 0 if it was not given.
-func tokensOf(c *ucli.Context, flag string) (int64, error) {
-	if !c.IsSet(flag) {
-		return 0, nil
-	}
-	n, err := term.NumberFlag(c, flag, 1, 200000)
-	return int64(n), err
 }
 
 // checkBudget refuses a thread whose costs nobody would know.
@@ -457,13 +431,9 @@ func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l prot
 
 // grant sets limits of a thread and grants more, as the flags say, and says what.
 func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
-	l, err := limitsOf(c)
-	if err != nil {
-		return err
-	}
-	m, err := moreOf(c)
-	if err != nil || l == (protocol.Limits{}) && m == (engine.More{}) {
-		return err
+	l, m := limitsOf(c), moreOf(c)
+	if l == (protocol.Limits{}) && m == (engine.More{}) {
+		return nil
 	}
 	id, e, err := a.ThreadAndEngine(ctx, c, nil)
 	if err != nil {

@@ -25,28 +25,32 @@ import (
 func remoteFlags() []ucli.Flag {
 	return []ucli.Flag{
 		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
-		&ucli.StringFlag{Name: "if-head", Usage: "only if `HEAD` is still the thread's head"},
+		term.Checked(ucli.StringFlag{Name: "if-head", Usage: "only if `HEAD` is still the thread's head"}, func(_, text string) error {
+			if _, err := protocol.ParseHash(text); err != nil {
+				return cmdline.UsageError(fmt.Sprintf("--if-head: %v", err), "uwf thread show <thread>")
+			}
+			return nil
+		}),
 		leaseFlag(),
 	}
 }
 
 func leaseFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"}
+	f := term.Span(ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"})
+	check := f.Action
+	f.Action = func(c *ucli.Context, text string) error {
+		if !c.IsSet("remote") {
+			return cmdline.UsageError("--lease goes with --remote")
+		}
+		if d := term.SpanOf(c, "lease"); d > 0 && (d < remote.MinLease || d > remote.MaxLease) {
+			return cmdline.UsageError(fmt.Sprintf("--lease must be %s to %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease)), "--lease 30s")
+		}
+		return check(c, text)
+	}
+	return f
 }
 
 func remoteFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: "remote", Usage: usage} }
-
-// expected is the value of --if-head.
-func expected(c *ucli.Context) (protocol.Hash, error) {
-	if !c.IsSet("if-head") {
-		return "", nil
-	}
-	h, err := protocol.ParseHash(c.String("if-head"))
-	if err != nil {
-		return "", cmdline.UsageError(fmt.Sprintf("--if-head: %v", err), "uwf thread show <thread>")
-	}
-	return h, nil
-}
 
 // shared is a thread at a remote that a command works on; the zero value: one that is here
 // alone.
@@ -61,9 +65,6 @@ type shared struct {
 // brings it to where it stands there.
 func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progress, now bool) (s shared, err error) {
 	if !c.IsSet("remote") {
-		if c.IsSet("lease") {
-			return s, cmdline.UsageError("--lease goes with --remote")
-		}
 		return s, nil
 	}
 	if s, err = a.linked(ctx, c, p); err != nil {
@@ -80,19 +81,8 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 
 // linked is the remote that --remote names, with the lease that is to be taken there.
 func (a Commands) linked(ctx context.Context, c *ucli.Context, p engine.Progress) (s shared, err error) {
-	if c.Bool("background") {
-		return s, cmdline.UsageError("--background and --remote exclude each other")
-	}
 	a.WorksAt = c.String("remote")
-	s.lease = remotes.DefaultLease
-	if c.IsSet("lease") {
-		if s.lease, err = term.SpanOf(c, "lease"); err != nil {
-			return s, err
-		}
-		if s.lease < remote.MinLease || s.lease > remote.MaxLease {
-			return s, cmdline.UsageError(fmt.Sprintf("--lease must be %s to %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease)), "--lease 30s")
-		}
-	}
+	s.lease = cmp.Or(term.SpanOf(c, "lease"), remotes.DefaultLease)
 	if s.link, s.done, err = a.Link(ctx, c.String("remote"), p); err != nil {
 		return s, err
 	}
@@ -102,8 +92,15 @@ func (a Commands) linked(ctx context.Context, c *ucli.Context, p engine.Progress
 	return s, nil
 }
 
-// waitAt waits until nobody has the lease of a thread at a remote, and brings it here.
-func (a Commands) waitAt(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
+// waitedFor waits until nothing works on a thread, or nobody has its lease at a remote,
+// from where it is then brought here.
+func (a Commands) waitedFor(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
+	if !c.IsSet("remote") {
+		if id, e, err = a.ThreadAndEngine(ctx, c, nil); err == nil {
+			_, err = e.Wait(ctx, id)
+		}
+		return id, e, func() {}, err
+	}
 	s, err := a.linked(ctx, c, nil)
 	if err == nil {
 		s.id, err = a.ThreadAt(ctx, s.link, c.Args().First())
@@ -223,32 +220,20 @@ type tickOutput struct {
 
 // Tick is uwf run-due.
 func (a Commands) Tick() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "run-due", Usage: "make one step of every thread that can go on",
 		Description: "For cron, systemd and CI. It skips threads that wait for a person, failed, were undone, are\n" +
 			"rate-limited or running; uwf inbox lists those that need a person. Exits 0 if there is nothing to do, else\n" +
 			"with the status of the first step that failed.\n\n" +
 			"   */5 * * * * uwf run-due --parallel 4",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"},
-			term.TimeoutFlag("stop a step's agent after this `TIME`"),
+			term.Number(ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"}, 1, 4),
+			term.Timeout("stop a step's agent after this `TIME`"),
 		},
-	}, func(ctx context.Context, c *ucli.Context) error {
-		n, err := term.NumberFlag(c, "parallel", 1, 4)
-		if err != nil {
-			return err
-		}
-		o, err := a.stepOptions(c)
-		if err != nil {
-			return err
-		}
-		e, err := a.Engine(ctx, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 		a.FlushNotices(e)
 		out := tickOutput{Threads: []engine.Ticked{}}
-		err = e.Tick(ctx, n, o, func(t engine.Ticked) {
+		err := e.Tick(ctx, term.NumberOf(c, "parallel"), a.stepOptions(c), func(t engine.Ticked) {
 			out.Threads = append(out.Threads, t)
 			a.Say("thread %s: %s", t.Thread, tickText(t))
 			if t.Error != nil && a.Status == "" {

@@ -243,15 +243,18 @@ func (a Commands) threadListCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active stands for all that uwf can continue; running adds the process"},
 			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
 			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
-			&ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"},
-			&ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"},
+			term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"}, 0, 20),
+			term.Number(ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"}, 0, 20),
 			remoteFlag("the threads at this `REMOTE`, as they stand there"),
 		},
 	}, a.threadList)
 }
 
 func (a Commands) listFilter(c *ucli.Context) (view.Filter, error) {
-	f := view.Filter{Ended: c.Bool("all")}
+	f := view.Filter{Ended: c.Bool("all"), Limit: term.NumberOf(c, "limit"), Offset: term.NumberOf(c, "offset")}
+	if c.IsSet("limit") && f.Limit == 0 {
+		f.Limit = -1 // not one
+	}
 	var err error
 	if f.Statuses, err = statusList(c.String("status")); err != nil {
 		return f, err
@@ -268,16 +271,7 @@ func (a Commands) listFilter(c *ucli.Context) (view.Filter, error) {
 			return f, err
 		}
 	}
-	if c.IsSet("limit") {
-		if f.Limit, err = term.NumberFlag(c, "limit", 0, 20); err != nil {
-			return f, err
-		}
-		if f.Limit == 0 {
-			f.Limit = -1 // not one
-		}
-	}
-	f.Offset, err = term.NumberFlag(c, "offset", 0, 20)
-	return f, err
+	return f, nil
 }
 
 // statusList reads --status. "active" stands for what can be stepped, and "end"
@@ -424,7 +418,7 @@ func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) 
 }
 
 func (a Commands) threadReadCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "read", ArgsUsage: "<thread>", Usage: "read a whole run as Markdown: task, instructions, answers, decisions",
 		Description: "On a terminal it is all there. Elsewhere it has at most as many characters as the quota says, and the\n" +
 			"newest steps win; --all leaves nothing out.\n\n" +
@@ -432,32 +426,23 @@ func (a Commands) threadReadCommand() *ucli.Command {
 			"step, and that its answer is left out, are always there. A step that alone is too long is cut in its middle, and says so.",
 		Flags: []ucli.Flag{
 			app.QuotaFlag(),
-			&ucli.BoolFlag{Name: "all", Usage: "leave nothing out, in a pipe too"},
+			&ucli.BoolFlag{Name: "all", Usage: "leave nothing out, in a pipe too", Action: cmdline.Excludes[bool]("all", "quota")},
 			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
 			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
-			&ucli.BoolFlag{Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written"},
+			&ucli.BoolFlag{
+				Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written",
+				Action: cmdline.Excludes[bool]("live", "before", "what is running comes after every step"),
+			},
 		},
 	}, a.threadRead)
 }
 
-func (a Commands) threadRead(ctx context.Context, c *ucli.Context) error {
-	quota, err := app.QuotaOf(c)
-	if err != nil {
-		return err
-	}
-	if c.Bool("all") && c.IsSet("quota") {
-		return cmdline.UsageError("--all and --quota exclude each other")
-	}
+func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
+	quota := term.NumberOf(c, "quota")
 	if c.Bool("all") || !c.IsSet("quota") && a.OnTerminal() {
 		quota = math.MaxInt32
 	}
-	if c.IsSet("before") && c.Bool("live") {
-		return cmdline.UsageError("--before and --live exclude each other: what is running comes after every step")
-	}
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+	var err error
 	var flight *status.Flight
 	if c.Bool("live") {
 		if flight, err = e.Flight(ctx, id); err != nil {

@@ -29,12 +29,12 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-func agentFlags() []ucli.Flag {
+func (a Commands) agentFlags() []ucli.Flag {
 	return []ucli.Flag{
-		agentFlag(), scenarioFlag(),
+		agentFlag(), a.scenarioFlag(),
 		&ucli.BoolFlag{Name: "discard-result", Usage: "discard the finished result of an interrupted step, and run the step again"},
-		term.TimeoutFlag("stop a step's agent after this `TIME`"),
-		&ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"},
+		term.Timeout("stop a step's agent after this `TIME`"),
+		term.Number(ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"}, 1, 4),
 	}
 }
 
@@ -46,67 +46,64 @@ func agentFlag() ucli.Flag {
 }
 
 // scenarioFlag names a script that plays every role.
-func scenarioFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "scenario", Usage: "a script for uwf-mock, `FILE`, plays all roles, also those of commands and people"}
+func (a Commands) scenarioFlag() ucli.Flag {
+	f := ucli.StringFlag{Name: "scenario", Usage: "a script for uwf-mock, `FILE`, plays all roles, also those of commands and people"}
+	return term.Checked(f, func(_, file string) error {
+		if _, err := os.Stat(a.Env.Path(file)); err != nil {
+			return cmdline.NotFound("there is no scenario " + file)
+		}
+		return nil
+	})
 }
 
 // stepOptions are those of the flags, but for --agent: which roles there are, the
 // workflow says.
-func (a Commands) stepOptions(c *ucli.Context) (engine.StepOptions, error) {
-	o := engine.StepOptions{Fresh: c.Bool("discard-result"), KeepFiles: c.Bool("keep-files")}
-	var err error
+func (a Commands) stepOptions(c *ucli.Context) engine.StepOptions {
+	o := engine.StepOptions{
+		Fresh: c.Bool("discard-result"), KeepFiles: c.Bool("keep-files"),
+		Timeout: term.SpanOf(c, "timeout"), Parallel: term.NumberOf(c, "parallel"),
+	}
 	if c.IsSet("scenario") {
 		o.Scenario = a.Env.Path(c.String("scenario"))
-		if _, err := os.Stat(o.Scenario); err != nil {
-			return o, cmdline.NotFound("there is no scenario " + c.String("scenario"))
-		}
 	}
-	if o.Timeout, err = term.TimeoutOf(c); err != nil || !c.IsSet("parallel") {
-		return o, err
-	}
-	o.Parallel, err = term.NumberFlag(c, "parallel", 1, 4)
-	return o, err
+	return o
 }
 
 func (a Commands) threadStepCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
 		Usage: "run one or more steps of a thread",
-		Flags: append(append(append(agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...),
-	}, func(ctx context.Context, c *ucli.Context) error {
-		w, err := a.workOf(c)
-		if err != nil {
-			return err
-		}
-		return a.work(ctx, c, w)
-	})
+		Flags: append(append(append(a.agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...),
+	}, func(ctx context.Context, c *ucli.Context) error { return a.work(ctx, c, a.workOf(c)) })
 }
 
 // countFlags are those of commands that can go on after their first step.
 func countFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"},
-		&ucli.BoolFlag{Name: "until-end", Usage: "continue to the end, or until a person is needed"},
+		term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"}, 1, 5),
+		&ucli.BoolFlag{
+			Name: "until-end", Usage: "continue to the end, or until a person is needed",
+			Action: cmdline.Excludes[bool]("until-end", "count", "--until-end runs as many steps as it takes"),
+		},
 		moveFlag(), backgroundFlag(),
 	}
 }
 
 func backgroundFlag() ucli.Flag {
-	return &ucli.BoolFlag{Name: "background", Usage: "return once the first agent has started; see thread wait, watch and stop"}
+	return &ucli.BoolFlag{
+		Name: "background", Usage: "return once the first agent has started; see thread wait, watch and stop",
+		Action: cmdline.Excludes[bool]("background", "remote"),
+	}
 }
 
 // workOf reads what is to be done with a thread.
-func (a Commands) workOf(c *ucli.Context) (engine.Work, error) {
-	o, err := a.stepOptions(c)
-	if err != nil {
-		return engine.Work{}, err
+func (a Commands) workOf(c *ucli.Context) engine.Work {
+	expect, _ := protocol.ParseHash(c.String("if-head")) // checked before
+	w := engine.Work{Steps: max(term.NumberOf(c, "count"), 1), Expect: expect, StepOptions: a.stepOptions(c)}
+	if c.Bool("until-end") {
+		w.Steps = engine.UntilEnd
 	}
-	n, err := stepCount(c)
-	if err != nil {
-		return engine.Work{}, err
-	}
-	expect, err := expected(c)
-	return engine.Work{Steps: n, Expect: expect, StepOptions: o}, err
+	return w
 }
 
 // work makes the steps of a thread, here or in the background, and prints them.
@@ -203,20 +200,6 @@ func (a Commands) workflowOf(ctx context.Context, e *engine.Engine, id string) (
 	return t.Workflow(ctx)
 }
 
-// stepCount reads -c.
-func stepCount(c *ucli.Context) (int, error) {
-	if c.Bool("until-end") {
-		if c.IsSet("count") {
-			return 0, cmdline.UsageError("--count and --until-end exclude each other", "--until-end runs as many steps as it takes")
-		}
-		return engine.UntilEnd, nil
-	}
-	if !c.IsSet("count") {
-		return 1, nil
-	}
-	return term.NumberFlag(c, "count", 1, 5)
-}
-
 func (a Commands) threadResumeCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "resume", ArgsUsage: "<thread>", Usage: "continue a thread to its end, whatever stopped it",
@@ -226,18 +209,14 @@ func (a Commands) threadResumeCommand() *ucli.Command {
 			"--add-cost, --add-tokens or --add-time grants. Exit status 6 if it waits for a person again.\n\n" +
 			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
 			"   uwf thread resume @ -c 1                   # one step only",
-		Flags: append(append(append(append(append(agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
-			&ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"},
-			&ucli.BoolFlag{Name: "until-end", Usage: "as without --count", Hidden: true}, // it had to be said once
+		Flags: append(append(append(append(append(a.agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
+			term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"}, 1, 5),
 			keepFilesFlag(), moveFlag(), backgroundFlag()), remoteFlags()...),
 	}, a.threadResume)
 }
 
 func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
-	w, err := a.workOf(c)
-	if err != nil {
-		return err
-	}
+	w := a.workOf(c)
 	if !c.IsSet("count") {
 		w.Steps = engine.UntilEnd
 	}
@@ -251,6 +230,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if c.IsSet("prompt") {
+		var err error
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.promptText(c.String("prompt")); err != nil {
 			return err
@@ -305,44 +285,28 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 		Name: "wait", ArgsUsage: "<thread>",
 		Usage:       "wait until nothing works on a thread any more",
 		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
-		Flags:       []ucli.Flag{term.TimeoutFlag("give up after this `TIME`"), remoteFlag("until nobody has the lease of the thread at this `REMOTE`")},
-	}, func(ctx context.Context, c *ucli.Context) error {
-		if c.IsSet("remote") {
-			return a.threadWaitAt(ctx, c)
-		}
-		id, e, err := a.ThreadAndEngine(ctx, c, nil)
-		if err != nil {
-			return err
-		}
-		ctx, cancel, err := waitContext(ctx, c)
-		if err != nil {
-			return err
-		}
-		defer cancel()
-		out, err := e.Wait(ctx, id)
-		if errors.Is(context.Cause(ctx), errWaited) {
-			return stillRunning(c, id, "uwf thread stop "+id)
-		}
-		if err != nil {
-			return err
-		}
-		return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
-	})
+		Flags:       []ucli.Flag{term.Timeout("give up after this `TIME`"), remoteFlag("until nobody has the lease of the thread at this `REMOTE`")},
+	}, a.threadWait)
 }
 
-// threadWaitAt is wait for a thread that is worked on elsewhere.
-func (a Commands) threadWaitAt(ctx context.Context, c *ucli.Context) error {
-	waiting, cancel, err := waitContext(ctx, c)
-	if err != nil {
-		return err
+var errWaited = errors.New("waited long enough")
+
+func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
+	waiting, cancel := context.WithCancel(ctx)
+	if d := term.SpanOf(c, "timeout"); d > 0 {
+		waiting, cancel = context.WithTimeoutCause(ctx, d, errWaited)
 	}
 	defer cancel()
-	id, e, done, err := a.waitAt(waiting, c)
-	if done != nil {
-		defer done()
-	}
+	id, e, done, err := a.waitedFor(waiting, c)
+	defer done()
 	if errors.Is(context.Cause(waiting), errWaited) {
-		return stillRunning(c, id, "uwf thread show "+id+" --remote "+plaintext.Word(c.String("remote"))+" says by whom")
+		hint := "uwf thread stop " + id
+		if c.IsSet("remote") {
+			hint = "uwf thread show " + id + " --remote " + plaintext.Word(c.String("remote")) + " says by whom"
+		}
+		return &protocol.Error{
+			Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")), Hints: []string{hint},
+		}
 	}
 	if err != nil {
 		return err
@@ -352,28 +316,6 @@ func (a Commands) threadWaitAt(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
-}
-
-func stillRunning(c *ucli.Context, id, hint string) error {
-	return &protocol.Error{
-		Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")), Hints: []string{hint},
-	}
-}
-
-var errWaited = errors.New("waited long enough")
-
-// waitContext bounds a wait.
-func waitContext(ctx context.Context, c *ucli.Context) (context.Context, context.CancelFunc, error) {
-	d, err := term.TimeoutOf(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	if d == 0 {
-		ctx, cancel := context.WithCancel(ctx)
-		return ctx, cancel, nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
-	return ctx, cancel, nil
 }
 
 // agentsByRole reads --agent. What stands before the first "=" is a role if it
@@ -427,16 +369,13 @@ func (a Commands) threadRetryCommand() *ucli.Command {
 			"   uwf thread retry @ -p 'shorter'\n" +
 			"   uwf thread retry @developer -p 'keep the old name' --until-end   # the last step of a role\n" +
 			"   uwf thread retry @/security",
-		Flags: append(append(agentFlags(), keepFilesFlag(), promptFlag(false, "new instructions, as `TEXT`; - reads it from stdin, @FILE from a file")),
+		Flags: append(append(a.agentFlags(), keepFilesFlag(), promptFlag(false, "new instructions, as `TEXT`; - reads it from stdin, @FILE from a file")),
 			append(countFlags(), remoteFlags()...)...),
 	}, a.threadRetry)
 }
 
 func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
-	w, err := a.workOf(c)
-	if err != nil {
-		return err
-	}
+	w, err := a.workOf(c), error(nil)
 	parent, key, child := app.CutChild(c.Args().First())
 	if child && !c.IsSet("prompt") {
 		return a.retryChild(ctx, parent, key)

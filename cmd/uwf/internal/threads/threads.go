@@ -58,7 +58,7 @@ func (a Commands) Command() *ucli.Command {
 				Usage: "stop a thread and archive it as cancelled",
 				Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
 			}, a.threadKill),
-			a.Leaf(ucli.Command{
+			a.OnThread(ucli.Command{
 				Name: "stop", ArgsUsage: "<thread>",
 				Usage: "stop the running step; the thread stays active",
 			}, a.threadStop),
@@ -115,10 +115,7 @@ func (a Commands) threadStartCommand() *ucli.Command {
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
 		Flags: append(slices.Concat(varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
-		l, err := limitsOf(c)
-		if err != nil {
-			return err
-		}
+		l := limitsOf(c)
 		started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error { return checkBudget(ctx, e, s, l, engine.StepOptions{}) })
 		if err != nil {
 			return err
@@ -148,10 +145,6 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 	if err != nil {
 		return none, err
 	}
-	kept, err := workspaceOptions(c)
-	if err != nil {
-		return none, err
-	}
 	may := func(s *protocol.Start) error {
 		if err := a.complete(ctx, c, e, s); err != nil {
 			return err
@@ -159,12 +152,9 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 		return check(e, *s)
 	}
 	title := c.String("title")
-	if err := engine.CheckTitle(title); err != nil {
-		return none, err
-	}
 	var out protocol.ThreadStarted
 	err = workflows.New(a.App).Trusting(ctx, e, func() (err error) {
-		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: kept}, may)
+		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: workspaceOptions(c)}, may)
 		return err
 	})
 	if err == nil {
@@ -177,19 +167,16 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 }
 
 func titleFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
+	f := ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
+	return term.Checked(f, func(_, title string) error { return engine.CheckTitle(title) })
 }
 
 func (a Commands) threadTitleCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "title", Usage: "print or change a thread's title", ArgsUsage: "<thread> [title]",
 		Description: "Lists show it. An empty one gives the thread back the title of its task.\n\n" +
 			"   uwf thread title @ 'Repair the lexer'",
-	}, func(ctx context.Context, c *ucli.Context) error {
-		id, e, err := a.ThreadAndEngine(ctx, c, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		if c.Args().Len() > 1 {
 			if err := e.SetTitle(ctx, id, c.Args().Get(1)); err != nil {
 				return err
@@ -265,13 +252,11 @@ func (a Commands) Fork() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
 		Description: app.StepUsage + " Number 0 is the\nstart, before any step.",
-		Flags: []ucli.Flag{moveFlag(), &ucli.StringFlag{Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
-			"here (where the other thread has them, as they were) or keep (there, as they are)"}},
+		Flags: []ucli.Flag{moveFlag(), term.OneOf(ucli.StringFlag{
+			Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
+				"here (where the other thread has them, as they were) or keep (there, as they are)",
+		}, workspace.FilesWorktree, workspace.FilesHere, workspace.FilesKeep)},
 	}, func(ctx context.Context, c *ucli.Context) error {
-		where := c.String("files")
-		if known := []string{workspace.FilesWorktree, workspace.FilesHere, workspace.FilesKeep}; c.IsSet("files") && !slices.Contains(known, where) {
-			return cmdline.UsageError("--files "+where+" is not a place for files", cmdline.Choices("--files ", where, known)...)
-		}
 		of, h, err := a.Place(ctx, c.Args().First())
 		if err != nil {
 			return err
@@ -284,7 +269,7 @@ func (a Commands) Fork() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: where})
+		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: c.String("files")})
 		if err != nil {
 			return err
 		}
@@ -323,11 +308,7 @@ func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
 	return a.Printf(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, "%s  cancelled\n", id)
 }
 
-func (a Commands) threadStop(ctx context.Context, c *ucli.Context) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	stopped, err := e.Stop(ctx, id)
 	if err != nil {
 		return err
@@ -398,16 +379,12 @@ func notAtRemote(command string) (why string, hints []string) {
 }
 
 func (a Commands) threadTellCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "message", Usage: "send a message to the agent of a thread, also while it works", ArgsUsage: "<thread> <message>",
 		Description: "Our own agents and Claude Code read it while they work; others that keep a conversation, before\n" +
 			"their answer is taken. It is delivered once, and is part of the step.\n\n" +
 			"   uwf thread message @ 'Leave the parser alone'",
-	}, func(ctx context.Context, c *ucli.Context) error {
-		id, e, err := a.ThreadAndEngine(ctx, c, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		text, err := a.promptText(c.Args().Get(1))
 		if err != nil {
 			return err
@@ -427,18 +404,14 @@ type threadTrustOutput struct {
 }
 
 func (a Commands) threadTrustCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
 		Description: "A thread from elsewhere brings a workflow, and inputs, answers and approvals of other people, from\n" +
 			"which the words of its commands are made. The commands run only once you have confirmed the thread.\n" +
 			"This command prints them and asks; the answer holds for the thread's children, too. After another\n" +
 			"import uwf asks again.",
 		Flags: []ucli.Flag{app.YesFlag()},
-	}, func(ctx context.Context, c *ucli.Context) error {
-		id, e, err := a.ThreadAndEngine(ctx, c, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		_, commands, err := e.Origins().ThreadCommands(ctx, id)
 		if err != nil {
 			return err
@@ -458,29 +431,32 @@ func keepFilesFlag() ucli.Flag {
 }
 
 func (a Commands) threadUndoCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "undo", ArgsUsage: "<thread>", Usage: "take a thread, and its files, one step back",
 		Description: "A completed thread is active again. The files are those before the step, if they were kept and nobody\n" +
 			"has changed them since; files that git ignores stay. uwf thread redo goes forward again, until the\n" +
 			"thread makes another step.",
 		Flags: []ucli.Flag{keepFilesFlag()},
-	}, func(ctx context.Context, c *ucli.Context) error { return a.travel(ctx, c, (*engine.Engine).Undo) })
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
+		return a.travel(ctx, c, e, id, e.Undo)
+	})
 }
 
 func (a Commands) threadRedoCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "redo", ArgsUsage: "<thread>", Usage: "restore the step that was undone, with its files",
 		Flags: []ucli.Flag{keepFilesFlag()},
-	}, func(ctx context.Context, c *ucli.Context) error { return a.travel(ctx, c, (*engine.Engine).Redo) })
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
+		return a.travel(ctx, c, e, id, e.Redo)
+	})
 }
 
 // travel moves a thread and says where it stands.
-func (a Commands) travel(ctx context.Context, c *ucli.Context, move func(*engine.Engine, context.Context, string, engine.UndoOptions) (protocol.StepOutput, error)) error {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
-	out, err := move(e, ctx, id, engine.UndoOptions{KeepFiles: c.Bool("keep-files")})
+func (a Commands) travel(
+	ctx context.Context, c *ucli.Context, e *engine.Engine, id string,
+	move func(context.Context, string, engine.UndoOptions) (protocol.StepOutput, error),
+) error {
+	out, err := move(ctx, id, engine.UndoOptions{KeepFiles: c.Bool("keep-files")})
 	if err != nil {
 		return err
 	}

@@ -313,17 +313,13 @@ type trustOutput struct {
 }
 
 func (a Commands) workflowTrustCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "trust", ArgsUsage: "<workflow>", Usage: "confirm that the commands of a workflow may run",
 		Description: "A workflow whose roles are commands runs them as you. One that came with a thread from elsewhere, or\n" +
 			"that a project has in place of a registered one, runs only once you have confirmed its content. This\n" +
 			"command prints what would run and asks.",
 		Flags: []ucli.Flag{app.YesFlag()},
-	}, func(ctx context.Context, c *ucli.Context) error {
-		e, err := a.Engine(ctx, nil)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 		h, err := a.Workflows().Find(ctx, c.Args().First())
 		if err != nil {
 			return err
