@@ -22,7 +22,8 @@ func (u Usage) Tokens() int64 {
 	return addUp(addUp(u.InputTokens, u.CacheReadTokens), addUp(u.CacheWriteTokens, u.OutputTokens))
 }
 
-// IsPriced reports whether the cost is known: where no model was asked there is none.
+// IsPriced reports whether the cost is known: where no model was asked there is none. Limits,
+// totals and what is shown ask nothing else.
 func (u *Usage) IsPriced() bool {
 	return u != nil && (u.CostUSD != nil || u.Turns == 0 && u.Tokens() == 0)
 }
@@ -52,14 +53,12 @@ func (b *Bill) Add(u *Usage) {
 	if !u.Counted() {
 		b.Uncounted++
 	}
-	if u == nil {
-		b.Unpriced++
-		return
-	}
-	if u.CostUSD == nil && (u.Turns > 0 || u.InputTokens+u.OutputTokens > 0) {
+	if !u.IsPriced() {
 		b.Unpriced++
 	}
-	b.AtLeast = b.AtLeast.Add(*u)
+	if u != nil {
+		b.AtLeast = b.AtLeast.Add(*u)
+	}
 }
 
 // AddAll adds the parts of another bill.

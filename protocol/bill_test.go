@@ -64,3 +64,24 @@ func TestTotalsSayHowMuchIsMissing(t *testing.T) {
 	people.Add(protocol.Step{Usage: &protocol.Usage{CostUSD: &nothing}})
 	require.Nil(t, people.Usage.CostUSD, "a lower bound of nothing is none")
 }
+
+// A bill, the totals of a thread and what a limit asks agree whether a cost is known.
+func TestTheCostIsKnownToAllOrNone(t *testing.T) {
+	t.Parallel()
+	nothing := 0.0
+	for name, u := range map[string]*protocol.Usage{
+		"nothing reported": nil, "only a duration": {DurationMs: 5}, "a reply": {Turns: 1}, "cached tokens": {CacheReadTokens: 9},
+		"free": {CostUSD: &nothing, Turns: 1}, "output": {OutputTokens: 1},
+	} {
+		var bill protocol.Bill
+		bill.Add(u)
+		var step, try protocol.Totals
+		step.Add(protocol.Step{Usage: u})
+		try.AddPending([]protocol.Try{{Usage: u}})
+		want := 1
+		if u.IsPriced() {
+			want = 0
+		}
+		require.Equal(t, []int{want, want, want}, []int{bill.Unpriced, step.StepsWithoutCost, try.StepsWithoutCost}, name)
+	}
+}

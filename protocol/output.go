@@ -147,7 +147,7 @@ type Totals struct {
 func (t *Totals) Add(s Step) {
 	t.Steps++
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
-	counted, priced := s.Usage.Counted(), s.Usage != nil && s.Usage.CostUSD != nil
+	counted, priced := s.Usage.Counted(), s.Usage.IsPriced()
 	t.Spend(s.Usage)
 	triesCounted, triesPriced := t.addTries(s.Tries)
 	counted, priced = counted && triesCounted, priced && triesPriced
