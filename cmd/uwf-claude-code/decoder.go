@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -138,9 +139,9 @@ func system(l *line) []cliagent.Event {
 // retrying reports a request that is repeated. claude repeats one whose key is
 // refused for minutes; once is enough.
 func retrying(l *line) cliagent.Event {
-	kind := cliagent.StatusKind(l.Status)
+	kind := errorkind.OfStatus(l.Status)
 	e := cliagent.Event{Kind: cliagent.Retrying, Session: l.Session, Status: l.Status}
-	if kind == cliagent.Auth && l.Attempt >= 2 {
+	if kind == errorkind.Auth && l.Attempt >= 2 {
 		e.Error, e.Text = kind, "the model's endpoint refuses the key"
 	}
 	return e

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // What the recorded runs do not have.
@@ -24,7 +25,7 @@ func TestDecoder(t *testing.T) {
 		lines   string
 		exit    cliagent.Exit
 		kind    cliagent.OutcomeKind
-		failure cliagent.ErrorKind
+		failure errorkind.Kind
 		session string
 		turns   []string
 	}{
@@ -45,7 +46,7 @@ func TestDecoder(t *testing.T) {
 		},
 		"a conversation that is too long": {
 			lines: init + result(`"subtype":"success","is_error":true,"api_error_status":400,"result":"prompt is too long: 210000 tokens"`),
-			exit:  cliagent.Exit{Code: 1}, kind: cliagent.Failed, failure: cliagent.Context,
+			exit:  cliagent.Exit{Code: 1}, kind: cliagent.Failed, failure: errorkind.Context,
 		},
 		"the model declines": {
 			lines: init + say("No.") + result(`"subtype":"success","stop_reason":"refusal","result":"No."`), kind: cliagent.Refusal, session: "s", turns: []string{"No."},

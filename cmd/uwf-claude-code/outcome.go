@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -31,8 +32,8 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 
 // limit adds when the limit of a plan is reset: claude names the second before the line that fails.
 func (d *decoder) limit(out *cliagent.Outcome) {
-	if !d.resets.IsZero() && (out.Error == cliagent.RateLimit || out.Error == cliagent.Quota) {
-		out.Error, out.ResetsAt = cliagent.Quota, d.resets
+	if !d.resets.IsZero() && (out.Error == errorkind.RateLimit || out.Error == errorkind.Quota) {
+		out.Error, out.ResetsAt = errorkind.Quota, d.resets
 	}
 }
 
@@ -50,9 +51,9 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	case strings.HasPrefix(l.Terminal, "aborted"):
 		return cliagent.Outcome{Kind: cliagent.Interrupted, Message: message}
 	case l.APIStatus >= 400:
-		return cliagent.Fail(cliagent.KindOf(l.APIStatus, message), message, e)
+		return cliagent.Fail(errorkind.Of(l.APIStatus, message), message, e)
 	case l.IsError || strings.HasPrefix(l.Subtype, "error"):
-		return cliagent.Fail(cliagent.Classify(message+"\n"+e.Said()), message, e)
+		return cliagent.Fail(errorkind.OfText(message+"\n"+e.Said()), message, e)
 	case l.Stop == "refusal":
 		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
 	}
@@ -75,7 +76,7 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	out := e.Unfinished()
 	out.Message = cmp.Or(out.Message, "claude ended without its last line")
 	if strings.Contains(e.Stderr, "root/sudo privileges") {
-		out.Error = cliagent.Denied
+		out.Error = errorkind.Denied
 		out.Hint = "if this machine is there for that: uwf config set agents.<alias>.env.IS_SANDBOX 1; else uwf config set agents.<alias>.permission edits"
 	}
 	if d.retry != nil {
@@ -89,9 +90,9 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 // gaveUp is the outcome of a run that ended while it repeated a request.
 func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 	if l.Status == 0 {
-		return cliagent.Fail(cliagent.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
+		return cliagent.Fail(errorkind.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
 	}
-	return cliagent.Fail(cliagent.StatusKind(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
+	return cliagent.Fail(errorkind.OfStatus(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
 }
 
 // canGoOn is the session, unless no model has spoken in it: the id that a failed

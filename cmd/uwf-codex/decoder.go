@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -102,7 +103,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "codex ended in the middle of its turn"
 		if said := e.Said(); said != "" {
 			o.Message += ": " + said
-			if kind := kindOf(said); kind != cliagent.Unknown {
+			if kind := kindOf(said); kind != errorkind.Unknown {
 				o.Error = kind
 			}
 		}
@@ -228,18 +229,18 @@ func statusIn(message string) int {
 	return 0
 }
 
-func kindOf(message string) cliagent.ErrorKind {
+func kindOf(message string) errorkind.Kind {
 	switch status := statusIn(message); {
 	case status != 0:
-		return cliagent.KindOf(status, message)
+		return errorkind.Of(status, message)
 	case strings.HasPrefix(message, "Missing environment variable"):
-		return cliagent.Auth // only keys are asked for in this way
+		return errorkind.Auth // only keys are asked for in this way
 	case strings.Contains(message, "exceeds the maximum length"):
-		return cliagent.Context // of a prompt, in characters
+		return errorkind.Context // of a prompt, in characters
 	case strings.Contains(message, "experiencing high demand"):
-		return cliagent.Server // how it reports status 500
+		return errorkind.Server // how it reports status 500
 	}
-	return cliagent.Classify(message)
+	return errorkind.OfText(message)
 }
 
 // readable takes the message out of an endpoint's answer that is passed on whole.

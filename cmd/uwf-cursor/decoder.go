@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -114,8 +115,8 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	r := d.result
 	switch {
 	case r == nil && o.Message != "":
-		o.Kind, o.Error = cliagent.Failed, cliagent.Classify(o.Message)
-		if o.Error == cliagent.Unknown && d.session != "" {
+		o.Kind, o.Error = cliagent.Failed, errorkind.OfText(o.Message)
+		if o.Error == errorkind.Unknown && d.session != "" {
 			o.Error = cliagent.Crashed
 		}
 	case r == nil && d.session != "":
@@ -124,7 +125,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		o.Kind, o.Message = cliagent.Incomplete, "cursor-agent printed nothing"
 	case r.IsError || r.Subtype != "" && r.Subtype != "success":
 		o.Kind, o.Message = cliagent.Failed, cmp.Or(cliagent.TextOf(r.Error), r.Result, o.Message, r.Subtype, "it does not say why")
-		o.Error = cliagent.Classify(o.Message)
+		o.Error = errorkind.OfText(o.Message)
 	case !d.spoke:
 		o.Kind, o.Message, o.Final = cliagent.OK, "", r.Result
 	default: // its Result is all that the model has said, run together

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/cliagent/cliagenttest"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 func TestMain(m *testing.M) { cliagenttest.Main(m) }
@@ -73,7 +74,7 @@ func TestDecoder(t *testing.T) {
 	seen, err = cliagent.Replay(t.Context(), adapter(o), cliagent.Call{}, strings.NewReader("half an ans"), cliagent.Exit{Code: 2, Stderr: "SESSION third\nno api key set"})
 	require.NoError(t, err)
 	require.Equal(t, cliagent.Failed, seen.Kind)
-	require.Equal(t, cliagent.Auth, seen.Error)
+	require.Equal(t, errorkind.Auth, seen.Error)
 	require.Contains(t, seen.Message, "half an ans")
 }
 

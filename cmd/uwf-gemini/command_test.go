@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 func TestCommand(t *testing.T) {
@@ -34,16 +35,16 @@ func TestExitStatus(t *testing.T) {
 		code   int
 		stdout string
 		kind   cliagent.OutcomeKind
-		error  cliagent.ErrorKind
+		error  errorkind.Kind
 	}{
-		{41, "", cliagent.Failed, cliagent.Auth},
-		{42, "", cliagent.Failed, cliagent.BadUsage},
+		{41, "", cliagent.Failed, errorkind.Auth},
+		{42, "", cliagent.Failed, errorkind.BadUsage},
 		{53, "", cliagent.MaxTurns, ""},
-		{55, "", cliagent.Failed, cliagent.UntrustedDir},
-		{429 & 0xff, apiError, cliagent.Failed, cliagent.RateLimit},
-		{500 & 0xff, apiError, cliagent.Failed, cliagent.Server},
-		{403 & 0xff, apiError, cliagent.Failed, cliagent.Auth},
-		{1, apiError, cliagent.Failed, cliagent.Unknown},
+		{55, "", cliagent.Failed, errorkind.UntrustedDir},
+		{429 & 0xff, apiError, cliagent.Failed, errorkind.RateLimit},
+		{500 & 0xff, apiError, cliagent.Failed, errorkind.Server},
+		{403 & 0xff, apiError, cliagent.Failed, errorkind.Auth},
+		{1, apiError, cliagent.Failed, errorkind.Unknown},
 	} {
 		seen, err := cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(c.stdout), cliagent.Exit{Code: c.code})
 		require.NoError(t, err)

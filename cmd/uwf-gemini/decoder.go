@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -148,24 +149,24 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 // hint is what to do about a login that no key cures: with an endpoint of one's own
 // the CLI wants to be told how it logs in.
 func hint(o cliagent.Outcome) string {
-	if o.Error == cliagent.Auth && strings.Contains(o.Message, "Invalid auth method") {
+	if o.Error == errorkind.Auth && strings.Contains(o.Message, "Invalid auth method") {
 		return `put {"security":{"auth":{"selectedType":"gemini-api-key"}}} into ~/.gemini/settings.json: a key in the environment is not enough where GOOGLE_GEMINI_BASE_URL is set`
 	}
 	return ""
 }
 
 // exits are the statuses of the CLI's own errors.
-var exits = map[int]cliagent.ErrorKind{
-	41: cliagent.Auth,
-	42: cliagent.BadUsage, // an argument, or a session that is not there
-	55: cliagent.UntrustedDir,
+var exits = map[int]errorkind.Kind{
+	41: errorkind.Auth,
+	42: errorkind.BadUsage, // an argument, or a session that is not there
+	55: errorkind.UntrustedDir,
 }
 
 const exitTurns = 53
 
 // unfinished is the outcome of a run without a last line.
 func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outcome {
-	o.Kind, o.Error = cliagent.Failed, cliagent.Classify(e.Said())
+	o.Kind, o.Error = cliagent.Failed, errorkind.OfText(e.Said())
 	o.Message = cmp.Or(e.Said(), "gemini ended without its last line")
 	own, isOwn := exits[e.Code]
 	switch {
@@ -174,10 +175,10 @@ func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outco
 	case e.Code == exitTurns:
 		o.Kind, o.Error = cliagent.MaxTurns, ""
 	case isOwn && strings.Contains(e.Stderr, "resuming session"):
-		o.Error = cliagent.SessionNotFound
-	case isOwn && o.Error != cliagent.SessionInUse:
+		o.Error = errorkind.SessionNotFound
+	case isOwn && o.Error != errorkind.SessionInUse:
 		o.Error = own
-	case d.session != "" && o.Error == cliagent.Unknown:
+	case d.session != "" && o.Error == errorkind.Unknown:
 		o.Error = cliagent.Crashed
 	}
 	o.Hint = hint(o)
@@ -204,17 +205,17 @@ func (s *stats) usage() cliagent.Usage {
 var statuses = []int{400, 401, 402, 403, 404, 408, 422, 429, 500, 502, 503, 504, 529}
 
 // kind tells by the type of a fatal error, else by the status of the HTTP answer.
-func (f failure) kind(e cliagent.Exit) cliagent.ErrorKind {
+func (f failure) kind(e cliagent.Exit) errorkind.Kind {
 	switch f.Type {
 	case "FatalAuthenticationError":
-		return cliagent.Auth
+		return errorkind.Auth
 	case "FatalUntrustedWorkspaceError":
-		return cliagent.UntrustedDir
+		return errorkind.UntrustedDir
 	}
 	for _, status := range statuses {
 		if !e.Stopped && e.Code == status&0xff {
-			return cliagent.KindOf(status, f.Message)
+			return errorkind.Of(status, f.Message)
 		}
 	}
-	return cliagent.Classify(f.Type + " " + f.Message)
+	return errorkind.OfText(f.Type + " " + f.Message)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -135,7 +136,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	said := cmp.Or(why, r.Text, d.failure, e.Said(), "it does not say why")
 	switch failed := r.ExitCode != 0 || why != ""; {
 	case d.missing && d.call.Resume:
-		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.SessionNotFound, "Hermes does not know session "+d.call.Session
+		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.SessionNotFound, "Hermes does not know session "+d.call.Session
 	case r.ExitCode == interrupted:
 		o.Kind, o.Message = cliagent.Interrupted, said
 	case failed && why == "" && strings.HasPrefix(r.Text, "---"):
@@ -145,7 +146,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	case failed:
 		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(r.ExitCode, said), said
 	case failure().MatchString(r.Text):
-		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(r.Text), r.Text
+		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(r.Text), r.Text
 	case r.Text == "" && !d.worked:
 		o.Kind, o.Message = cliagent.Incomplete, "Hermes ended without an answer"
 	default:
@@ -157,24 +158,24 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 // unfinished is the outcome of JSON lines without the last one.
 func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	said := cmp.Or(d.failure, e.Said())
-	o := cliagent.Outcome{Kind: cliagent.Failed, Error: cliagent.Classify(said)}
+	o := cliagent.Outcome{Kind: cliagent.Failed, Error: errorkind.OfText(said)}
 	o.Message = cmp.Or(said, "hermes ended without its last line")
 	switch {
 	case d.missing && d.call.Resume:
-		o.Error = cliagent.SessionNotFound
+		o.Error = errorkind.SessionNotFound
 	case e.Code == 2 && !e.Stopped:
-		o.Error = cliagent.BadUsage
-	case d.session != "" && o.Error == cliagent.Unknown:
+		o.Error = errorkind.BadUsage
+	case d.session != "" && o.Error == errorkind.Unknown:
 		o.Error = cliagent.Crashed
 	}
 	return o
 }
 
-func kindOf(code int, said string) cliagent.ErrorKind {
+func kindOf(code int, said string) errorkind.Kind {
 	if code == 2 {
-		return cliagent.BadUsage
+		return errorkind.BadUsage
 	}
-	return cliagent.Classify(said)
+	return errorkind.OfText(said)
 }
 
 func (t *tokens) usage() cliagent.Usage {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/figures"
 )
 
@@ -228,7 +229,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case d.reason != "":
 		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended for "+d.reason+", without an answer")
 	case e.Said() != "":
-		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(e.Said()), e.Said()
+		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(e.Said()), e.Said()
 	case d.session != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "opencode ended in the middle of a step"
 	default:
@@ -237,13 +238,13 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	return o
 }
 
-func (f failure) kind(said string) cliagent.ErrorKind {
+func (f failure) kind(said string) errorkind.Kind {
 	switch {
 	case f.Data.StatusCode != 0:
 	case f.Name == "ProviderAuthError":
-		return cliagent.Auth
+		return errorkind.Auth
 	case f.Name == "ContextOverflowError":
-		return cliagent.Context
+		return errorkind.Context
 	}
-	return cliagent.KindOf(f.Data.StatusCode, said)
+	return errorkind.Of(f.Data.StatusCode, said)
 }

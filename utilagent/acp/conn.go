@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -261,7 +262,7 @@ func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host)
 	result, p, err := t.client.ask(ctx, c.Prompt, t.pace, emit)
 	if err != nil {
 		o, err := t.failed(ctx, err)
-		if o.Error != cliagent.SessionNotFound {
+		if o.Error != errorkind.SessionNotFound {
 			o.Session = p.session
 		}
 		o.Usage = usage(prompted{}, p.teller)
@@ -351,7 +352,7 @@ func (c *client) destroys(call cliagent.Call) bool {
 // same, except that it cannot be used at all.
 func (c *client) opened(how opening, err error) error {
 	var rpc *RPCError
-	if how == openNew || !errors.As(err, &rpc) || errorKind(rpc) == cliagent.Auth {
+	if how == openNew || !errors.As(err, &rpc) || errorKind(rpc) == errorkind.Auth {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errCannotContinue, err)

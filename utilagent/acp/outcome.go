@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // oddLines are the first lines of stdout that are no messages, for error texts.
@@ -51,7 +52,7 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	case r.StopReason == "refusal":
 		o.Kind, o.Message = cliagent.Refusal, "the model declines to answer"
 	case failure != "":
-		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Classify(failure), failure
+		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(failure), failure
 	case !p.told() && len(p.strays) > 0:
 		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
@@ -75,7 +76,7 @@ func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 
 // failure turns an error of the protocol or of the connection into an outcome.
 // How a call was stopped, if it was, is the runner's to say.
 func (c *client) failure(ctx context.Context, err error) cliagent.Outcome {
-	o := cliagent.Outcome{Kind: cliagent.Failed, Error: cliagent.Unknown, Message: err.Error()}
+	o := cliagent.Outcome{Kind: cliagent.Failed, Error: errorkind.Unknown, Message: err.Error()}
 	if ctx.Err() != nil {
 		o.Kind, o.Error = cliagent.Interrupted, ""
 		return o
@@ -87,9 +88,9 @@ func (c *client) failure(ctx context.Context, err error) cliagent.Outcome {
 	case errors.As(err, &rpc):
 		o.Error = errorKind(rpc)
 	case errors.As(err, new(*choiceError)):
-		o.Error = cliagent.BadUsage
+		o.Error = errorkind.BadUsage
 	}
-	if o.Error == cliagent.Auth {
+	if o.Error == errorkind.Auth {
 		o.Message = c.loginAdvice(o.Message)
 	}
 	return o
@@ -111,29 +112,29 @@ func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 		message += "\n" + said
 	}
 	o := cliagent.Fail(cliagent.Crashed, message, e)
-	if kind := cliagent.Classify(said); kind == cliagent.Auth || kind == cliagent.BadUsage || kind == cliagent.UntrustedDir {
+	if kind := errorkind.OfText(said); kind == errorkind.Auth || kind == errorkind.BadUsage || kind == errorkind.UntrustedDir {
 		o.Error = kind
 	}
 	return o
 }
 
 // errorKind is the kind of an error that the agent has answered with.
-func errorKind(e *RPCError) cliagent.ErrorKind {
+func errorKind(e *RPCError) errorkind.Kind {
 	switch {
 	case e.Code == codeAuthRequired:
-		return cliagent.Auth
+		return errorkind.Auth
 	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes the status of HTTP on
-		return cliagent.KindOf(e.Code, e.Error())
+		return errorkind.Of(e.Code, e.Error())
 	case e.Code == codeNotFound:
-		return cliagent.SessionNotFound
+		return errorkind.SessionNotFound
 	}
-	if kind := cliagent.Classify(e.Error()); kind != cliagent.Unknown {
+	if kind := errorkind.OfText(e.Error()); kind != errorkind.Unknown {
 		return kind
 	}
 	if e.Code == codeMethodNotFound || e.Code == codeInvalidParams {
-		return cliagent.BadUsage
+		return errorkind.BadUsage
 	}
-	return cliagent.Unknown
+	return errorkind.Unknown
 }
 
 // loginAdvice says how a person can log in.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -378,7 +379,7 @@ func requireOutcome(t *testing.T, want expectation, got cliagent.Outcome) {
 	switch {
 	case want.Outcome == "error_suspected":
 		require.Equal(t, cliagent.Failed, got.Kind)
-		require.Equal(t, cliagent.BadRequest, got.Error)
+		require.Equal(t, errorkind.BadRequest, got.Error)
 	case want.Outcome != "":
 		require.Equal(t, cliagent.OutcomeKind(want.Outcome), got.Kind)
 	case want.Final == "":

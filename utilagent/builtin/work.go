@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -205,7 +206,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 // should not. Its conversation is kept, so that resuming the thread goes on.
 func (w *work) pause(answer react.Answer, err error) string {
 	var e *llm.Error
-	if errors.As(err, &e) && e.Kind == llm.KindRateLimit && e.Wait > llm.LongWait {
+	if errors.As(err, &e) && e.Kind == errorkind.RateLimit && e.Wait > llm.LongWait {
 		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
 	}
 	used := w.usedUp(answer)
@@ -234,9 +235,9 @@ func (w *work) failure(err error) error {
 	}
 	f := &agentkit.Failure{Err: err, Repeated: e.Repeated()}
 	switch e.Kind {
-	case llm.KindRateLimit, llm.KindQuota:
+	case errorkind.RateLimit, errorkind.Quota:
 		f.Kind = protocol.FailedRateLimit
-	case llm.KindServer, llm.KindNetwork, llm.KindStreamCut, llm.KindIdle:
+	case errorkind.Server, llm.Network, llm.StreamCut, llm.Idle:
 		f.Kind = protocol.FailedServer
 	default:
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // boxing is how a program runs in namespaces. Of its own directories it changes copies that are the
@@ -53,7 +54,7 @@ func (r *runner) findBox(setting string) (unboxed, err error) {
 func (r *runner) mustBox(setting string, why error) error {
 	if limited := !r.sandbox.Network.All(); limited {
 		return &Error{
-			Program: r.adapter.Program, Kind: Denied, Text: fmt.Sprintf("%s cannot be run with the network %s: %v", r.adapter.Program, r.sandbox.Network, why),
+			Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("%s cannot be run with the network %s: %v", r.adapter.Program, r.sandbox.Network, why),
 			Hint: "uwf config set " + r.key("sandbox.network") + " all",
 		}
 	}
@@ -61,7 +62,7 @@ func (r *runner) mustBox(setting string, why error) error {
 		return nil
 	}
 	return &Error{
-		Program: r.adapter.Program, Kind: Denied, Text: fmt.Sprintf("%s must run in namespaces, and cannot: %v", r.adapter.Program, why),
+		Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("%s must run in namespaces, and cannot: %v", r.adapter.Program, why),
 		Hint: "uwf doctor says what is missing; uwf config set " + r.key("sandbox.mode") + " landlock does with less",
 	}
 }

@@ -20,6 +20,7 @@ import (
 	dirs "github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
@@ -285,6 +286,6 @@ func TestProgramWithALimitedNetwork(t *testing.T) {
 		_, err := r.confined()
 		var denied *Error
 		require.ErrorAs(t, err, &denied, mode)
-		require.Equal(t, Denied, denied.Kind)
+		require.Equal(t, errorkind.Denied, denied.Kind)
 	}
 }

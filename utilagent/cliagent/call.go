@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // quietTime is how long a turn that may be complete waits for more of its message.
@@ -27,7 +28,7 @@ func (e *changedError) Error() string {
 // vainError is the cause when the program keeps repeating a request that cannot work, or has
 // failed for too long: then the whole call is not repeated either.
 type vainError struct {
-	kind ErrorKind
+	kind errorkind.Kind
 	text string
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // result is what is known of a call, however it came out.
@@ -73,9 +74,9 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 func (r *runner) heldUp(out tried) bool {
 	switch {
 	case r.req.Yields:
-	case out.Error == Quota:
+	case out.Error == errorkind.Quota:
 		return true
-	case out.Error == RateLimit:
+	case out.Error == errorkind.RateLimit:
 		now := r.env.Now()
 		return r.req.Retries == 0 || out.resetsAt(now).After(now.Add(time.Minute))
 	}
@@ -85,15 +86,15 @@ func (r *runner) heldUp(out tried) bool {
 // failure says what sort of failure an error is.
 func (r *runner) failure(out tried, err error) error {
 	f := &agentkit.Failure{Err: err}
-	if at := r.adapter.Repeats; at != nil && (out.Error == RateLimit || out.Error == Server) {
+	if at := r.adapter.Repeats; at != nil && (out.Error == errorkind.RateLimit || out.Error == errorkind.Server) {
 		f.Repeated = at(Call{Retries: r.req.Retries, Env: r.env.Get})
 	}
 	switch {
 	case out.Kind == Timeout:
 		f.Kind = protocol.FailedTimeout
-	case out.Error == RateLimit, out.Error == Quota:
+	case out.Error == errorkind.RateLimit, out.Error == errorkind.Quota:
 		f.Kind, f.RetryAt = protocol.FailedRateLimit, out.resetsAt(r.env.Now())
-	case out.Error == Server:
+	case out.Error == errorkind.Server:
 		f.Kind = protocol.FailedServer
 	case out.Error == Crashed:
 		f.Kind = protocol.FailedCrash
@@ -126,7 +127,7 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 	}
 	if res.SessionID == "" {
 		message := "it answered, but named no session" + streamEnds(r.req.RunDir)
-		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: Unknown, Message: message}})
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Unknown, Message: message}})
 	}
 	return nil
 }

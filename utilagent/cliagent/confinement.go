@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -72,7 +73,7 @@ func (r *runner) confined() (*confinement, error) {
 		r.held = "not confined: " + why
 		if setting == protocol.SandboxLandlock {
 			return nil, &Error{
-				Program: r.adapter.Program, Kind: Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
+				Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
 				Hint: "use a Linux with Landlock; or uwf config set " + r.key("sandbox.mode") + " auto",
 			}
 		}

@@ -1,6 +1,10 @@
 package cliagent
 
-import "time"
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/utilagent/errorkind"
+)
 
 // Decoder reads what one call prints. It is pure: no I/O, no clock, the same
 // answer for the same lines.
@@ -40,7 +44,7 @@ type Exit struct {
 // Outcome is what became of a call.
 type Outcome struct {
 	Kind  OutcomeKind
-	Error ErrorKind // with Kind Failed
+	Error errorkind.Kind // with Kind Failed
 	// Message is what the program said, for a person; Hint is what to do, if there
 	// is more to say than for every failure of its kind.
 	Message string

@@ -3,6 +3,8 @@ package cliagent
 import (
 	"errors"
 	"strings"
+
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // ErrCannotFork is what [Adapter.Command] returns for a copy of a session that the
@@ -12,7 +14,7 @@ var ErrCannotFork = errors.New("this version cannot copy a session")
 // Error is why a program could not do a step's work, for a person.
 type Error struct {
 	Program string
-	Kind    ErrorKind
+	Kind    errorkind.Kind
 	Text    string
 	Hint    string   // what to type; "" if nothing helps
 	Held    []string // more hints, about the confinement
@@ -23,7 +25,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 
 // OfMachine implements what [protocol.OfMachine] asks for.
-func (e *Error) OfMachine() bool { return e.Kind == NotInstalled || e.Kind == Auth }
+func (e *Error) OfMachine() bool { return e.Kind == NotInstalled || e.Kind == errorkind.Auth }
 
 // Hints are what to do about it.
 func (e *Error) Hints() []string {

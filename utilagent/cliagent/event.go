@@ -3,6 +3,7 @@ package cliagent
 import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // Kind tells what an [Event] is.
@@ -54,8 +55,8 @@ type Event struct {
 	// Sub: it happened in a sub-agent. It is kept, but is not part of the answer. Name says which
 	// sub-agent, if that is known.
 	Sub    bool
-	Status int       // of an HTTP request, if known
-	Error  ErrorKind // Retrying: retrying is in vain
+	Status int            // of an HTTP request, if known
+	Error  errorkind.Kind // Retrying: retrying is in vain
 
 	letter agentkit.Letter // Heard: what it was told
 }

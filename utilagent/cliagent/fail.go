@@ -7,11 +7,12 @@ import (
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // fail is the error for a call that led to nothing.
 func (r *runner) fail(out tried) error {
-	if out.Error == BadUsage { // perhaps it is not the version that it was
+	if out.Error == errorkind.BadUsage { // perhaps it is not the version that it was
 		_ = durable.OS().Remove(probeFile(string(r.shelf), r.program.Path))
 	}
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
@@ -21,12 +22,12 @@ func (r *runner) fail(out tried) error {
 	if r.req.RunDir != "" && unexplained(out) {
 		e.Logs = filepath.Join(r.req.RunDir, stdoutFile) + " and " + stderrFile
 	}
-	if out.Error == Auth {
+	if out.Error == errorkind.Auth {
 		e.Hint = r.adapter.Login
 	}
-	if hint, ok := remedies[out.Error]; ok && (out.Error != Denied || r.permission != Bypass) {
+	if hint, ok := remedies[out.Error]; ok && (out.Error != errorkind.Denied || r.permission != Bypass) {
 		e.Hint = hint
-		if out.Error == Server && r.resume && out.canGoOn(r.adapter.Sessions) {
+		if out.Error == errorkind.Server && r.resume && out.canGoOn(r.adapter.Sessions) {
 			e.Hint += ": the session is continued"
 		}
 	}
@@ -39,7 +40,7 @@ func (r *runner) fail(out tried) error {
 
 // unexplained reports whether one has to look at what the program printed.
 func unexplained(out tried) bool {
-	return out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown
+	return out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == errorkind.Unknown
 }
 
 // what says how a call failed.
@@ -65,26 +66,26 @@ func what(out tried) string {
 }
 
 // reasons say what went wrong.
-var reasons = map[ErrorKind]string{
-	Auth:            "is not logged in, or its key is refused",
-	RateLimit:       "is held up by its provider's rate limit",
-	Quota:           "has used up its account's quota",
-	Server:          "cannot reach its model, or the model's server fails",
-	BadRequest:      "sent a request that its model's endpoint refuses",
-	Context:         "has too long a conversation for its model",
-	SessionNotFound: "does not know the session",
-	SessionInUse:    "says that the session is in use",
-	UntrustedDir:    "does not trust the working directory",
-	Denied:          "was not allowed to do what it wanted",
-	BadUsage:        "does not know these arguments",
-	Crashed:         "ended before its work was done",
+var reasons = map[errorkind.Kind]string{
+	errorkind.Auth:            "is not logged in, or its key is refused",
+	errorkind.RateLimit:       "is held up by its provider's rate limit",
+	errorkind.Quota:           "has used up its account's quota",
+	errorkind.Server:          "cannot reach its model, or the model's server fails",
+	errorkind.BadRequest:      "sent a request that its model's endpoint refuses",
+	errorkind.Context:         "has too long a conversation for its model",
+	errorkind.SessionNotFound: "does not know the session",
+	errorkind.SessionInUse:    "says that the session is in use",
+	errorkind.UntrustedDir:    "does not trust the working directory",
+	errorkind.Denied:          "was not allowed to do what it wanted",
+	errorkind.BadUsage:        "does not know these arguments",
+	Crashed:                   "ended before its work was done",
 }
 
 // remedies are what to do about an error, whatever the program.
-var remedies = map[ErrorKind]string{
-	RateLimit: "wait, then step the thread again",
-	Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
-	Server:    "step the thread again",
-	BadUsage:  "check the agent's args in config.yaml, and the program's version",
-	Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
+var remedies = map[errorkind.Kind]string{
+	errorkind.RateLimit: "wait, then step the thread again",
+	errorkind.Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
+	errorkind.Server:    "step the thread again",
+	errorkind.BadUsage:  "check the agent's args in config.yaml, and the program's version",
+	errorkind.Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
 }

@@ -1,9 +1,12 @@
 package cliagent
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
@@ -32,24 +35,45 @@ func (o Outcome) resetsAt(now time.Time) time.Time {
 	return resettime.In(o.Message, now)
 }
 
-// ErrorKind is why a call failed.
-type ErrorKind string
-
-// Why calls fail.
+// Why calls fail besides what package failure knows.
 const (
-	Auth            ErrorKind = "auth"
-	RateLimit       ErrorKind = "rate_limit"
-	Quota           ErrorKind = "quota"
-	Server          ErrorKind = "server" // of the model's provider, or the way to it
-	BadRequest      ErrorKind = "bad_request"
-	Context         ErrorKind = "context" // the conversation is too long
-	SessionNotFound ErrorKind = "session_not_found"
-	SessionInUse    ErrorKind = "session_in_use"
-	UntrustedDir    ErrorKind = "untrusted_dir"
-	Denied          ErrorKind = "permission"
-	BadUsage        ErrorKind = "usage" // the program does not know our arguments
-	NotInstalled    ErrorKind = "not_installed"
-	TooOld          ErrorKind = "too_old"
-	Crashed         ErrorKind = "crashed"
-	Unknown         ErrorKind = "unknown"
+	NotInstalled errorkind.Kind = "not_installed"
+	TooOld       errorkind.Kind = "too_old"
+	Crashed      errorkind.Kind = "crashed"
 )
+
+// Fail is the outcome of a call that failed with a message. An empty message is
+// replaced by the end of what the program wrote.
+func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
+	if strings.TrimSpace(message) == "" {
+		message = e.Said()
+	}
+	return Outcome{Kind: Failed, Error: kind, Message: message}
+}
+
+// Unfinished is the outcome of a program that ended without saying how it went: an error found
+// in its messages, a crash, or just an early end.
+func (e Exit) Unfinished() Outcome {
+	said := e.Said()
+	kind := errorkind.OfText(said)
+	switch {
+	case e.Stopped, e.Code == 0 && kind == errorkind.Unknown:
+		return Outcome{Kind: Incomplete, Message: said}
+	case kind != errorkind.Unknown:
+		return Fail(kind, said, e)
+	case e.Signal != "":
+		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+said), e)
+	}
+	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
+}
+
+// Said is what the program wrote besides its lines, for a message; "" if nothing.
+func (e Exit) Said() string {
+	var said []string
+	for _, text := range []string{e.Stderr, e.Noise} {
+		if text = strings.TrimSpace(text); text != "" {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "\n")
+}

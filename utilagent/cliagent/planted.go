@@ -5,6 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/programs"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // planted is the error for a directory with files that the program would obey without asking.
@@ -36,7 +37,7 @@ func (r *runner) planted() error {
 		hint = "update it: " + r.adapter.Install + "; or " + hint
 	}
 	return &Error{
-		Program: r.adapter.Program, Kind: Denied, Hint: hint,
+		Program: r.adapter.Program, Kind: errorkind.Denied, Hint: hint,
 		Text: path + " is the directory's own, and names programs, servers or variables that " + r.adapter.Program + " would obey without asking: uwf does not let it",
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // What a clone's settings start could read what the program is logged in with.
@@ -57,7 +58,7 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 		var failed *Error
 		if err != nil {
 			require.ErrorAs(t, err, &failed)
-			require.Equal(t, Denied, failed.Kind)
+			require.Equal(t, errorkind.Denied, failed.Kind)
 			require.NotEmpty(t, failed.Hint)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // refusalWords are how programs say that the system has refused them a file.
@@ -94,7 +95,7 @@ func (r *runner) heldHints(out tried) []string {
 	}
 	said := r.refusal(out)
 	switch {
-	case slices.Contains([]ErrorKind{RateLimit, Quota, Server, Context, BadRequest}, out.Error):
+	case slices.Contains([]errorkind.Kind{errorkind.RateLimit, errorkind.Quota, errorkind.Server, errorkind.Context, errorkind.BadRequest}, out.Error):
 		return nil // its model's endpoint is the reason
 	case len(said) > 0:
 		path := pathIn(said[0])
@@ -108,7 +109,7 @@ func (r *runner) heldHints(out tried) []string {
 			r.adapter.Program + " runs confined and cannot write everywhere. If it needs that file: uwf config set " + r.key("sandbox.allowWrite") + " '[\"" + path + "\"]'",
 			"uwf config set " + r.key("sandbox.mode") + " none lets it write anywhere",
 		}
-	case !out.worked && (out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == Unknown):
+	case !out.worked && (out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == errorkind.Unknown):
 		hints := []string{r.adapter.Program + " runs confined. If it works without that, uwf config set " + r.key("sandbox.mode") + " none"}
 		if r.confinement.box != nil {
 			hints = append(hints, r.seesMore())

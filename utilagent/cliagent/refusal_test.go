@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 func TestAConfinedProgramThatIsRefused(t *testing.T) {
@@ -28,11 +29,11 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 			hints: []string{strings.Replace(allow, "PATH", "/home/u/.cfg/x", 1), off},
 		},
 		{
-			name: "the program says it itself", out: tried{Outcome: Outcome{Kind: Failed, Error: Denied, Message: "cannot start\n/srv/x.db: Read-only file system"}},
+			name: "the program says it itself", out: tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Denied, Message: "cannot start\n/srv/x.db: Read-only file system"}},
 			said: "/srv/x.db: Read-only file system", hints: []string{strings.Replace(allow, "PATH", "/srv/x.db", 1), off},
 		},
 		{
-			name: "a shell's script", stderr: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", out: tried{Outcome: Outcome{Kind: Failed, Error: Denied}},
+			name: "a shell's script", stderr: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", out: tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Denied}},
 			said: "/usr/bin/agent: 3: cannot create /srv/log: Permission denied", hints: []string{strings.Replace(allow, "PATH", "/srv/log", 1), off},
 		},
 		{
@@ -56,13 +57,13 @@ func TestAConfinedProgramThatIsRefused(t *testing.T) {
 		},
 		{
 			name: "what it does without, in the error as well", stderr: "WARNING: could not do this: Permission denied",
-			out: tried{Outcome: Outcome{Kind: Failed, Error: Denied, Message: "WARNING: could not do this: Permission denied"}},
+			out: tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Denied, Message: "WARNING: could not do this: Permission denied"}},
 		},
 		{
 			name: "another reason than what it was refused", stderr: "open /srv/x: Permission denied",
-			out: tried{Outcome: Outcome{Kind: Failed, Error: RateLimit, Message: "429"}}, said: "open /srv/x: Permission denied",
+			out: tried{Outcome: Outcome{Kind: Failed, Error: errorkind.RateLimit, Message: "429"}}, said: "open /srv/x: Permission denied",
 		},
-		{name: "its model fails", out: tried{Outcome: Outcome{Kind: Failed, Error: Server, Message: "500"}}},
+		{name: "its model fails", out: tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Server, Message: "500"}}},
 	} {
 		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, env: env.Env{Environ: []string{"UWF_AGENT=mine"}}, confinement: &confinement{}}
 		r.refused.harmless = []string{"could not do this"}

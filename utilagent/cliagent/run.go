@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // Messages to a session whose run ended before its work was done.
@@ -175,7 +176,7 @@ func (r *runner) unusable(out tried) bool {
 		return false
 	}
 	switch out.Error {
-	case SessionNotFound, SessionInUse, Context, BadRequest, Crashed, Unknown:
+	case errorkind.SessionNotFound, errorkind.SessionInUse, errorkind.Context, errorkind.BadRequest, Crashed, errorkind.Unknown:
 		return true
 	}
 	return false
@@ -184,7 +185,7 @@ func (r *runner) unusable(out tried) bool {
 // startOver gives up the session: the whole prompt goes into a new one.
 func (r *runner) startOver(t *task, why string) error {
 	if r.fresh {
-		return &Error{Program: r.adapter.Program, Kind: SessionNotFound, Text: fmt.Sprintf("%s lost its session again: %s", r.adapter.Program, why)}
+		return &Error{Program: r.adapter.Program, Kind: errorkind.SessionNotFound, Text: fmt.Sprintf("%s lost its session again: %s", r.adapter.Program, why)}
 	}
 	r.fresh = true
 	why = fmt.Sprintf("session %s could not be continued (%s)", t.session, firstLine(why))

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 )
 
@@ -85,7 +86,7 @@ func (d *toyDecoder) Line(line []byte) ([]cliagent.Event, bool) {
 	case "R":
 		return []cliagent.Event{{Kind: cliagent.Returned, Call: protocol.ToolCall{ID: first}, Text: second}}, true
 	case "V":
-		return []cliagent.Event{{Kind: cliagent.Retrying, Text: rest, Error: cliagent.Auth}}, true
+		return []cliagent.Event{{Kind: cliagent.Retrying, Text: rest, Error: errorkind.Auth}}, true
 	case "Y":
 		status, _ := strconv.Atoi(rest)
 		return []cliagent.Event{{Kind: cliagent.Retrying, Status: status}}, true
@@ -107,7 +108,7 @@ func (d *toyDecoder) Line(line []byte) ([]cliagent.Event, bool) {
 		d.ended = true
 		d.out.Kind, d.out.Message = cliagent.OutcomeKind(kind), message
 		if kind == "error" {
-			d.out.Error, d.out.Message = cliagent.ErrorKind(strings.Fields(message)[0]), message
+			d.out.Error, d.out.Message = errorkind.Kind(strings.Fields(message)[0]), message
 		}
 		return []cliagent.Event{{Kind: cliagent.Done}}, true
 	}

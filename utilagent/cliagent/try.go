@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // task is what the next call is about.
@@ -165,7 +166,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind, out.counted, out.Message = MaxTurns, true, ""
 	case errors.As(cause, &late):
 		out.Kind, out.Message = Timeout, late.Error()
-	case o.Kind == Failed && o.Error == SessionNotFound && c.ask.Resume:
+	case o.Kind == Failed && o.Error == errorkind.SessionNotFound && c.ask.Resume:
 		out.Kind = SessionLost
 	}
 	if out.Kind != Failed {

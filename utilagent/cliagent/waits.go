@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // firstSilence is how long a program may be silent before watchers are told; they are told
@@ -46,8 +48,8 @@ func (w *waits) retrying(status int) {
 
 // trouble says why a request is repeated.
 func trouble(status int) string {
-	switch kind := StatusKind(status); {
-	case kind == RateLimit:
+	switch kind := errorkind.OfStatus(status); {
+	case kind == errorkind.RateLimit:
 		return "rate limit"
 	case status == 0:
 		return "the model cannot be reached"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // withDefaults fills in what an adapter leaves open.
@@ -145,9 +146,9 @@ func (w *watch) fire() {
 	case !w.started:
 		w.cancel(&expired{what: "said nothing", key: "startTimeout", time: w.limit()})
 	case w.repeats:
-		kind := Server
+		kind := errorkind.Server
 		if w.status != 0 {
-			kind = StatusKind(w.status)
+			kind = errorkind.OfStatus(w.status)
 		}
 		w.cancel(&vainError{kind: kind, text: fmt.Sprintf("for %s it has done nothing but ask again: %s", w.limit(), trouble(w.status))})
 	case w.running:

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // Options of a client. The zero value works.
@@ -245,15 +246,15 @@ func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
 	t.total++
 	n, limit := &t.server, serverTries
 	switch e.Kind {
-	case KindRateLimit:
+	case errorkind.RateLimit:
 		n, limit = &t.rate, rateTries
-	case KindToolUse:
+	case ToolUse:
 		n, limit = &t.reject, rejectsTries
-	case KindNetwork:
+	case Network:
 		if e.dial {
 			n, limit = &t.dial, dialTries
 		}
-	case KindServer, KindStreamCut, KindIdle:
+	case errorkind.Server, StreamCut, Idle:
 	default:
 		return 0, false
 	}
@@ -261,7 +262,7 @@ func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
 	if *n >= limit || e.Wait > LongWait || e.final {
 		return 0, false
 	}
-	if e.Kind == KindToolUse {
+	if e.Kind == ToolUse {
 		return 0, true
 	}
 	if e.Wait > 0 {
@@ -324,11 +325,11 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
-		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
+		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: err.Error()}, 1)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), b.reader())
 	if err != nil {
-		return nil, c.describe(&Error{Kind: KindBadRequest, Message: c.mask(err.Error())}, 1)
+		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: c.mask(err.Error())}, 1)
 	}
 	r.ContentLength = b.size
 	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect, or a connection that has gone away
@@ -394,7 +395,7 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 		return e
 	}
 	if errors.Is(err, errRedirect) {
-		return c.describe(&Error{Kind: KindBadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
+		return c.describe(&Error{Kind: errorkind.BadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its own text repeats the URL, with its query
@@ -403,7 +404,7 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	dial := errors.As(err, &op) && op.Op == "dial"
 	var cert *tls.CertificateVerificationError
 	final := errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)
-	return &Error{Kind: KindNetwork, Message: c.mask(err.Error()), Err: err, dial: dial, final: final}
+	return &Error{Kind: Network, Message: c.mask(err.Error()), Err: err, dial: dial, final: final}
 }
 
 // cutError explains why a reply ended early.
@@ -412,16 +413,16 @@ func (c *Client) cutError(ctx context.Context, err error) error {
 		return e
 	}
 	if errors.Is(err, errTooLong) {
-		return &Error{Kind: KindBadRequest, Message: err.Error(), Err: err} // the next one would be as long
+		return &Error{Kind: errorkind.BadRequest, Message: err.Error(), Err: err} // the next one would be as long
 	}
-	return &Error{Kind: KindStreamCut, Message: c.mask(err.Error()), Err: err}
+	return &Error{Kind: StreamCut, Message: c.mask(err.Error()), Err: err}
 }
 
 // tooSlow is the error if this package has ended the request, else nil.
 func tooSlow(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errIdle) || errors.Is(cause, errEndless) {
-		return &Error{Kind: KindIdle, Message: cause.Error(), Err: cause}
+		return &Error{Kind: Idle, Message: cause.Error(), Err: cause}
 	}
 	return nil
 }

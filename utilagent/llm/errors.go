@@ -10,40 +10,32 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
-// Kind is what sort of failure an [Error] is.
-type Kind string
-
-// The kinds.
+// Kinds of failures besides those that package errorkind knows.
 const (
-	KindAuth          Kind = "auth"            // the key is missing, wrong or not allowed
-	KindQuota         Kind = "quota"           // the account has nothing left
-	KindRateLimit     Kind = "rate_limit"      // too much at once
-	KindServer        Kind = "server"          // the endpoint's fault; may pass
-	KindNetwork       Kind = "network"         // the endpoint was not reached
-	KindStreamCut     Kind = "stream_cut"      // a reply ended in the middle
-	KindIdle          Kind = "idle"            // a reply stalled
-	KindContext       Kind = "context"         // the conversation does not fit the model
-	KindCompat        Kind = "compat"          // a field that this endpoint does not take
-	KindMessageOrder  Kind = "message_order"   // a sequence of roles that it does not take
-	KindToolUse       Kind = "tool_use_failed" // the model's call was malformed and the endpoint refused it
-	KindNoTools       Kind = "no_tools"        // the model cannot call tools
-	KindContentFilter Kind = "content_filter"  // refused by a filter
-	KindNotFound      Kind = "not_found"       // no such model or path
-	KindBadRequest    Kind = "bad_request"     // anything else that it refused
+	Network       errorkind.Kind = "network"         // the endpoint was not reached
+	StreamCut     errorkind.Kind = "stream_cut"      // a reply ended in the middle
+	Idle          errorkind.Kind = "idle"            // a reply stalled
+	Compat        errorkind.Kind = "compat"          // a field that this endpoint does not take
+	MessageOrder  errorkind.Kind = "message_order"   // a sequence of roles that it does not take
+	ToolUse       errorkind.Kind = "tool_use_failed" // the model's call was malformed and the endpoint refused it
+	NoTools       errorkind.Kind = "no_tools"        // the model cannot call tools
+	ContentFilter errorkind.Kind = "content_filter"  // refused by a filter
+	NotFound      errorkind.Kind = "not_found"       // no such model or path
 )
 
 // Error is why a question got no reply. Its text says what to do, and never
 // holds a key.
 type Error struct {
-	Kind    Kind
+	Kind    errorkind.Kind
 	Status  int    // HTTP; 0 if there was no answer
 	Message string // the endpoint's own words, cut and masked
 	// Wait is how long the endpoint asks to wait; 0 if it does not say.
 	Wait time.Duration
-	// Failed is the text of the call that KindToolUse is about.
+	// Failed is the text of the call that ToolUse is about.
 	Failed string
 	Err    error // the cause; may be nil
 
@@ -56,7 +48,7 @@ type Error struct {
 }
 
 // OfMachine implements what [protocol.OfMachine] asks for: the key is this machine's.
-func (e *Error) OfMachine() bool { return e.Kind == KindAuth }
+func (e *Error) OfMachine() bool { return e.Kind == errorkind.Auth }
 
 // Error implements error.
 func (e *Error) Error() string {
@@ -118,22 +110,22 @@ func (c *Client) describe(e *Error, tries int) *Error {
 func (c *Client) advise(e *Error) string {
 	p := "providers." + c.endpoint.Provider
 	switch e.Kind {
-	case KindAuth:
+	case errorkind.Auth:
 		if c.endpoint.APIKey == "" {
 			return fmt.Sprintf("no key is set: put one into %s.apiKey in config.yaml, or name its variable in %s.apiKeyEnv", p, p)
 		}
 		return fmt.Sprintf("the key came from %s: put one there that is valid for %s", c.endpoint.KeySource, c.safeURL())
-	case KindQuota:
+	case errorkind.Quota:
 		return fmt.Sprintf("the account of the key from %s has no credit or quota left", c.endpoint.KeySource)
-	case KindNotFound:
+	case NotFound:
 		return fmt.Sprintf("check models.%s.name and %s.baseUrl in config.yaml (asked %s)", c.endpoint.Alias, p, c.safeURL())
-	case KindNetwork:
+	case Network:
 		return fmt.Sprintf("is the server running? %s.baseUrl leads to %s", p, c.safeURL())
-	case KindContext:
+	case errorkind.Context:
 		return "the conversation is longer than the model can read: choose a model with a larger window, or a smaller task"
-	case KindNoTools:
+	case NoTools:
 		return "choose a model that can call tools, or start the server with tool calling switched on"
-	case KindRateLimit:
+	case errorkind.RateLimit:
 		if e.Wait > LongWait {
 			return fmt.Sprintf("the endpoint asks to wait %s", e.Wait.Round(time.Second))
 		}
@@ -303,61 +295,42 @@ func textOfHTML(page string) string {
 	return strings.TrimSuffix("an HTML page instead of an answer: "+text, ": ")
 }
 
-// Endpoints name failures in codes and in prose; these are the words by which
-// the prose is known.
+// Endpoints name failures in codes and in prose; these are the words of kinds that only this
+// package knows.
 var (
-	tooLong      = lazyregexp.New(`(?i)context_length_exceeded|maximum context length|prompt is too long|too many (input )?tokens|exceeds? the (available )?context|context window|input length`)
 	filtered     = lazyregexp.New(`(?i)content_filter|content management policy|responsibleaipolicy`)
 	cannotTool   = lazyregexp.New(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
 	messageOrder = lazyregexp.New(`(?i)unexpected role|roles must alternate|invalid_request_message_order`)
-	noMoney      = lazyregexp.New(`(?i)insufficient_quota|billing|insufficient (credits|balance|funds)`)
-	badKey       = lazyregexp.New(`(?i)invalid_api_key|authentication_error|unauthenticated|api key not valid|incorrect api key`)
-	overloaded   = lazyregexp.New(`(?i)overloaded`)
 	unavailable  = lazyregexp.New(`(?i)server_error|unavailable`)
 )
 
-// statusOverloaded is Anthropic's status of an endpoint that takes no more requests for now.
-const statusOverloaded = 529
-
 // classify says what kind of failure an HTTP status with a refusal is.
-func classify(status int, r refusal) Kind {
+func classify(status int, r refusal) errorkind.Kind {
 	words := r.code + " " + r.message
+	kind := errorkind.Of(status, words)
 	switch {
 	case strings.Contains(r.code, "tool_use_failed"):
-		return KindToolUse
-	case status == http.StatusPaymentRequired, noMoney().MatchString(words) && status < 500:
-		return KindQuota
-	case status == http.StatusTooManyRequests, status == statusOverloaded, strings.Contains(r.code, "rate_limit"), overloaded().MatchString(words):
-		return KindRateLimit
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey().MatchString(words):
-		return KindAuth
-	case status >= 500, passing(status):
-		return KindServer
-	case tooLong().MatchString(words), status == http.StatusRequestEntityTooLarge:
-		return KindContext
+		return ToolUse
+	case kind == errorkind.Quota, kind == errorkind.RateLimit, kind == errorkind.Auth, kind == errorkind.Context:
+		return kind
+	case status == http.StatusRequestEntityTooLarge:
+		return errorkind.Context
+	case status >= 400 && kind == errorkind.Server:
+		return kind
 	case filtered().MatchString(words):
-		return KindContentFilter
+		return ContentFilter
 	case cannotTool().MatchString(words):
-		return KindNoTools
+		return NoTools
 	case messageOrder().MatchString(words):
-		return KindMessageOrder
+		return MessageOrder
 	case status == http.StatusNotFound:
-		return KindNotFound
+		return NotFound
 	case status < 300 || unavailable().MatchString(words): // an error inside a reply that had begun
-		return KindServer
+		return errorkind.Server
 	case isQuirk(r.message):
-		return KindCompat
+		return Compat
 	}
-	return KindBadRequest
-}
-
-// passing are the client errors that may pass on their own.
-func passing(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
-		return true
-	}
-	return false
+	return errorkind.BadRequest
 }
 
 // askedWait is how long an endpoint asks to wait, 0 if it does not say. Points in time are taken

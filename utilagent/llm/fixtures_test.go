@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // fixture is a reply of a real kind of endpoint and what it means.
@@ -43,14 +45,14 @@ type fixture struct {
 }
 
 // Where we knowingly read a fixture otherwise.
-var otherKinds = map[string]Kind{
+var otherKinds = map[string]errorkind.Kind{
 	// The router's message hides the provider's, which says that the order of
 	// messages is wrong: that can be cured.
-	"err_openrouter_raw.json": KindMessageOrder,
+	"err_openrouter_raw.json": MessageOrder,
 	// Cured once by telling of the calls in plain text.
-	"err_gemini_array.json": KindCompat,
+	"err_gemini_array.json": Compat,
 	// Overloaded is one kind, by whatever status.
-	"err_anthropic_overloaded.json": KindRateLimit,
+	"err_anthropic_overloaded.json": errorkind.RateLimit,
 }
 
 func TestRepliesOfRealEndpoints(t *testing.T) {
@@ -153,7 +155,7 @@ func checkError(t *testing.T, f fixture, body string) {
 	_, err := ask(t, e.client(&w))
 	var got *Error
 	require.True(t, errors.As(err, &got), "%v", err)
-	want := Kind(f.Expect.ErrorKind)
+	want := errorkind.Kind(f.Expect.ErrorKind)
 	if other, ok := otherKinds[f.File]; ok {
 		want = other
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // quirks are the ways in which an endpoint differs from the most tolerant one.
@@ -57,7 +58,7 @@ var marksRefused = lazyregexp.New("(?i)cache[_ -]?control|content.{0,80}(must be
 // learn adapts to what an endpoint refused, and reports whether the question is
 // worth asking again. Each quirk is learnt once, so this ends.
 func (c *Client) learn(e *Error) bool {
-	if e.Kind != KindCompat && e.Kind != KindMessageOrder {
+	if e.Kind != Compat && e.Kind != MessageOrder {
 		return false
 	}
 	c.mu.Lock()
@@ -113,13 +114,13 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	defer stop()
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
-		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
+		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: err.Error()}, 1)
 	}
 	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "chat/completions"), "/") + "/models"
 	u.RawPath = ""
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, c.describe(&Error{Kind: KindBadRequest, Message: c.mask(err.Error())}, 1)
+		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: c.mask(err.Error())}, 1)
 	}
 	r.Header.Set("Accept", "application/json")
 	c.identify(r)
@@ -137,7 +138,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	}
 	names, err := modelNames(body)
 	if err != nil {
-		return nil, c.describe(&Error{Kind: KindBadRequest, Message: err.Error()}, 1)
+		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: err.Error()}, 1)
 	}
 	return names, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // readReply reads a reply, whatever the endpoint calls it: some send one JSON
@@ -49,7 +50,7 @@ func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(
 	}
 	if first == '<' {
 		e := c.httpError(http.StatusOK, h, body)
-		e.Kind = KindNotFound
+		e.Kind = NotFound
 		return Response{}, e
 	}
 	if err := c.chunk(&a, body, h); err != nil {
@@ -194,15 +195,15 @@ func (a *assembler) soFar() Message {
 func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	switch a.finish {
 	case "content_filter":
-		return Response{}, &Error{Kind: KindContentFilter, Message: "the reply was stopped by a filter"}
+		return Response{}, &Error{Kind: ContentFilter, Message: "the reply was stopped by a filter"}
 	case "error", "network_error":
-		return Response{}, &Error{Kind: KindServer, Message: "the endpoint ended the reply with an error"}
+		return Response{}, &Error{Kind: errorkind.Server, Message: "the endpoint ended the reply with an error"}
 	}
 	if a.finish == "" && !done && !a.calls.complete() {
-		return Response{}, &Error{Kind: KindStreamCut, Message: "the reply ended in the middle"}
+		return Response{}, &Error{Kind: StreamCut, Message: "the reply ended in the middle"}
 	}
 	if !a.begun {
-		return Response{}, &Error{Kind: KindServer, Message: "the reply holds no choices", empty: true}
+		return Response{}, &Error{Kind: errorkind.Server, Message: "the reply holds no choices", empty: true}
 	}
 	content, thought := splitThinking(a.content.String())
 	m := Message{

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/foreign"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -57,7 +58,7 @@ func TestForeignEndpoint(t *testing.T) {
 			_, err = foreignBench(t, url, stream).ask("refuse")
 			var e *llm.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, llm.KindQuota, e.Kind)
+			require.Equal(t, errorkind.Quota, e.Kind)
 			require.NotContains(t, err.Error(), "sk-fake")
 
 			_, err = foreignBench(t, url, stream).ask("nothing has this name")
@@ -67,7 +68,7 @@ func TestForeignEndpoint(t *testing.T) {
 	_, err := foreignBench(t, url, true).ask("cut")
 	var e *llm.Error
 	require.ErrorAs(t, err, &e)
-	require.Contains(t, []llm.Kind{llm.KindStreamCut, llm.KindNetwork}, e.Kind, "nothing of a cut stream is an answer")
+	require.Contains(t, []llm.Kind{llm.StreamCut, llm.Network}, e.Kind, "nothing of a cut stream is an answer")
 }
 
 // Faults at random: what passes passes unseen.

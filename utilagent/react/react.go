@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -420,7 +421,7 @@ func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Respo
 
 func isTooLong(err error) bool {
 	var e *llm.Error
-	return errors.As(err, &e) && e.Kind == llm.KindContext
+	return errors.As(err, &e) && e.Kind == errorkind.Context
 }
 
 // usage is what the last reply cost, and how long it took.
@@ -503,7 +504,7 @@ func (r *run) nudge(text string, problem error) string {
 // Every other error ends the run.
 func (r *run) afterError(ctx context.Context, err error) error {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.KindToolUse || r.malformed == maxMalformed || r.left <= 1 {
+	if !errors.As(err, &e) || e.Kind != llm.ToolUse || r.malformed == maxMalformed || r.left <= 1 {
 		return err
 	}
 	r.malformed++

@@ -220,7 +220,7 @@ func TestRefusedCallIsCorrected(t *testing.T) {
 	_, _, err := newBench(t, script(t, refused)).run()
 	var e *llm.Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, llm.KindToolUse, e.Kind)
+	require.Equal(t, llm.ToolUse, e.Kind)
 }
 
 // Faults of the endpoint that pass are not seen in the result.

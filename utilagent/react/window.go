@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -253,7 +254,7 @@ func stopsRun(err error) bool {
 		return true // a record that cannot be written
 	}
 	switch e.Kind {
-	case llm.KindAuth, llm.KindQuota, llm.KindRateLimit, llm.KindNetwork:
+	case errorkind.Auth, errorkind.Quota, errorkind.RateLimit, llm.Network:
 		return true
 	}
 	return false

@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
@@ -59,7 +60,7 @@ func (m *narrow) Complete(_ context.Context, req llm.Request) (llm.Response, err
 	}
 	if size/charsPerToken > m.window {
 		m.refused++
-		return llm.Response{}, &llm.Error{Kind: llm.KindContext, Message: "too long"}
+		return llm.Response{}, &llm.Error{Kind: errorkind.Context, Message: "too long"}
 	}
 	if req.Messages[len(req.Messages)-1].Content == askSummary {
 		require.True(m.t, req.NoCalls)
@@ -180,7 +181,7 @@ func TestConversationStaysWithinTheWindow(t *testing.T) {
 // record says why. Nothing is asked twice for it.
 func TestNoSummary(t *testing.T) {
 	t.Parallel()
-	refuse := func(kind llm.Kind) func(string) (llm.Response, error) {
+	refuse := func(kind errorkind.Kind) func(string) (llm.Response, error) {
 		return func(string) (llm.Response, error) { return llm.Response{}, &llm.Error{Kind: kind, Message: "no"} }
 	}
 	reply := func(m llm.Message, finish llm.Finish) func(string) (llm.Response, error) {
@@ -189,8 +190,8 @@ func TestNoSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		summarize func(string) (llm.Response, error)
 	}{
-		"an error":      {refuse(llm.KindServer)},
-		"too long":      {refuse(llm.KindContext)},
+		"an error":      {refuse(errorkind.Server)},
+		"too long":      {refuse(errorkind.Context)},
 		"nothing":       {reply(llm.Message{Content: " \n"}, llm.FinishStop)},
 		"a call":        {reply(llm.Message{ToolCalls: []llm.ToolCall{{ID: "x", Name: "look"}}}, llm.FinishCalls)},
 		"a refusal":     {reply(llm.Message{Content: "I will not"}, llm.FinishRefusal)},
@@ -222,7 +223,7 @@ func TestNoSummary(t *testing.T) {
 func TestSummaryThatMustWait(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 8000, looks: 40, counts: true, summarize: func(string) (llm.Response, error) {
-		return llm.Response{}, &llm.Error{Kind: llm.KindRateLimit, Message: "later"}
+		return llm.Response{}, &llm.Error{Kind: errorkind.RateLimit, Message: "later"}
 	}}
 	s := InMemory("s", llm.System("system"), llm.User("the task"))
 	loop := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // Case is a recorded run.
@@ -36,18 +37,18 @@ type Case struct {
 
 // Expect is what an adapter must make of a run. What is nil is not compared.
 type Expect struct {
-	Outcome   string             `json:"outcome"` // as in cliagent.OutcomeKind
-	Error     cliagent.ErrorKind `json:"error_kind"`
-	Message   string             `json:"error"` // a part of it
-	Session   *string            `json:"session_id"`
-	Final     *string            `json:"final"`
-	Turns     *int               `json:"turns"`
-	ToolCalls *int               `json:"tool_calls"`
-	Usage     *Usage             `json:"usage"`
-	Totals    *Usage             `json:"usage_cumulative"` // then Usage is the difference to what was before
-	Cost      *float64           `json:"cost_usd"`
-	CostDelta *float64           `json:"cost_usd_delta"`
-	Value     any                `json:"structured_output"`
+	Outcome   string         `json:"outcome"` // as in cliagent.OutcomeKind
+	Error     errorkind.Kind `json:"error_kind"`
+	Message   string         `json:"error"` // a part of it
+	Session   *string        `json:"session_id"`
+	Final     *string        `json:"final"`
+	Turns     *int           `json:"turns"`
+	ToolCalls *int           `json:"tool_calls"`
+	Usage     *Usage         `json:"usage"`
+	Totals    *Usage         `json:"usage_cumulative"` // then Usage is the difference to what was before
+	Cost      *float64       `json:"cost_usd"`
+	CostDelta *float64       `json:"cost_usd_delta"`
+	Value     any            `json:"structured_output"`
 }
 
 // Usage are tokens. Input is without those read from a cache.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
 // Run tests an adapter: each recorded run, and a whole step for each fault that a
@@ -85,7 +86,7 @@ func (c Case) checkOutcome(t *testing.T, seen cliagent.Seen) {
 		require.NotEqual(t, cliagent.OK, seen.Kind) // which of them, only its runner knows
 		return
 	}
-	if want.Error == cliagent.SessionNotFound && seen.Kind == cliagent.SessionLost {
+	if want.Error == errorkind.SessionNotFound && seen.Kind == cliagent.SessionLost {
 		return // known from another id already
 	}
 	require.Equal(t, want.Outcome, string(seen.Kind), "%+v", seen.Outcome)

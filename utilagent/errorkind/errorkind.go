@@ -1,14 +1,32 @@
-package cliagent
+// Package errorkind says what kind of failure the model's endpoint, or a program that asks one,
+// reports: by an HTTP status, by its words, or by both. Everything that asks a model uses this one
+// table, so that the same refusal leads to the same wait, whoever has met it.
+package errorkind
 
-import (
-	"fmt"
-	"regexp"
-	"strings"
+import "regexp"
+
+// Kind is why a call failed.
+type Kind string
+
+// Why calls fail.
+const (
+	Auth            Kind = "auth"       // the key or login is missing, wrong or not allowed
+	Quota           Kind = "quota"      // the account has nothing left
+	RateLimit       Kind = "rate_limit" // too much at once, or an endpoint that takes no more for now
+	Server          Kind = "server"     // of the model's provider, or the way to it; may pass
+	Context         Kind = "context"    // the conversation does not fit the model
+	BadRequest      Kind = "bad_request"
+	SessionNotFound Kind = "session_not_found"
+	SessionInUse    Kind = "session_in_use"
+	UntrustedDir    Kind = "untrusted_dir"
+	Denied          Kind = "permission"
+	BadUsage        Kind = "usage" // the program does not know our arguments
+	Unknown         Kind = "unknown"
 )
 
-// StatusKind is the kind of error that an HTTP status of a model's endpoint means.
-// (Package net/http would cost every start of an agent a millisecond.)
-func StatusKind(status int) ErrorKind {
+// OfStatus returns the kind that an HTTP status means, [Unknown] for one that is no error.
+// (Package net/http would cost every start of an adapter a millisecond.)
+func OfStatus(status int) Kind {
 	switch {
 	case status == 401, status == 403:
 		return Auth
@@ -16,7 +34,7 @@ func StatusKind(status int) ErrorKind {
 		return Quota
 	case status == 429, status == 529:
 		return RateLimit
-	case status == 408, status >= 500:
+	case status == 408, status == 409, status == 425, status >= 500:
 		return Server
 	case status >= 400:
 		return BadRequest
@@ -24,12 +42,14 @@ func StatusKind(status int) ErrorKind {
 	return Unknown
 }
 
-// KindOf is the kind of an error with an HTTP status, 0 if it has none, and a message. The message tells
-// a conversation that is too long, an account without money, and an overloaded endpoint from other errors of a
-// status.
-func KindOf(status int, message string) ErrorKind {
-	kind, better := StatusKind(status), Classify(message)
-	if kind == Unknown || better == Context || better == Quota || better == RateLimit && kind == Server {
+// Of returns the kind of an error with an HTTP status, 0 if it has none, and a message. The
+// message tells a conversation that is too long, an account without money, a wrong key and an
+// overloaded endpoint from other errors of a status.
+func Of(status int, message string) Kind {
+	kind, better := OfStatus(status), OfText(message)
+	switch {
+	case kind == Unknown, better == Context, better == Quota && status < 500,
+		better == RateLimit && kind == Server, better == Auth && kind == BadRequest:
 		return better
 	}
 	return kind
@@ -38,7 +58,7 @@ func KindOf(status int, message string) ErrorKind {
 // signs are what programs and endpoints write, most telling first. They are
 // compiled when something has failed, which is rare, not at every start.
 var signs = []struct {
-	kind  ErrorKind
+	kind  Kind
 	words string
 }{
 	{SessionNotFound, `(?i)no (conversation|session|rollout|thread|chat) (was )?found|(session|conversation|chat|thread)( id)?( \S+)? (was )?not found|invalid session id|unknown session`},
@@ -59,49 +79,12 @@ var signs = []struct {
 	{BadRequest, `(?i)bad request|invalid.?request|\b400\b|\b404\b|\b422\b|unknown model|model.{0,40}not (found|supported|exist)`},
 }
 
-// Classify guesses the kind of error from what a program wrote. Use it where the
-// program does not say the kind.
-func Classify(text string) ErrorKind {
+// OfText guesses the kind of error from words. Use it where nothing says the kind.
+func OfText(text string) Kind {
 	for _, sign := range signs {
 		if regexp.MustCompile(sign.words).MatchString(text) {
 			return sign.kind
 		}
 	}
 	return Unknown
-}
-
-// Fail is the outcome of a call that failed with a message. An empty message is
-// replaced by the end of what the program wrote.
-func Fail(kind ErrorKind, message string, e Exit) Outcome {
-	if strings.TrimSpace(message) == "" {
-		message = e.Said()
-	}
-	return Outcome{Kind: Failed, Error: kind, Message: message}
-}
-
-// Unfinished is the outcome of a program that ended without saying how it went: an error found
-// in its messages, a crash, or just an early end.
-func (e Exit) Unfinished() Outcome {
-	said := e.Said()
-	kind := Classify(said)
-	switch {
-	case e.Stopped, e.Code == 0 && kind == Unknown:
-		return Outcome{Kind: Incomplete, Message: said}
-	case kind != Unknown:
-		return Fail(kind, said, e)
-	case e.Signal != "":
-		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+said), e)
-	}
-	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
-}
-
-// Said is what the program wrote besides its lines, for a message; "" if nothing.
-func (e Exit) Said() string {
-	var said []string
-	for _, text := range []string{e.Stderr, e.Noise} {
-		if text = strings.TrimSpace(text); text != "" {
-			said = append(said, text)
-		}
-	}
-	return strings.Join(said, "\n")
 }
