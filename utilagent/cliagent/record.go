@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // maxContent is how much of one text or result a turn holds; the part cut from its middle is
@@ -177,10 +178,9 @@ func (r *record) store(ctx context.Context, t protocol.Turn, sub bool) error {
 
 // clip cuts the middle out of a text that is too long.
 func clip(s string) string {
-	if len(s) <= maxContent {
+	begin, end, left := plaintext.Ends(s, maxContent/2, maxContent/2)
+	if left == 0 {
 		return s
 	}
-	const half = maxContent / 2
-	begin, end := strings.ToValidUTF8(s[:half], ""), strings.ToValidUTF8(s[len(s)-half:], "") // whole characters
-	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", begin, len(s)-len(begin)-len(end), end)
+	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", begin, left, end)
 }

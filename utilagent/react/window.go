@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -94,17 +94,11 @@ func (w *window) clip(text string, calls int) string {
 
 // clip cuts what is too long out of the middle of a text.
 func clip(text string, most int, why string) string {
-	if len(text) <= most {
+	head, tail, left := plaintext.Ends(text, most/2, most/2)
+	if left == 0 {
 		return text
 	}
-	head, tail := text[:most/2], text[len(text)-most/2:]
-	for !utf8.ValidString(head) && head != "" {
-		head = head[:len(head)-1]
-	}
-	for tail != "" && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	return fmt.Sprintf("%s\n[… %d bytes left out: %s. …]\n%s", head, len(text)-len(head)-len(tail), why, tail)
+	return fmt.Sprintf("%s\n[… %d bytes left out: %s. …]\n%s", head, left, why, tail)
 }
 
 // makeRoom leaves old messages out of the conversation when it fills the window.

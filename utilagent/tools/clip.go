@@ -3,7 +3,8 @@ package tools
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // clip cuts the middle out of a text that is longer than most bytes and says
@@ -31,7 +32,7 @@ func join(head, tail string, missing, lines int, whole string) string {
 		lines++
 		tail = tail[i+1:]
 	}
-	head, tail = wholeRunes(head, tail)
+	head, tail = plaintext.WholeRunes(head, tail)
 	if !strings.HasSuffix(head, "\n") {
 		head += "\n"
 	}
@@ -40,18 +41,4 @@ func join(head, tail string, missing, lines int, whole string) string {
 		where = "; read_file and grep find them in " + whole
 	}
 	return head + fmt.Sprintf("[… %d bytes, %d lines left out%s …]\n", missing, lines, where) + tail
-}
-
-// wholeRunes drops the halves of a character that a cut has left.
-func wholeRunes(head, tail string) (string, string) {
-	for len(head) > 0 {
-		if r, n := utf8.DecodeLastRuneInString(head); r != utf8.RuneError || n > 1 {
-			break
-		}
-		head = head[:len(head)-1]
-	}
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	return head, tail
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // draft is a text that is being edited. Nothing is written before all edits
@@ -160,7 +162,7 @@ func excerpt(text string, first, last int) string {
 		}
 		line := strings.TrimSuffix(lines[n-1], "\r")
 		if len(line) > 300 {
-			line, _ = wholeRunes(line[:300], "")
+			line, _ = plaintext.WholeRunes(line[:300], "")
 			line += "…"
 		}
 		fmt.Fprintf(&b, "%d→%s\n", n, line)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // matches finds the matching lines of a file, and keeps those to show.
@@ -102,7 +104,7 @@ func (v *viewer) skip(to int) {
 func (v *viewer) add(mark byte, start, end int) {
 	text := asText(string(v.text[start:min(end, start+maxShownLine+4)]))
 	if end-start > maxShownLine {
-		text, _ = wholeRunes(text[:min(len(text), maxShownLine)], "")
+		text, _ = plaintext.WholeRunes(text[:min(len(text), maxShownLine)], "")
 		text += "…"
 	}
 	v.lines = append(v.lines, shownLine{v.number, mark, text})

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // source is a file that is read as text. No more than maxScanBytes of it are
@@ -184,7 +186,7 @@ func readLine(r *bufio.Reader) (line string, long bool, err error) {
 		if len(line) <= maxLineBytes {
 			return line, false, nil
 		}
-		head, _ := wholeRunes(line[:maxLineBytes], "")
+		head, _ := plaintext.WholeRunes(line[:maxLineBytes], "")
 		return head + "…", true, nil
 	}
 }

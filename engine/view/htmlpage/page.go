@@ -24,7 +24,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
@@ -341,17 +340,11 @@ type Text struct {
 
 // TextOf cleans a text and cuts its middle out, so that at most most bytes are left.
 func TextOf(s string, most int) Text {
-	if len(s) <= most {
+	head, tail, left := plaintext.Ends(s, most*3/4, most/4)
+	if left == 0 {
 		return Text{Body: plaintext.Escape(s)}
 	}
-	head, tail := most*3/4, len(s)-most/4
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return Text{Body: plaintext.Escape(s[:head]) + "\n\n[…]\n\n" + plaintext.Escape(s[tail:]), Cut: tail - head}
+	return Text{Body: plaintext.Escape(head) + "\n\n[…]\n\n" + plaintext.Escape(tail), Cut: left}
 }
 
 // Empty reports whether there is nothing to show.
