@@ -26,20 +26,18 @@ import (
 type Changes struct {
 	Moved    []string // new names that agents or uwf obey: they lie in Keep
 	Keep     string
-	Disarmed []string // settings of new repositories, which got another name
-	Removed  []string // settings that git would have obeyed in the workspace's repository
+	Disarmed []string // new settings of repositories, which got another name
 	Links    []string // new links that led to where nobody looks, and were removed
 	Lost     []string // git directories that are no repositories any more
 	Runs     []string // plans of an unfinished rebase that lost lines
 	Hiding   []string // what git passes over
 	Closed   []string // what cannot be read, or is too much
-	Crowded  []string // directories that were too many to be looked through: they lie in Keep if that was possible
 }
 
 const (
 	maxTold = 20
 	suffix  = ".uwf-new"
-	// maxNew bounds the directories that a command may add: about three seconds of looking.
+	// maxNew bounds the directories of a command that are looked through: about three seconds.
 	maxNew = 200_000
 )
 
@@ -52,14 +50,12 @@ func (c Changes) String() string {
 	}{
 		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(cmp.Or(c.Keep, "another name")) + ": "},
 		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
-		{c.Removed, "made settings in the git directory, which were removed: "},
 		{c.Links, "made links to directories that it could write outside of the workspace, which were removed: "},
 		{c.Lost, "removed or moved what cannot be put back: "},
 		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
-		{c.Hiding, "made git pass over what you may want to see in git status and git diff, or take it from elsewhere " +
+		{c.Hiding, "made git pass over what you may want to see in git status and git diff " +
 			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
 		{c.Closed, "left what cannot be read, or is too much to be looked through: "},
-		{c.Crowded, fmt.Sprintf("made more than %d directories, which were moved to %s without being looked through: ", maxNew, plaintext.Line(cmp.Or(c.Keep, "another name")))},
 	} {
 		if len(p.names) > 0 {
 			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))
@@ -101,7 +97,6 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 	l.opens = true
 	e := &end{look: l, was: b, keep: keep, held: held, changes: Changes{Keep: keep}, moved: map[string]bool{}}
 	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
-	e.crowds()
 	e.pointed()
 	e.obeyed()
 	e.pointersOut()
@@ -112,11 +107,13 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 		}
 	}
 	e.repositoriesNow()
-	e.plantsNow()
 	for _, at := range l.closed {
 		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
 			e.changes.Closed = append(e.changes.Closed, at)
 		}
+	}
+	for at := range l.cut {
+		e.changes.Closed = append(e.changes.Closed, at)
 	}
 	for at := range l.over {
 		if s, name := l.space(at); s != nil {
@@ -129,11 +126,11 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 		after.keepIndex()
 	}
 	c := &e.changes
-	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Removed, &c.Links, &c.Lost, &c.Runs, &c.Hiding, &c.Closed, &c.Crowded} {
+	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Links, &c.Lost, &c.Runs, &c.Hiding, &c.Closed} {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 	}
-	if len(c.Moved)+len(c.Crowded) == 0 {
+	if len(c.Moved) == 0 {
 		c.Keep = ""
 	}
 	return *c, errors.Join(e.errs...)
@@ -145,18 +142,6 @@ func (e *end) before(at string) *dir {
 		return d
 	}
 	return &dir{}
-}
-
-// crowds moves what was too much to be looked through: of each path the topmost directory that is new.
-func (e *end) crowds() {
-	for _, at := range slices.Sorted(maps.Keys(e.cut)) {
-		for up := path.Dir(at); up != "." && e.was.Dirs[up] == nil; up = path.Dir(up) {
-			at = up
-		}
-		if e.was.Dirs[at] == nil && !e.isMoved(at) {
-			e.move(at, &e.changes.Crowded)
-		}
-	}
 }
 
 // pointed moves what has appeared where git's settings point, or is there instead of what was.
@@ -190,10 +175,6 @@ func (e *end) obeyed() {
 		for _, name := range e.dirs[at].Obeyed {
 			full := join(at, name)
 			if slices.Contains(was.Obeyed, name) || e.held != nil && e.held(e.abs(full)) || e.isMoved(full) || e.allowed(e.abs(full)) {
-				continue
-			}
-			// What was held is as it was, wherever the directory above was moved.
-			if st, err := stampOf(e.spaces[0].top, full); e.held == nil && err == nil && e.was.Owned[st.Ino] {
 				continue
 			}
 			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
@@ -353,22 +334,19 @@ func (e *end) repositoriesNow() {
 			}
 			own = e.held(at)
 		}
-		if !own {
-			e.disarm(s, name, was, now[at])
-		}
+		e.disarm(s, name, was, now[at], own)
 		e.plans(s, name, was)
-		if now[at].Source != was.Source {
-			e.passed(s, name, func(id [8]byte, text string) {
-				if !was.Passed[id] {
-					e.changes.Hiding = append(e.changes.Hiding, text)
-				}
-			})
+		for text := range now[at].Passed {
+			if !was.Passed[text] {
+				e.changes.Hiding = append(e.changes.Hiding, text)
+			}
 		}
 	}
 }
 
-// disarm renames settings that are not as they were.
-func (e *end) disarm(s *space, name string, was, now *repo) {
+// disarm renames settings that are not as they were. In the workspace's own git directory nobody could change
+// config and hooks.
+func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	if e.allowed(at) {
 		return
@@ -381,7 +359,7 @@ func (e *end) disarm(s *space, name string, was, now *repo) {
 	}
 	for _, entry := range armed() {
 		full := join(name, entry)
-		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || e.unchanged(s, full, entry, now.Armed[entry]) || e.allowed(filepath.Join(at, entry)) {
+		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || own && (entry == "config" || entry == "hooks") || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
 		if text, err := careful.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
@@ -389,35 +367,6 @@ func (e *end) disarm(s *space, name string, was, now *repo) {
 			continue // as git writes it
 		}
 		e.aside(s, full, &e.changes.Disarmed)
-	}
-}
-
-// unchanged reports whether a setting is one that was elsewhere, as by a renaming of a directory above.
-func (e *end) unchanged(s *space, full, entry, id string) bool {
-	if entry != "config" && entry != "hooks" {
-		return false
-	}
-	for _, was := range e.was.Repos {
-		if was.Armed[entry] == id {
-			text, err := careful.ReadFileIn(s.root, full, maxPlan)
-			return entry == "hooks" || err == nil && !bytes.Contains(bytes.ToLower(text), []byte("include")) // which begins where it is
-		}
-	}
-	return false
-}
-
-// plantsNow removes settings from the workspace's git directories that were not there.
-func (e *end) plantsNow() {
-	for _, full := range e.look.plants() {
-		if e.was.Plants[full] || e.allowed(full) {
-			continue
-		}
-		s, name := e.space(full)
-		if err := s.root.RemoveAll(name); err != nil {
-			e.errs = append(e.errs, err)
-			continue
-		}
-		e.changes.Removed = append(e.changes.Removed, e.shown(s, name))
 	}
 }
 
@@ -439,7 +388,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 			continue
 		}
 		text, err := careful.ReadFileIn(s.root, full, maxPlan)
-		kept := tame(file, text, was.Runs)
+		kept := tame(text, was.Runs)
 		switch {
 		case err != nil || !st.File:
 			err = s.root.RemoveAll(full)

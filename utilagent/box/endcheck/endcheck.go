@@ -64,7 +64,6 @@ type state struct {
 	GitDirs   []string
 	Pointed   []string
 	Led       map[string]stamp // what was there at the paths of Options.Pointed
-	Owned     map[uint64]bool  // inodes of what is obeyed
 	Outside   []string
 	Lost      map[string]bool // GitDirs that were no repositories
 	Most      int
@@ -74,7 +73,6 @@ type state struct {
 	Tops      map[string]stamp  // of GitDirs
 	Repos     map[string]*repo  // by absolute path of the git directory
 	Pointers  map[string]string // where each .git file or link leads, by path
-	Plants    map[string]bool   // settings of GitDirs that were there
 }
 
 const defaultMost = 20_000
@@ -113,30 +111,13 @@ func Begin(o Options) (*Before, error) {
 	}
 	l.walk(known.Dirs, max(b.Most, len(known.Dirs)), nil)
 	b.Dirs, b.Unseen = l.dirs, l.cut
-	b.Owned = l.owned()
-	b.Tops, b.Plants, b.Lost = l.tops(), map[string]bool{}, l.lost()
+	b.Tops, b.Lost = l.tops(), l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
-	for _, name := range l.plants() {
-		b.Plants[name] = true
-	}
 	if l.read > 0 {
 		b.keepIndex()
 	}
 	return b, nil
-}
-
-// owned are the inodes of what is obeyed.
-func (l *look) owned() map[uint64]bool {
-	all := map[uint64]bool{}
-	for at, d := range l.dirs {
-		for _, name := range d.Obeyed {
-			if st, err := stampOf(l.spaces[0].top, join(at, name)); err == nil {
-				all[st.Ino] = true
-			}
-		}
-	}
-	return all
 }
 
 // Since takes for new what another command could have made that began earlier and still runs: what was not
@@ -158,9 +139,6 @@ func (b *Before) Since(o *Before) {
 		} else if o.could(at) {
 			b.Repos[at] = &repo{}
 		}
-	}
-	for at := range b.Plants {
-		b.Plants[at] = o.Plants[at] || !o.could(at)
 	}
 	for name, to := range b.Pointers {
 		if rel, err := filepath.Rel(o.Workspace, b.abs(name)); err == nil && filepath.IsLocal(rel) && o.Pointers[filepath.ToSlash(rel)] != to {

@@ -84,11 +84,11 @@ func TestWhatIsDisarmed(t *testing.T) {
 	}{
 		{"nothing", "true", Changes{}},
 		{"everyday git", `echo x > f; git add .; git commit -qm two 2>/dev/null; git tag t; git branch x; git stash list; git gc -q; mkdir new; touch new/f`, Changes{}},
-		{"another common directory", `echo ../evil > .git/commondir`, Changes{Removed: []string{".git/commondir"}}},
-		{"common link", `ln -s ../evil .git/commondir`, Changes{Removed: []string{".git/commondir"}}},
-		{"common directory", `mkdir .git/commondir; touch .git/commondir/x`, Changes{Removed: []string{".git/commondir"}}},
-		{"config.worktree", `git config -f .git/config.worktree core.fsmonitor id`, Changes{Removed: []string{".git/config.worktree"}}},
-		{"an old remote", `mkdir -p .git/remotes; echo "URL: ext::sh" > .git/remotes/x`, Changes{Removed: []string{".git/remotes"}}},
+		{"another common directory", `echo ../evil > .git/commondir`, Changes{Disarmed: []string{".git/commondir"}}},
+		{"common link", `ln -s ../evil .git/commondir`, Changes{Disarmed: []string{".git/commondir"}}},
+		{"common directory", `mkdir .git/commondir; touch .git/commondir/x`, Changes{Disarmed: []string{".git/commondir"}}},
+		{"config.worktree", `git config -f .git/config.worktree core.fsmonitor id`, Changes{Disarmed: []string{".git/config.worktree"}}},
+		{"an old remote", `mkdir -p .git/remotes; echo "URL: ext::sh" > .git/remotes/x`, Changes{Disarmed: []string{".git/remotes"}}},
 		{"a submodule's config", `git config -f .git/modules/dir/sub/config core.fsmonitor id`, Changes{Disarmed: []string{".git/modules/dir/sub/config"}}},
 		{"a submodule's hook", `echo id > .git/modules/dir/sub/hooks/post-checkout`, Changes{Disarmed: []string{".git/modules/dir/sub/hooks"}}},
 		{"a submodule's common directory", `echo ../evil > .git/modules/dir/sub/commondir`, Changes{Disarmed: []string{".git/modules/dir/sub/commondir"}}},
@@ -98,9 +98,8 @@ func TestWhatIsDisarmed(t *testing.T) {
 		{"an inner hook", `echo id > inner/.git/hooks/post-commit`, Changes{Disarmed: []string{"inner/.git/hooks"}}},
 		{"an inner common directory", `echo ../../evil > inner/.git/commondir`, Changes{Disarmed: []string{"inner/.git/commondir"}}},
 		{"another inner one", `git init -q n; rm -r inner; mv n inner`, Changes{Disarmed: []string{"inner/.git/config"}}},
-		{"moved inner one", `mv inner a/b`, Changes{}},
-		{"moved and changed inner one", `mv inner a/b; git -C a/b/inner config core.fsmonitor x`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
-		{"moved settings of agents", `mv .cursor docs`, Changes{}},
+		{"moved inner one", `mv inner a/b`, Changes{Disarmed: []string{"a/b/inner/.git/config"}}},
+		{"moved settings of agents", `mv .cursor docs`, Changes{Moved: []string{"docs/.cursor"}}},
 		{"a link to a plan", `mkdir plan; echo exec id > plan/git-rebase-todo; ln -s ../plan .git/rebase-merge`, Changes{Runs: []string{".git/rebase-merge"}}},
 		{"a bare one's hook", `echo id > docs/bare.git/hooks/pre-receive`, Changes{Disarmed: []string{"docs/bare.git/hooks"}}},
 		{"a new repository", `git init -q a/new`, Changes{Disarmed: []string{"a/new/.git/config"}}},
@@ -134,18 +133,15 @@ func TestWhatIsDisarmed(t *testing.T) {
 			Changes{Moved: []string{".amp", ".github/hooks", ".hg/hgrc", ".jj/repo/config.toml", ".vscode/mcp.json", "crush.json"}}},
 		{"a replacement", "git replace HEAD $(git commit-tree -m evil HEAD^{tree})", Changes{Hiding: []string{".git/refs/replace/ID"}}},
 		{"a packed one", "git replace HEAD $(git commit-tree -m evil HEAD^{tree}); git pack-refs --all", Changes{Hiding: []string{".git/refs/replace/ID"}}},
-		{"objects of elsewhere", "echo /evil > .git/objects/info/alternates", Changes{Hiding: []string{".git/objects/info/alternates: /evil"}}},
 		{"assumed", "git add docs/config; git update-index --assume-unchanged docs/config", Changes{Hiding: []string{"docs/config (assume-unchanged)"}}},
 		{"skipped", "git add docs/config; git update-index --index-version 4 --skip-worktree docs/config", Changes{Hiding: []string{"docs/config (skip-worktree)"}}},
 		{"skipped, then removed", "git add docs/config; git update-index --skip-worktree docs/config; rm docs/config", Changes{}},
-		{"in a linked worktree", "touch f; git add f; git commit -qm f; git worktree add -q tree; cd tree; git update-index --skip-worktree f", Changes{Hiding: []string{".git/worktrees/tree/index: f (skip-worktree)"}}},
-		{"in an inner repository", "cd inner; touch f; git add f; git update-index --skip-worktree f", Changes{Hiding: []string{"inner/f (skip-worktree)"}}},
 		{"continued rebase", `for i in a b; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; echo "exec touch x" >> .git/rebase-merge/git-rebase-todo`,
 			Changes{Runs: []string{".git/rebase-merge/git-rebase-todo"}}},
 		{"a rebase", `for i in a b; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1`, Changes{}},
 		{"plans", `mkdir -p .git/rebase-merge .git/sequencer inner/.git/rebase-merge; cd .git; echo x id > rebase-merge/done; echo 'pick a' > sequencer/todo; ln -s /etc/passwd rebase-merge/git-rebase-todo
-			printf '[options]\n\tstrategy = ../x\n\tstrategy-option = ours\n' > sequencer/opts; echo ort > rebase-merge/strategy; echo exec id > ../inner/.git/rebase-merge/git-rebase-todo.backup`,
-			Changes{Runs: []string{".git/rebase-merge/done", ".git/rebase-merge/git-rebase-todo", ".git/sequencer/opts", "inner/.git/rebase-merge/git-rebase-todo.backup"}}},
+			echo exec id > ../inner/.git/rebase-merge/git-rebase-todo.backup`,
+			Changes{Runs: []string{".git/rebase-merge/done", ".git/rebase-merge/git-rebase-todo", "inner/.git/rebase-merge/git-rebase-todo.backup"}}},
 		{"deep modules", `git init -q e; mkdir -p .git/modules/a/b/c/d/e/f/g/h/i/j/k; mv e/.git .git/modules/a/b/c/d/e/f/g/h/i/j/k/l`, Changes{Disarmed: []string{".git/modules/a/b/c/d/e/f/g/h/i/j/k/l/config"}}},
 		{"many modules", `cd .git/modules; seq 20100 | xargs mkdir`, Changes{Closed: []string{".git/modules"}}},
 		{"no settings", `rm -r inner .cursor .workflow docs .git/modules`, Changes{}},
@@ -266,7 +262,7 @@ func TestAllowedByName(t *testing.T) {
 	}
 	c := check(t, o, "touch .mcp.json .git/config.worktree .git/commondir; mkdir .claude; git init -q n; git init -q m; echo id > inner/.git/hooks/x; git -C inner config a.b c")
 	c.Keep = ""
-	require.Equal(t, Changes{Moved: []string{".claude"}, Removed: []string{".git/commondir"}, Disarmed: []string{"inner/.git/config", "m/.git/config"}}, c)
+	require.Equal(t, Changes{Moved: []string{".claude"}, Disarmed: []string{".git/commondir", "inner/.git/config", "m/.git/config"}}, c)
 }
 
 // Another process ends what this one began.
@@ -283,7 +279,7 @@ func TestAnotherProcessEnds(t *testing.T) {
 	c, err := b.End(tempDir(t), nil)
 	require.NoError(t, err)
 	c.Keep = ""
-	require.Equal(t, Changes{Moved: []string{".cursor/new"}, Removed: []string{".git/commondir"}, Disarmed: []string{"inner/.git/config", "n/.git/config"}}, c)
+	require.Equal(t, Changes{Moved: []string{".cursor/new"}, Disarmed: []string{".git/commondir", "inner/.git/config", "n/.git/config"}}, c)
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	_, err = Load(file, nil)
 	require.Error(t, err)
@@ -301,8 +297,8 @@ func TestALinkedWorktree(t *testing.T) {
 	c := check(t, o, `git update-index --assume-unchanged f; cd ../r/.git; echo x > commondir; git config -f worktrees/tree/config.worktree a.b c; git config -f worktrees/other/config.worktree a.b c; mkdir worktrees/tree/hooks; touch worktrees/tree/hooks/x`)
 	c.Keep = ""
 	require.Equal(t, Changes{
-		Removed: []string{filepath.Join(common, "commondir"), filepath.Join(own, "config.worktree")}, Disarmed: []string{filepath.Join(common, "worktrees/other/config.worktree")},
-		Hiding: []string{"f (assume-unchanged)"},
+		Disarmed: []string{filepath.Join(common, "commondir"), filepath.Join(common, "worktrees/other/config.worktree"), filepath.Join(own, "config.worktree")},
+		Hiding:   []string{"f (assume-unchanged)"},
 	}, c)
 	// Others make trees meanwhile; sparse ones have a config of their own.
 	const sparse = `git -C ../r sparse-checkout init --cone; git -C ../r config extensions.worktreeConfig true; git -C ../r worktree add -q ../sparse; `
@@ -325,7 +321,7 @@ func TestTheRepositoryIsAnother(t *testing.T) {
 	require.Equal(t, []string{".git"}, check(t, o, "rm -rf .git; ln -s "+other+"/.git .git").Disarmed)
 	require.FileExists(t, filepath.Join(other, ".git/config"), "it is the user's")
 	o = newRepository(t)
-	require.Empty(t, check(t, o, "mv .git moved").Disarmed, "its settings are the user's")
+	require.Equal(t, []string{"moved/config", "moved/modules/dir/sub/config"}, check(t, o, "mv .git moved").Disarmed)
 }
 
 // What is known of directories is kept between runs, and holds only as long as nothing has changed.
@@ -389,17 +385,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	keep := tempDir(t)
 	c, err = b.end(keep, nil, 100)
 	require.NoError(t, err)
-	require.Subset(t, []string{"flat", "more"}, c.Crowded)
-	require.NotEmpty(t, c.Crowded)
-	prosetest.Text(t, strings.ReplaceAll(c.String(), keep, "KEEP"))
-	left, err := Begin(o)
-	require.NoError(t, err)
-	for _, name := range left.Found().Repositories {
-		if name == "inner/.git" || name == "docs/bare.git" {
-			continue
-		}
-		require.NoFileExists(t, filepath.Join(o.Workspace, name, "config"), name)
-	}
+	require.NotEmpty(t, c.Closed)
 }
 
 func FuzzTame(f *testing.F) {
@@ -407,14 +393,14 @@ func FuzzTame(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		kept := string(tame("rebase-merge/git-rebase-todo", []byte(text), nil))
+		kept := string(tame([]byte(text), nil))
 		for line := range strings.SplitSeq(kept, "\n") {
 			for _, command := range []string{"x", "exec"} {
 				rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), command)
 				require.False(t, ok && rest != "" && strings.ContainsAny(rest[:1], " \t\r"), "%q", line)
 			}
 		}
-		require.Equal(t, text, string(tame("rebase-merge/git-rebase-todo", []byte(text), allLines(text))), "what was there stays")
+		require.Equal(t, text, string(tame([]byte(text), allLines(text))), "what was there stays")
 	})
 }
 
@@ -490,9 +476,9 @@ func TestPointedIsAnother(t *testing.T) {
 	require.Equal(t, []string{"tools/hooks"}, check(t, o, "mv tools t2; mkdir -p tools/hooks; echo id > tools/hooks/pre-commit").Moved)
 }
 
-// What lies deeper than anybody works is moved away unread.
+// What lies deeper than anybody works is reported.
 func TestDeep(t *testing.T) {
 	t.Parallel()
 	c := check(t, newRepository(t), "d=x; for i in $(seq 150); do d=$d/x; done; mkdir -p $d; git init -q $d")
-	require.Equal(t, []string{"x"}, c.Crowded)
+	require.Len(t, c.Closed, 1)
 }

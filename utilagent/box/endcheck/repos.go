@@ -2,7 +2,6 @@ package endcheck
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/box/gitindex"
-	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Bounds of what is looked at in repositories.
@@ -25,7 +23,6 @@ const (
 	maxModules      = 100_000 // directories in which repositories of submodules are looked for
 	maxEntries      = 20_000  // of a directory
 	maxPassed       = 300_000
-	maxPackedRefs   = 64 << 20
 	maxPlan         = 1 << 20
 )
 
@@ -42,7 +39,7 @@ type repo struct {
 	Armed  map[string]string // how each name is known again; "": nothing is there
 	Runs   map[string]bool   // lines of unfinished plans that start programs
 	Source string            // how the files of Passed are known again
-	Passed map[[8]byte]bool  // what git passes over, or takes in the place of something else
+	Passed map[string]bool   // what git passes over in the workspace, or takes in the place of something else
 }
 
 // tops are the stamps of the workspace's git directories.
@@ -65,18 +62,6 @@ func (l *look) lost() map[string]bool {
 		}
 	}
 	return all
-}
-
-// plants are settings of the workspace's git directories that a command could add.
-func (l *look) plants() (found []string) {
-	for _, s := range l.spaces[1:] {
-		for _, name := range armed() {
-			if name != "config" && name != "hooks" && l.known(s, name) != "" {
-				found = append(found, filepath.Join(s.dir, name))
-			}
-		}
-	}
-	return found
 }
 
 // own reports whether a path is one of the workspace's git directories.
@@ -204,16 +189,26 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	for _, file := range plans() {
 		text, _ := careful.ReadFileIn(s.root, join(name, file), maxPlan) // there is none
 		for line := range bytes.Lines(text) {
-			if runs(line) || !isTodo(file) {
+			if runs().Match(line) {
 				r.Runs[string(bytes.TrimSpace(line))] = true
 			}
 		}
 	}
-	if r.Source = l.source(s, name); before != nil && before.Source == r.Source {
+	at := filepath.Join(s.dir, filepath.FromSlash(name))
+	tree := filepath.Join(l.Workspace, ".git")
+	to, _ := leads(tree)
+	indexed := at == tree || at == to
+	if !indexed && !l.own(at) {
+		return r
+	}
+	for _, file := range []string{"index", "refs/replace", "packed-refs"} {
+		st, _ := stampOf(s.top, join(name, file))
+		r.Source += fmt.Sprintln(file, st)
+	}
+	if before != nil && before.Source == r.Source {
 		r.Passed = before.Passed
 	} else {
-		r.Passed = map[[8]byte]bool{}
-		l.passed(s, name, func(id [8]byte, _ string) { r.Passed[id] = true })
+		r.Passed = l.passed(s, name, indexed)
 	}
 	return r
 }
@@ -263,80 +258,29 @@ func (l *look) entries(s *space, name string) (names []string) {
 	return names
 }
 
-// sources are the files that say what git passes over.
-func (l *look) sources(s *space, name string) []string {
-	all := []string{"index", "packed-refs", "objects/info/alternates", "refs/replace"}
-	for _, entry := range l.entries(s, name) {
-		if strings.HasPrefix(entry, "sharedindex.") {
-			all = append(all, entry)
+// passed is what git passes over in a repository of the workspace's: git status and git diff do not show it.
+func (l *look) passed(s *space, name string, indexed bool) map[string]bool {
+	all := map[string]bool{}
+	for _, entry := range l.entries(s, join(name, "refs/replace")) {
+		all[l.shown(s, name)+"/refs/replace/"+entry] = true
+	}
+	packed, _ := careful.ReadFileIn(s.root, join(name, "packed-refs"), gitindex.MaxBytes) // there is none
+	for line := range bytes.Lines(packed) {
+		if _, entry, found := bytes.Cut(bytes.TrimSpace(line), []byte(" refs/replace/")); found {
+			all[l.shown(s, name)+"/refs/replace/"+string(entry)] = true
+		}
+	}
+	if !indexed { // the index is another work tree's
+		return all
+	}
+	index, _ := careful.ReadFileIn(s.root, join(name, "index"), gitindex.MaxBytes) // there is none
+	for _, e := range gitindex.Entries(index) {
+		sparse := e.Passed == gitindex.Skipped && !there(l.spaces[0], e.Name)
+		if e.Passed != "" && e.Name != "" && !sparse && len(all) < maxPassed {
+			all[e.Name+" ("+e.Passed+")"] = true
 		}
 	}
 	return all
-}
-
-func (l *look) source(s *space, name string) string {
-	var all strings.Builder
-	for _, file := range l.sources(s, name) {
-		st, _ := stampOf(s.top, join(name, file))
-		fmt.Fprintln(&all, file, st)
-	}
-	return all.String()
-}
-
-// passed calls each with what git passes over in a repository, as a person knows it: git status and git diff do
-// not show it.
-func (l *look) passed(s *space, name string, each func(id [8]byte, text string)) {
-	count, at := 0, filepath.Join(s.dir, filepath.FromSlash(name))
-	label := l.shown(s, name)
-	add := func(text string) {
-		if count++; count <= maxPassed {
-			sum := sha256.Sum256([]byte(text))
-			each([8]byte(sum[:8]), text)
-		}
-	}
-	tree, gone := label+"/index: ", func(string) bool { return false }
-	top := filepath.Join(l.Workspace, ".git")
-	to, _ := leads(top)
-	switch {
-	case at == top || at == to:
-		tree, gone = "", func(file string) bool { return !there(l.spaces[0], file) }
-	case s.dir == l.Workspace && offlimits.IsGit(path.Base(name)):
-		tree = strings.TrimPrefix(path.Dir(name)+"/", "./")
-		gone = func(file string) bool { return !there(s, tree+file) }
-	}
-	for _, file := range l.sources(s, name) {
-		full := join(name, file)
-		switch file {
-		case "objects/info/alternates":
-			text, _ := careful.ReadFileIn(s.root, full, maxPlan) // there is none
-			for line := range strings.Lines(string(text)) {
-				add(label + "/" + file + ": " + strings.TrimSpace(line))
-			}
-		case "packed-refs":
-			text, _ := careful.ReadFileIn(s.root, full, maxPackedRefs) // there is none
-			for line := range strings.Lines(string(text)) {
-				if _, ref, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(ref, "refs/replace/") {
-					add(label + "/" + ref)
-				}
-			}
-		case "refs/replace":
-			for _, entry := range l.entries(s, full) {
-				add(label + "/refs/replace/" + entry)
-			}
-		default:
-			index, _ := careful.ReadFileIn(s.root, full, gitindex.MaxBytes) // there is none
-			for _, e := range gitindex.Entries(index) {
-				switch {
-				case e.Passed == "":
-				case e.Name == "": // what it shares has the name
-					add(label + "/" + file + ": a file (" + e.Passed + ")")
-				case e.Passed == gitindex.Skipped && gone(e.Name): // as in a sparse checkout
-				default:
-					add(tree + e.Name + " (" + e.Passed + ")")
-				}
-			}
-		}
-	}
 }
 
 func there(s *space, name string) bool {
@@ -351,4 +295,25 @@ func (l *look) shown(s *space, name string) string {
 		return filepath.ToSlash(rel)
 	}
 	return full
+}
+
+// plans are the files of a git directory that say what an unfinished rebase or cherry-pick does next.
+func plans() []string {
+	return []string{
+		"rebase-merge/git-rebase-todo", "rebase-merge/git-rebase-todo.backup", "rebase-merge/done",
+		"rebase-apply/git-rebase-todo", "rebase-apply/git-rebase-todo.backup", "rebase-apply/done", "sequencer/todo",
+	}
+}
+
+// runs is a line of a plan for which git starts a program.
+var runs = lazyregexp.New(`^[ \t]*(exec|x)[ \t\r\n]`)
+
+// tame returns a plan without the lines that start programs and were not there before.
+func tame(text []byte, known map[string]bool) (kept []byte) {
+	for line := range bytes.Lines(text) {
+		if !runs().Match(line) || known[string(bytes.TrimSpace(line))] {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }

@@ -16,8 +16,10 @@ var (
 	refspec    = lazyregexp.New(`^([+^]?(HEAD|refs/[^\s:?\[\\^~]+)|\+?(HEAD|refs/[^\s:?\[\\^~]+):refs/remotes/[^\s:?\[\\^~]+)$`)
 	ref        = lazyregexp.New(`^refs/[^\s:?*\[\\^~]+$`)
 	rebaseMode = lazyregexp.New(`^(true|false|merges|interactive)$`)
-	scpForm    = lazyregexp.New(`^([\w.+-]+@)?([\w.-]+|\[[0-9A-Fa-f:.]+\]):[^:]*$`)
-	boolean    = lazyregexp.New(`^(true|false)$`)
+	// Git itself asks before it takes a submodule from a directory, and pushes to none.
+	submodulePath = lazyregexp.New(`^\.{0,2}/[^:]*$`)
+	scpForm       = lazyregexp.New(`^([\w.+-]+@)?([\w.-]+|\[[0-9A-Fa-f:.]+\]):[^:]*$`)
+	boolean       = lazyregexp.New(`^(true|false)$`)
 )
 
 // choice is what a command changed, and what of it is merged.
@@ -67,7 +69,7 @@ func (c *choice) may(key string, values []string) bool {
 			return remoteName().MatchString(sub) && refspec().MatchString(value) && !strings.Contains(value, "..")
 		}
 	case "submodule.url":
-		valid = c.address
+		valid = func(value string) bool { return c.address(value) || submodulePath().MatchString(value) }
 	case "submodule.active":
 		valid = boolean().MatchString
 	case "branch.merge":

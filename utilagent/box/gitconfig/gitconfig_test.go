@@ -110,6 +110,7 @@ func TestWhatIsMerged(t *testing.T) {
 			[]string{"branch.new.description=-what", "branch.new.merge=refs/heads/topic", "branch.new.rebase=true", "branch.new.remote=."}, nil},
 		{"a branch of an address", "git config branch.main.remote https://evil.example/x", []string{"branch.main.remote=https://evil.example/x"}, []string{"branch.main.remote=origin"}},
 		{"a name", "git config user.name x; git config user.email x@example.org", []string{"user.email=x@example.org", "user.name=x"}, nil},
+		{"a submodule beside", "git config submodule.sub.url ../lib", []string{"submodule.sub.url=../lib"}, nil},
 		{"a submodule", "git -c protocol.file.allow=always submodule --quiet add \"$PWD/../r\" sub; git config submodule.sub.url ssh://git@example.org/s", []string{"submodule.sub.active=true", "submodule.sub.url=ssh://git@example.org/s"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

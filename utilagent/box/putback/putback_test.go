@@ -42,7 +42,6 @@ func TestWhatAProgramObeysIsPutBack(t *testing.T) {
 	}
 	require.Empty(t, change(`echo x > .claude/session; sed -i 's/"starts":1/"starts":2/; s|"/p"|"/q":{"mcpServers":{},"hasTrustDialogAccepted":false},"/p"|' .claude.json`))
 	require.Contains(t, text(), `"/q":{"mcpServers"`)
-	require.Empty(t, change(`echo '{"$schema":"x"}' > .claude/settings.json; echo '{"$schema":"x"}' > .claude/new.jsonc`), "programs note that by themselves")
 	before := text()
 	said := change(`echo '{"hooks":{}}' > .claude/settings.json; mkdir .claude/hooks; echo id > .claude/hooks/x; echo evil >> .claude/skills/a/SKILL.md`)
 	for _, name := range []string{"settings.json", "hooks", "skills/a/SKILL.md"} {
