@@ -159,25 +159,7 @@ func (a *App) threadByPrefix(ctx context.Context, x *fileheads.Heads, arg string
 		return matches[0], nil
 	}
 	slices.Reverse(matches) // the newest first
-	return "", suggest.Ambiguous("thread", arg, toldApart(matches, prefix))
-}
-
-// toldApart are ids as far as they must be typed to tell them from each other: those that
-// begin with the word by their beginnings, the others by their ends.
-func toldApart(ids []string, word string) []string {
-	apart := make([]string, len(ids))
-	for i, id := range ids {
-		n := len(word) + 1
-		part := func(id string) string { return id[len(id)-n:] }
-		if strings.HasPrefix(id, word) {
-			part = func(id string) string { return id[:n] }
-		}
-		for n < len(id) && slices.ContainsFunc(ids, func(other string) bool { return other != id && part(other) == part(id) }) {
-			n++
-		}
-		apart[i] = part(id)
-	}
-	return apart
+	return "", suggest.Ambiguous("thread", arg, matches)
 }
 
 // shortest is how much of the end of an id stands for it, at least. Strangers choose
@@ -335,16 +317,6 @@ func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, p engine.Pro
 	return id, e, err
 }
 
-// ThreadHead is what commands begin with that read a chain.
-func (a *App) ThreadHead(ctx context.Context, c *ucli.Context) (string, protocol.Hash, error) {
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return "", "", err
-	}
-	head, err := e.Head(ctx, id)
-	return id, head, err
-}
-
 // OpenThread opens the chain that ends at a head.
 func (a *App) OpenThread(ctx context.Context, head protocol.Hash) (*thread.Thread, error) {
 	s, err := a.Store(ctx)
@@ -483,8 +455,8 @@ func (a *App) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
 }
 
 // stepNumber finds a step by its number: from 1, from -1 back, 0 is the start.
-func stepNumber(ctx context.Context, t *thread.Thread, id string, n int) (cas.Hash, error) {
-	asked := n
+func stepNumber(ctx context.Context, t *thread.Thread, id string, asked int) (cas.Hash, error) {
+	n := asked
 	if n < 0 {
 		n += t.Len() + 1
 	}
@@ -492,27 +464,33 @@ func stepNumber(ctx context.Context, t *thread.Thread, id string, n int) (cas.Ha
 	case asked == 0:
 		return t.StartHash, nil
 	case n < 1 || n > t.Len():
-		return "", cmdline.NotFound(fmt.Sprintf("thread %s has no step %d: %s", id, asked, countOf(t)), "uwf thread steps "+id)
+		return "", cmdline.NotFound(fmt.Sprintf("thread %s has no step %d: it has %d", id, asked, t.Len()), "uwf thread steps "+id)
 	}
-	for s, err := range t.Steps(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if s.Index == n-1 {
-			return s.Hash, nil
-		}
-	}
-	return "", fmt.Errorf("thread %s: step %d is missing in its chain", id, n)
+	s, err := find(ctx, t, id, func(s thread.Step) bool { return s.Index == n-1 })
+	return s.Hash, err
 }
 
-func countOf(t *thread.Thread) string {
-	switch t.Len() {
-	case 0:
-		return "it has none yet"
-	case 1:
-		return "it has one"
+// find is the newest step of a thread that is meant.
+func find(ctx context.Context, t *thread.Thread, id string, meant func(thread.Step) bool) (thread.Step, error) {
+	for s, err := range t.Steps(ctx) {
+		if err != nil || meant(s) {
+			return s, err
+		}
 	}
-	return fmt.Sprintf("it has %d", t.Len())
+	return thread.Step{}, cmdline.NotFound("thread "+id+" has no such step", "uwf thread steps "+id)
+}
+
+// Before is the node before a step, which must be one of the thread's; that before the
+// start is the start.
+func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.Hash, error) {
+	if h == t.StartHash {
+		return h, nil
+	}
+	s, err := find(ctx, t, id, func(s thread.Step) bool { return s.Hash == h })
+	if err != nil || s.Prev == nil {
+		return t.StartHash, err
+	}
+	return *s.Prev, nil
 }
 
 // roleVisit finds the nth step of a role: from 1, from -1 back.
@@ -532,15 +510,8 @@ func roleVisit(ctx context.Context, t *thread.Thread, id, role string, nth int) 
 	if want < 1 || want > total {
 		return "", cmdline.NotFound(fmt.Sprintf("role %q has no visit %d in thread %s: it has %d", role, nth, id, total), "uwf thread steps "+id)
 	}
-	for s, err := range t.Steps(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if s.Role == role && s.Visits[role] == want {
-			return s.Hash, nil
-		}
-	}
-	return "", fmt.Errorf("thread %s: visit %d of role %q is missing in its chain", id, want, role)
+	s, err := find(ctx, t, id, func(s thread.Step) bool { return s.Role == role && s.Visits[role] == want })
+	return s.Hash, err
 }
 
 // unknownRole tells a role that has not had its turn from one that does not exist.

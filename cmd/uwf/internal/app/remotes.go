@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -248,17 +249,17 @@ func dialError(name string, err error) error {
 // holder is who takes leases.
 func (a *App) holder() string {
 	host, _ := os.Hostname()
-	return remotes.HolderName(user(a.Env), host, os.Getpid())
+	return remotes.HolderName(cmp.Or(User(a.Env), "somebody"), host, os.Getpid())
 }
 
-// user is who is logged in, as far as the environment says.
-func user(e env.Env) string {
+// User is who is logged in, as far as the environment says; "" if it does not.
+func User(e env.Env) string {
 	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} {
 		if name := e.Get(variable); name != "" {
 			return name
 		}
 	}
-	return "somebody"
+	return ""
 }
 
 // ThreadAt finds the thread that a person means at a remote: one that is here, or a full

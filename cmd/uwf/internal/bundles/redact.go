@@ -322,7 +322,7 @@ func (c *copies) remove() (removed []string, err error) {
 
 // Seal is uwf thread seal.
 func (a Commands) Seal() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 over the whole run, and store what it covers",
 		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
 			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
@@ -340,9 +340,9 @@ type sealed struct {
 	Kept   bool          `json:"kept"`     // in the store
 }
 
-func (a Commands) threadSeal(ctx context.Context, c *ucli.Context) error {
+func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	expect := expected(c)
-	id, head, err := a.ThreadHead(ctx, c)
+	head, err := e.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -350,13 +350,8 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context) error {
 	var got cas.Seal
 	if expect.IsZero() {
 		got, err = a.keepSeal(ctx, &out)
-	} else {
-		// Nothing that is kept is believed.
-		s, openErr := a.Store(ctx)
-		if openErr != nil {
-			return openErr
-		}
-		got, err = seal.New(s, seal.Options{}).Seal(ctx, head)
+	} else { // nothing that is kept is believed
+		got, err = seal.New(e.Store, seal.Options{}).Seal(ctx, head)
 	}
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/cmdref"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cmdreftest"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md")
@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write docs/commands.md")
 func TestCommandReference(t *testing.T) {
 	t.Parallel()
 	const path = "../../../../docs/commands.md"
-	want := cmdref.Markdown((commands{&app.App{}}).root())
+	want := cmdreftest.Markdown((commands{&app.App{}}).root())
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}

@@ -20,7 +20,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
@@ -172,40 +171,10 @@ func (a Commands) configSet(ctx context.Context, c *ucli.Context) error {
 		a.Say("uwf: the config cannot be used yet: %s", p.Message)
 		a.Hint("uwf config set %s <value>", plaintext.Word(strings.TrimSuffix(p.Message, " is missing")))
 	}
-	a.unusedOverride(ctx, key)
 	if s, ok := value.(string); ok && key.Secret() {
 		value = config.MaskKey(s)
 	}
 	return a.Printf(configValue{Key: key.String(), Value: value}, "%s = %s\n", key, plaintext.Line(scalarText(value)))
-}
-
-// unusedOverride warns of an agent for a role that a registered workflow does not
-// have: nothing else would ever tell.
-func (a Commands) unusedOverride(ctx context.Context, key config.Key) {
-	if len(key.Path) != 3 || key.Path[0] != "agentOverrides" {
-		return
-	}
-	name, role := key.Path[1], key.Path[2]
-	x, err := a.Index()
-	if err != nil {
-		return // the config is written; other commands tell about the home
-	}
-	h, err := x.Workflow(ctx, name)
-	if err != nil {
-		return // it may be registered later
-	}
-	s, err := a.Store(ctx)
-	if err != nil {
-		return
-	}
-	wf, err := cas.Read[protocol.Workflow](ctx, s, h)
-	if _, known := wf.Roles[role]; err != nil || known {
-		return
-	}
-	a.Say("uwf: warning: workflow %s has no role %q", name, role)
-	for _, h := range cmdline.DidYouMean("agentOverrides."+name+".", role, slices.Collect(maps.Keys(wf.Roles))) {
-		a.Hint("%s", h)
-	}
 }
 
 // flatText prints a config as "key = value" lines.

@@ -38,11 +38,11 @@ func New(a *app.App) Commands { return Commands{a} }
 
 // Details is the seeds' command: the whole detail as YAML.
 func (a Commands) Details() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.onStep(ucli.Command{
 		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
 		Description: app.StepUsage,
-	}, func(ctx context.Context, c *ucli.Context) error {
-		detail, err := a.expandDetail(ctx, c.Args().First())
+	}, func(ctx context.Context, _ *ucli.Context, s cas.Store, at thread.Step) error {
+		detail, err := cas.Expand(ctx, s, at.Detail, -1)
 		if err != nil {
 			return err
 		}
@@ -51,55 +51,41 @@ func (a Commands) Details() *ucli.Command {
 	})
 }
 
-// expandDetail is a step's detail with every reference replaced by its content.
-func (a Commands) expandDetail(ctx context.Context, arg string) (any, error) {
-	_, step, err := a.stepNode(ctx, arg)
-	if err != nil {
-		return nil, err
-	}
-	s, err := a.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cas.Expand(ctx, s, step.Detail, -1)
-}
-
-// stepNode reads the step that a person means.
-func (a Commands) stepNode(ctx context.Context, arg string) (cas.Hash, protocol.Step, error) {
-	h, err := a.Address(ctx, arg)
-	if err != nil {
-		return "", protocol.Step{}, err
-	}
-	s, err := a.Store(ctx)
-	if err != nil {
-		return "", protocol.Step{}, err
-	}
-	step, err := cas.Read[protocol.Step](ctx, s, h)
-	var kind *cas.TypeError
-	if errors.As(err, &kind) {
-		step, err = originalStep(ctx, s, h)
-	}
-	return h, step, err
-}
-
-// originalStep reads a step that may be the original's: its place follows from
-// the chain.
-func originalStep(ctx context.Context, s cas.Store, h cas.Hash) (protocol.Step, error) {
-	t, err := thread.Open(ctx, s, h)
-	var kind *cas.TypeError
-	if errors.As(err, &kind) || err == nil && t.Last == nil {
-		return protocol.Step{}, cmdline.Invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
-	}
-	if err != nil {
-		return protocol.Step{}, err
-	}
-	return t.Last.Step, nil
+// onStep is a command about the step that its first argument names.
+func (a Commands) onStep(
+	cmd ucli.Command, run func(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error,
+) *ucli.Command {
+	return a.Leaf(cmd, func(ctx context.Context, c *ucli.Context) error {
+		h, err := a.Address(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		s, err := a.Store(ctx)
+		if err != nil {
+			return err
+		}
+		step, err := cas.Read[protocol.Step](ctx, s, h)
+		if errors.As(err, new(*cas.TypeError)) { // the original's: its place follows from the chain
+			var t *thread.Thread
+			t, err = thread.Open(ctx, s, h)
+			if errors.As(err, new(*cas.TypeError)) || err == nil && t.Last == nil {
+				return cmdline.Invalid(fmt.Sprintf("node %s is not a step", h), "uwf thread steps <thread>")
+			}
+			if err == nil {
+				step = t.Last.Step
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, s, thread.Step{Hash: h, Step: step})
+	})
 }
 
 // Show is the original's later name, with what the step says of itself
 // beside what happened in it.
 func (a Commands) Show() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.onStep(ucli.Command{
 		Name: "show", ArgsUsage: "<step>", Usage: "print a step: its agent, its output, and everything that happened inside",
 		Description: app.StepUsage,
 	}, a.stepShow)
@@ -128,20 +114,13 @@ type stepShown struct {
 	Detail        any                  `json:"detail"` // the rest of it
 }
 
-func (a Commands) stepShow(ctx context.Context, c *ucli.Context) error {
-	h, step, err := a.stepNode(ctx, c.Args().First())
-	if err != nil {
-		return err
-	}
-	s, err := a.Store(ctx)
-	if err != nil {
-		return err
-	}
+func (a Commands) stepShow(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error {
+	h, step := at.Hash, at.Step
 	t, err := thread.Open(ctx, s, h)
 	if err != nil {
 		return err
 	}
-	out, err := t.Shown(ctx, thread.Step{Hash: h, Step: step})
+	out, err := t.Shown(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -197,7 +176,7 @@ func nameArgs(turns any) {
 
 // Read is uwf step read.
 func (a Commands) Read() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.onStep(ucli.Command{
 		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown, the newest that fit",
 		Description: app.StepUsage,
 		Flags: []ucli.Flag{
@@ -207,17 +186,10 @@ func (a Commands) Read() *ucli.Command {
 	}, a.stepRead)
 }
 
-func (a Commands) stepRead(ctx context.Context, c *ucli.Context) error {
-	h, step, err := a.stepNode(ctx, c.Args().First())
-	if err != nil {
-		return err
-	}
-	s, err := a.Store(ctx)
-	if err != nil {
-		return err
-	}
+func (a Commands) stepRead(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error {
+	h, step := at.Hash, at.Step
 	header := fmt.Sprintf("# Step %s\n\n**Role:** %s\n**Agent:** %s", h, plaintext.Line(step.Role), plaintext.Line(step.Agent))
-	text := ""
+	text, err := "", error(nil)
 	if c.Bool("prompt") {
 		text, err = promptOf(ctx, s, step)
 	} else {
@@ -288,7 +260,7 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, qu
 
 // Diff is uwf step diff.
 func (a Commands) Diff() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.onStep(ucli.Command{
 		Name: "diff", ArgsUsage: "<step>", Usage: "show what a step changed in the files",
 		Description: app.StepUsage + "\n\nWhat a person changed before the step is not shown. The patch can be applied by git.\n\n" +
 			"   uwf step diff @-1 | git apply -R",
@@ -317,11 +289,8 @@ type FileChange struct {
 	Removed *int   `json:"removed"`
 }
 
-func (a Commands) stepDiff(ctx context.Context, c *ucli.Context) error {
-	h, _, err := a.stepNode(ctx, c.Args().First())
-	if err != nil {
-		return err
-	}
+func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error {
+	h := at.Hash
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
 		return err

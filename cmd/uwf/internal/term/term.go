@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -277,11 +275,7 @@ func Number(f ucli.StringFlag, least, example int) *ucli.StringFlag {
 		if least > 0 {
 			want = "positive"
 		}
-		message := fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text)
-		if near := NearNumber(text); near >= least {
-			return cmdline.UsageError(message, fmt.Sprintf("did you mean --%s %d?", name, near))
-		}
-		return cmdline.UsageError(message, fmt.Sprintf("--%s %d", name, example))
+		return cmdline.UsageError(fmt.Sprintf("--%s must be a %s integer, got: %s", name, want, text), fmt.Sprintf("--%s %d", name, example))
 	})
 }
 
@@ -289,22 +283,6 @@ func Number(f ucli.StringFlag, least, example int) *ucli.StringFlag {
 func NumberOf(c *ucli.Context, name string) int {
 	n, _ := Natural(c.String(name)) // checked before
 	return n
-}
-
-// NearNumber is the number that somebody has written another way, such as 4k,
-// 1_000 or 1e3; -1 if there is none.
-func NearNumber(text string) int {
-	const most = 1 << 31
-	plain := strings.NewReplacer("_", "", ",", "", "'", "", " ", "").Replace(strings.ToLower(text))
-	times := 1.0
-	if cut, thousands := strings.CutSuffix(plain, "k"); thousands {
-		plain, times = cut, 1000
-	}
-	n, err := strconv.ParseFloat(plain, 64)
-	if err != nil || !(n*times >= 0 && n*times <= most) {
-		return -1
-	}
-	return int(n * times)
 }
 
 // Positive reads a decimal number from 1, without signs or other bases.
@@ -357,41 +335,8 @@ func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 			return t, nil
 		}
 	}
-	return time.Time{}, cmdline.UsageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s), timeHints(s, now)...)
-}
-
-// timeHints are what somebody may have meant, and what can be written.
-func timeHints(s string, now time.Time) []string {
-	all := "a date such as " + now.Format(time.DateOnly) + ", a time such as " + now.Format("2006-01-02T15:04") + ", or 7d, 24h, 30m for so long ago"
-	if near := nearTime(strings.ToLower(s), now); near != "" {
-		return []string{"did you mean " + near + "?", all}
-	}
-	return []string{all}
-}
-
-// nearTime is a time that was written in another way: a word, a span with another
-// unit or sign, a date with its day first. "" if there is none.
-func nearTime(word string, now time.Time) string {
-	switch day := now.Format(time.DateOnly); {
-	case slices.Contains(suggest.Nearest(word, []string{"today", "now"}, 1), "today"), word == "today", word == "now":
-		return day
-	case word == "yesterday", len(suggest.Nearest(word, []string{"yesterday"}, 1)) > 0:
-		return now.AddDate(0, 0, -1).Format(time.DateOnly)
-	}
-	for _, layout := range []string{"2.1.2006", "1/2/2006", "2006/1/2", "2006.1.2", "20060102", "2006-1-2", "2-1-2006"} {
-		if t, err := time.Parse(layout, word); err == nil {
-			return t.Format(time.DateOnly)
-		}
-	}
-	m := regexp.MustCompile(`^-?([0-9]{1,5})\s*([dhmw]?)[a-z]*( ago)?$`).FindStringSubmatch(word)
-	switch {
-	case m == nil:
-		return ""
-	case m[2] == "w":
-		n, _ := Natural(m[1]) // the expression takes digits only
-		return fmt.Sprintf("%dd", 7*n)
-	}
-	return m[1] + cmp.Or(m[2], "d")
+	return time.Time{}, cmdline.UsageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s),
+		"a date such as "+now.Format(time.DateOnly)+", a time such as "+now.Format("2006-01-02T15:04")+", or 7d, 24h, 30m for so long ago")
 }
 
 // Timeout is --timeout.
@@ -406,11 +351,7 @@ func Span(f ucli.StringFlag) *ucli.StringFlag {
 		if readSpan(text) > 0 {
 			return nil
 		}
-		message := fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", name, text)
-		if near := nearSpan(text); near != "" && near != text {
-			return cmdline.UsageError(message, "did you mean --"+name+" "+near+"?")
-		}
-		return cmdline.UsageError(message, "--"+name+" 30m")
+		return cmdline.UsageError(fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", name, text), "--"+name+" 30m")
 	})
 }
 
@@ -424,24 +365,6 @@ func readSpan(text string) time.Duration {
 	}
 	d, _ := time.ParseDuration(text)
 	return d
-}
-
-// nearSpan is the length of time that somebody has written in words.
-func nearSpan(text string) string {
-	if _, err := time.ParseDuration(text + "m"); err == nil && strings.Contains(text, "h") {
-		return text + "m" // 1h30
-	}
-	m := regexp.MustCompile(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|h|d)[a-z]*\s*$`).FindStringSubmatch(text)
-	switch {
-	case m == nil:
-		return ""
-	case m[2] == "d" || m[2] == "D":
-		if n, err := Natural(m[1]); err == nil && n < 10000 {
-			return fmt.Sprintf("%dh", 24*n)
-		}
-		return ""
-	}
-	return m[1] + string(m[2][0]|0x20) // in lower case
 }
 
 // Spent is tokens and cost in short; withoutUsage and withoutCost are of how many

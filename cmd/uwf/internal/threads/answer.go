@@ -1,19 +1,24 @@
 package threads
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
-	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
@@ -230,25 +235,21 @@ func (a Commands) valueText(value string) (string, error) {
 	if !isFile || strings.HasPrefix(name, "@") {
 		return name, nil
 	}
-	data, err := a.readValues(name)
-	return strings.TrimRight(string(data), "\r\n"), err
+	return a.fileText(name, "a text that begins with @ is written with two: "+plaintext.Word("@"+value))
 }
 
 // mappingIn reads a mapping from a YAML or JSON file, or from stdin for "-".
 func (a Commands) mappingIn(path, what string) (map[string]any, error) {
-	var data []byte
-	var err error
+	text, err := "", error(nil)
 	if path == "-" {
-		var text string
 		text, err = a.OrStdin(path)
-		data = []byte(text)
 	} else {
-		data, err = a.readValues(path)
+		text, err = a.fileText(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	doc, err := yamldoc.ParseAnswer(data, yamldoc.Bounds{})
+	doc, err := yamldoc.ParseAnswer([]byte(text), yamldoc.Bounds{})
 	if err == nil {
 		if bad := doc.Root.Rounded(); bad != nil {
 			err = bad
@@ -264,16 +265,20 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 	return value, nil
 }
 
-// readValues reads a file that a person names for a value.
-func (a Commands) readValues(path string) ([]byte, error) {
-	data, err := careful.ReadFile(a.Env.Path(path), maxPrompt, careful.Follow)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, cmdline.NotFound("there is no file " + path)
+// fileText is a text file that a person names for a value.
+func (a Commands) fileText(name string, hints ...string) (string, error) {
+	data, err := careful.ReadFile(a.Env.Path(name), maxPrompt, careful.Follow)
+	switch {
+	case name == "":
+		return "", cmdline.UsageError("@ names no file", append(hints, "@task.md")...)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", cmdline.NoFile(a.Env.Dir, name, hints...)
+	case err != nil:
+		return "", cmdline.Invalid(plaintext.Line(name)+" cannot be read: "+err.Error(), hints...)
+	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+		return "", cmdline.Invalid(plaintext.Line(name)+" is not a text file", hints...)
 	}
-	if err != nil {
-		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
-	}
-	return data, nil
+	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
 // answerer is who answers: --as, git's user.name, or who is logged in.
@@ -288,12 +293,7 @@ func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error)
 	if name := a.gitName(ctx); name != "" {
 		return name, nil
 	}
-	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if name := a.Env.Get(variable); name != "" {
-			return name, nil
-		}
-	}
-	return "", nil
+	return app.User(a.Env), nil
 }
 
 // gitPatience is how long git may take to say a name.
@@ -305,24 +305,19 @@ func (a Commands) gitName(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return ""
-	}
-	defer read.Close()
-	child, err := proc.Start(proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: a.Env.Dir, Env: a.Env.Environ, Stdout: write})
-	_ = write.Close()
-	if err != nil {
-		return ""
-	}
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	if status, err := child.Wait(ctx, 0); err != nil || status.Code != 0 {
+	git := exec.CommandContext(ctx, path, "config", "user.name")
+	git.Dir, git.Env = a.Env.Dir, a.Env.Environ
+	out, err := git.StdoutPipe()
+	if err != nil || git.Start() != nil {
 		return ""
 	}
-	name := make([]byte, 1<<10)
-	n, _ := read.Read(name) // nothing is no name
-	return strings.TrimSpace(string(name[:n]))
+	name, _ := io.ReadAll(io.LimitReader(out, 1<<10)) // nothing is no name
+	if git.Wait() != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
 }
 
 // varFlags are those that give a run its inputs.

@@ -72,8 +72,7 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 		a.Status = protocol.CodeFailed
 	}
 	return a.Print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w *term.Page) {
-		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s",
-			a.spelled(ctx, c.Args().Get(0)), a.spelled(ctx, c.Args().Get(1)), threaddiff.Text(d)), term.OfDiff)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), threaddiff.Text(d)), term.OfDiff)
 	})
 }
 
@@ -103,23 +102,6 @@ func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bo
 		a.Status = protocol.CodeFailed
 	}
 	return steps.New(a.App).PrintFiles(ctx, filesDiffOutput{Old: old, New: new, Equal: len(list) == 0, Files: steps.FileChanges(list)}, between, list, stat)
-}
-
-// spelled is a thread or a place in one as it can still be read tomorrow: with
-// the newest thread's id instead of its @.
-func (a Commands) spelled(ctx context.Context, arg string) string {
-	if !strings.HasPrefix(arg, app.Newest) {
-		return arg
-	}
-	name, place := app.CutNewest(arg)
-	id, err := a.Thread(ctx, name)
-	if err != nil {
-		return arg
-	}
-	if place == "" {
-		return id
-	}
-	return id + "@" + place
 }
 
 // headOf is the head of a thread, or a step of one.
@@ -240,20 +222,10 @@ func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash,
 		return "", "", none, err
 	}
 	if h == t.StartHash {
-		return t.StartHash, "", wf, nil
+		return h, "", wf, nil
 	}
-	for step, err := range t.Steps(ctx) {
-		switch {
-		case err != nil:
-			return "", "", none, err
-		case step.Hash != h:
-		case step.Prev == nil:
-			return t.StartHash, h, wf, nil
-		default:
-			return *step.Prev, h, wf, nil
-		}
-	}
-	return "", "", none, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", h, id), "uwf thread steps "+id)
+	from, err = app.Before(ctx, t, id, h)
+	return from, h, wf, err
 }
 
 // replayed says how the new thread stands and what differs.

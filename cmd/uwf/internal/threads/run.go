@@ -537,8 +537,8 @@ func amountOf(l protocol.Limits, spent moderator.Spent) (question string, read f
 			return engine.More{CostUSD: usd}, ok
 		}},
 		{float64(l.MaxTokens), float64(spent.Tokens), "How many more tokens may it use? (y: as many again; or a number, such as 200000)", func(text string) (engine.More, bool) {
-			n := term.NearNumber(text)
-			return engine.More{Tokens: int64(n)}, n > 0
+			n, err := term.Positive(text)
+			return engine.More{Tokens: int64(n)}, err == nil
 		}},
 		{float64(l.MaxTimeMs), float64(spent.TimeMs), "How much longer may it take? (y: as long again; or a time, such as 30m)", func(text string) (engine.More, bool) {
 			d, err := time.ParseDuration(text)

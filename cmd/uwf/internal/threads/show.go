@@ -15,7 +15,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
@@ -177,17 +176,13 @@ func stepsText(t *thread.Thread, now time.Time) string {
 
 // History is uwf thread steps.
 func (a Commands) History() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "steps", ArgsUsage: "<thread>", Usage: "list the steps of a thread, oldest first",
 	}, a.threadSteps)
 }
 
-func (a Commands) threadSteps(ctx context.Context, c *ucli.Context) error {
-	id, head, err := a.ThreadHead(ctx, c)
-	if err != nil {
-		return err
-	}
-	e, err := a.Engine(ctx, nil)
+func (a Commands) threadSteps(ctx context.Context, _ *ucli.Context, e *engine.Engine, id string) error {
+	head, err := e.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -470,7 +465,11 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 		if err != nil {
 			return err
 		}
-		if r.Thread, err = a.upTo(ctx, r.Thread, id, step); err != nil {
+		before, err := app.Before(ctx, r.Thread, id, step)
+		if err != nil {
+			return err
+		}
+		if r.Thread, err = a.OpenThread(ctx, before); err != nil {
 			return err
 		}
 	}
@@ -488,26 +487,6 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 	}
 	_, err = io.WriteString(a.Env.Stdout, text+"\n")
 	return err
-}
-
-// upTo is the thread as it was before a step, which must be one of its own. It
-// reads the steps from the head back to that, once.
-func (a Commands) upTo(ctx context.Context, t *thread.Thread, id string, before cas.Hash) (*thread.Thread, error) {
-	if before == t.StartHash {
-		return a.OpenThread(ctx, before)
-	}
-	for step, err := range t.Steps(ctx) {
-		switch {
-		case err != nil:
-			return nil, err
-		case step.Hash != before:
-		case step.Prev == nil:
-			return a.OpenThread(ctx, t.StartHash)
-		default:
-			return a.OpenThread(ctx, *step.Prev)
-		}
-	}
-	return nil, cmdline.NotFound(fmt.Sprintf("step %s not found in thread %s", before, id), "uwf thread steps "+id)
 }
 
 // threadGraphOutput answers thread graph in JSON: the graph with what the run has

@@ -2,15 +2,11 @@
 package threads
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -25,10 +21,8 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // Commands are those of this package, for one invocation of the program.
@@ -42,7 +36,7 @@ func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
 		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
-		Subcommands: app.InGroups(notAtRemotes([]*ucli.Command{
+		Subcommands: app.InGroups([]*ucli.Command{
 			a.threadStartCommand(),
 			a.threadStepCommand(),
 			a.Reads(a.threadShowCommand()),
@@ -85,7 +79,7 @@ func (a Commands) Command() *ucli.Command {
 			a.threadDiagnoseCommand(),
 			a.Reads(a.threadGraphCommand()),
 			a.threadWorkerCommand(),
-		}), ofThreads()),
+		}, ofThreads()),
 	})
 }
 
@@ -202,36 +196,12 @@ func (a Commands) taskText(c *ucli.Context) (string, error) {
 // maxPrompt bounds the file of a prompt, in bytes.
 const maxPrompt = 4 << 20
 
-// promptText is the value of -p: a text, stdin for "-", a file for "@FILE". A text
-// that begins with "@" is written with two of them.
+// promptText is the value of -p: see [Commands.valueText]; "-" is stdin.
 func (a Commands) promptText(value string) (string, error) {
-	name, isFile := strings.CutPrefix(value, "@")
-	if !isFile {
+	if value == "-" {
 		return a.OrStdin(value)
 	}
-	if strings.HasPrefix(name, "@") {
-		return name, nil
-	}
-	hints := []string{"a text that begins with @ is written with two: -p " + plaintext.Word("@"+value)}
-	if name == "" {
-		return "", cmdline.UsageError("-p @ names no file", append(hints, "-p @task.md")...)
-	}
-	data, err := careful.ReadFile(a.Env.Path(name), maxPrompt, careful.Follow)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if near := suggest.File(a.Env.Dir, a.Env.Path(name)); near != "" {
-			if rel, err := filepath.Rel(a.Env.Dir, near); err == nil {
-				near = rel
-			}
-			hints = append([]string{"did you mean -p " + plaintext.Word("@"+near) + "?"}, hints...)
-		}
-		return "", cmdline.NotFound("there is no file "+name+" to read the prompt from", hints...)
-	case err != nil:
-		return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the prompt cannot be read: " + err.Error(), Err: err, Hints: hints}
-	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
-		return "", cmdline.Invalid("the prompt cannot be read: "+name+" is not a text file", hints...)
-	}
-	return strings.TrimRight(string(data), "\r\n"), nil
+	return a.valueText(value)
 }
 
 // workDir is the directory that a thread works in. It must be there: an agent
@@ -343,40 +313,6 @@ const (
 	looking        = "Inspect"
 	whileRunning   = "Monitor and stop"
 )
-
-// notAtRemotes lets each command that has no --remote say why, and what to type instead.
-func notAtRemotes(commands []*ucli.Command) []*ucli.Command {
-	for _, cmd := range commands {
-		if slices.ContainsFunc(cmd.Flags, func(f ucli.Flag) bool { return slices.Contains(f.Names(), "remote") }) {
-			continue
-		}
-		cmd.Flags = append(cmd.Flags, &ucli.StringFlag{Name: "remote", Hidden: true})
-		do := cmd.Action
-		cmd.Action = func(c *ucli.Context) error {
-			if !c.IsSet("remote") {
-				return do(c)
-			}
-			why, hints := notAtRemote(c.Command.Name)
-			return cmdline.UsageError(c.Command.HelpName+" has no --remote: "+why, hints...)
-		}
-	}
-	return commands
-}
-
-func notAtRemote(command string) (why string, hints []string) {
-	const whose = "uwf thread list --remote REMOTE says where it is worked on"
-	switch command {
-	case "stop":
-		return "a remote carries no signals", []string{whose + ": stop it there", "uwf thread kill THREAD --remote REMOTE ends a thread that nobody works on"}
-	case "message":
-		return "a remote carries no messages to an agent at work", []string{whose + ": send it there", "uwf thread retry THREAD --remote REMOTE -p '…'", "uwf thread resume THREAD --remote REMOTE -p '…'"}
-	case "watch":
-		return "what an agent is doing is on its machine", []string{whose, "uwf thread wait THREAD --remote REMOTE"}
-	case "start":
-		return "a thread starts here", []string{"uwf push @ REMOTE takes it there", "uwf run WORKFLOW --remote REMOTE"}
-	}
-	return "it works on what is on this machine", []string{"uwf pull THREAD REMOTE brings the thread here first"}
-}
 
 func (a Commands) threadTellCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{

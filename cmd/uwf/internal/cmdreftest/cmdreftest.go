@@ -1,6 +1,6 @@
-// Package cmdref writes the reference of all commands from the command tree
+// Package cmdreftest writes the reference of all commands from the command tree
 // itself, so that it cannot say anything else than --help does.
-package cmdref
+package cmdreftest
 
 import (
 	"fmt"

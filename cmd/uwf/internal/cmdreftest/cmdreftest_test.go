@@ -1,4 +1,4 @@
-package cmdref_test
+package cmdreftest_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/cmdref"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cmdreftest"
 )
 
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	text := cmdref.Markdown(&ucli.App{
+	text := cmdreftest.Markdown(&ucli.App{
 		Name:  "prog",
 		Flags: []ucli.Flag{&ucli.StringFlag{Name: "home", Usage: "`DIR` of all"}},
 		Commands: []*ucli.Command{
