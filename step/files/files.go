@@ -9,12 +9,11 @@
 // they cannot make it start a program, or write elsewhere through a link.
 //
 //   - find.go: the work tree around a directory, and what is refused;
-//   - seed.go: the git directory of our own; copy.go: where nothing can be linked;
+//   - seed.go: the git directory of our own;
 //   - begin.go: what precedes a step; take.go: a snapshot; keep.go: the commit that keeps it;
-//   - package pipes: what git would wait for; note.go: what it need not be asked; package
-//     gitobject: what needs no git;
+//   - package gitobject: what needs no git;
 //   - restore.go: put one back, whatever is killed when;
-//   - diff.go: what differs between two; links.go: submodules;
+//   - diff.go: what differs between two;
 //   - package furnish: what a new worktree needs besides; package onlyhere: what is lost with one.
 //
 // Callers hold a lock that makes them the only one with their index: that of the

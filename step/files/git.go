@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/step/files/pipes"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -35,8 +33,6 @@ type git struct {
 	env []string
 	// own: it works with a git directory of ours.
 	own bool
-	// pipes are the pipes in the work tree that it reads; nil: it reads no work tree.
-	pipes *pipes.Pipes
 }
 
 // settings go before those of all config files, also in the repositories of submodules.
@@ -132,7 +128,6 @@ func scratch(index string) error {
 func of(environ []string, s Spec) (git, error) {
 	g, err := newGit(environ, s.Root)
 	g.own = true
-	g.pipes = pipes.New(s.Root, recall(s.Index).Pipes)
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
 }
 
@@ -217,14 +212,6 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 			_, _ = io.Copy(io.Discard, streams[i+1].ours)
 			outs[i] <- data
 		}()
-	}
-	if g.pipes != nil {
-		var refuse context.CancelCauseFunc
-		ctx, refuse = context.WithCancelCause(ctx)
-		defer refuse(nil)
-		defer g.pipes.Pass(ctx, func(path string, kind fs.FileMode) {
-			refuse(&RefusedError{Dir: path, Reason: "is " + careful.Kind(kind) + ", and git would read it"})
-		})()
 	}
 	status, err := child.Wait(ctx, grace)
 	out, stderr := <-outs[0], <-outs[1]

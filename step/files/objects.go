@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files/gitobject"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
@@ -278,4 +280,203 @@ func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
 	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
 	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, "+"+ref+":"+ref)
 	return err
+}
+
+// Bring copies a commit and everything it needs into the user's repository. No ref of theirs
+// leads there yet, but their git gc keeps it until [Repo.LetGo] is called with the same words.
+// Git packs it in our git directory; in theirs it would start the programs that the
+// repository's settings name.
+func (r Repo) Bring(ctx context.Context, s Spec, commit, why string) error {
+	user, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
+	if err != nil {
+		return err
+	}
+	ours, err := inStore(r.env, s.Git)
+	if err != nil {
+		return err
+	}
+	known, _, err := ours.sorted(ctx, strings.Fields(string(out)))
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(s.Git, "bring-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
+	if err := ours.packInto(ctx, dir, revs, append(missing(s, "--missing=allow-any"), "--revs")...); err != nil {
+		return err
+	}
+	if err := r.give(dir, why); err != nil {
+		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
+	}
+	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
+	return err
+}
+
+// packsIn is where a git directory has its packs.
+var packsIn = filepath.Join("objects", "pack")
+
+// keepName is the file by which git knows that a pack is to stay, as that of a fetch whose
+// refs are still to be written.
+func keepName(pack string) string { return strings.TrimSuffix(pack, filepath.Ext(pack)) + ".keep" }
+
+// LetGo lets the user's git collect again what [Repo.Bring] brought with the same words,
+// unless a ref leads to it.
+func (r Repo) LetGo(why string) (err error) {
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	kept, err := fs.Glob(root.FS(), filepath.ToSlash(filepath.Join(packsIn, "*.keep")))
+	for _, path := range kept {
+		if text, lost := careful.ReadFileIn(root, path, maxSetting); lost == nil && string(text) == why+"\n" {
+			err = errors.Join(err, root.Remove(path))
+		}
+	}
+	return err
+}
+
+// give copies packs to those of the user. No link leads out of their git directory.
+func (r Repo) give(dir, why string) (err error) {
+	packs, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	slices.SortStableFunc(packs, byIndex)
+	for _, pack := range packs {
+		to := filepath.Join(packsIn, pack.Name())
+		if err := keepPack(root, keepName(to), why); err != nil {
+			return err
+		}
+		if _, err := root.Stat(to); err == nil {
+			continue
+		}
+		if err := copyIn(root, filepath.Join(dir, pack.Name()), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPack writes a file that keeps a pack, unless there is one.
+func keepPack(root *os.Root, path, why string) error {
+	if _, err := root.Lstat(path); err == nil {
+		return nil
+	}
+	return putIn(root, path, strings.NewReader(why+"\n"))
+}
+
+// copyIn copies a file into a directory, flushed, whole or not at all.
+func copyIn(root *os.Root, from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	return putIn(root, to, in)
+}
+
+// putIn writes a file in a directory, flushed, whole or not at all.
+func putIn(root *os.Root, to string, in io.Reader) error {
+	const readOnly = 0o444
+	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to)) // git removes such files in time
+	_ = root.Remove(temporary)                                                 // left by a killed process
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = root.Rename(temporary, to)
+	}
+	if err != nil {
+		_ = root.Remove(temporary)
+	}
+	return err
+}
+
+// DamagedError means that what is kept under a name is something else.
+type DamagedError struct {
+	Object string // its name: the hash of its content
+	Path   string // in the work tree; "": all of it
+}
+
+func (e *DamagedError) Error() string {
+	what := "what is kept of the files"
+	if e.Path != "" {
+		what = "what is kept of " + e.Path
+	}
+	return fmt.Sprintf("%s was changed: object %s has another hash", what, e.Object)
+}
+
+// sound returns an error if an object in which two trees differ does not match its name. The
+// objects of a repository have a second name in ours, so that whoever may write there, such as
+// a command that is confined to the work tree, can change them in place, and git does not look
+// at the hash of a file or directory that it reads. "" is a tree without files. Error:
+// [*DamagedError].
+func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.Tree) (err error) {
+	if a == b {
+		return nil
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return err
+	}
+	out, err := g.run(ctx, nil, "diff-tree", "-r", "-t", "--raw", "--no-renames", "--no-abbrev", "-z", sumOf(a), sumOf(b))
+	if err != nil {
+		return err
+	}
+	r, err := newReader(e, store)
+	if err != nil {
+		return err
+	}
+	objects := &Objects{env: e, readers: []*reader{r}}
+	defer func() { _ = objects.Close() }()
+	seen := map[string]bool{}
+	check := func(sum, path string) error {
+		if seen[sum] || strings.Trim(sum, "0") == "" {
+			return nil
+		}
+		seen[sum] = true
+		kind, content, err := r.get(sum)
+		if err != nil || kind == "" { // git reports a missing object when it needs it
+			return err
+		}
+		if gitobject.Hash(a.Function(), kind, string(content)) != sum {
+			return &DamagedError{Object: sum, Path: path}
+		}
+		return ctx.Err()
+	}
+	for _, root := range []protocol.Tree{a, b} {
+		if err := check(sumOf(root), ""); err != nil {
+			return err
+		}
+	}
+	raw := fields(out)
+	for i := 0; i+1 < len(raw); i += 2 { // ":<mode> <mode> <hash> <hash> <status>", path
+		meta := strings.Fields(strings.TrimPrefix(raw[i], ":"))
+		if len(meta) != 5 {
+			return fmt.Errorf("git diff-tree prints %q", raw[i])
+		}
+		for side, mode := range meta[:2] {
+			if mode == Gitlink {
+				continue // a submodule is only named
+			}
+			if err := check(meta[2+side], raw[i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -12,73 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/prosetest"
 )
-
-// What git would open and wait for is said at once.
-func TestPipes(t *testing.T) {
-	t.Parallel()
-	for _, pipe := range []string{
-		".git/config", ".git/HEAD", ".git/packed-refs", ".git/index", ".git/refs/heads/main", ".git/config.worktree", ".git/objects/info/alternates",
-		".git/info/exclude", ".git/info/attributes", ".git/shallow", ".gitignore", ".gitattributes", ".git",
-	} {
-		t.Run(pipe, func(t *testing.T) {
-			t.Parallel()
-			w := repository(t)
-			w.sh("git branch -M main; rm -rf " + pipe + "; mkfifo " + pipe)
-			began := time.Now()
-			var refused *files.RefusedError
-			require.ErrorAs(t, w.open(), &refused)
-			prosetest.Error(t, refused)
-			require.Less(t, time.Since(began), 8*time.Second, "before git is started, which would have waited")
-		})
-	}
-}
-
-// A pipe below for which git would wait costs a snapshot nothing but its own place.
-func TestPipesBelow(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		script string
-		left   []string
-	}{
-		"ignores":       {"mkfifo d/.gitignore", []string{"d/.gitignore"}},
-		"attributes":    {"mkfifo d/.gitattributes", []string{"d/.gitattributes"}},
-		"new directory": {"mkdir -p n/m; mkfifo n/m/.gitignore n/.gitattributes; echo new > n/m/f", []string{"n/.gitattributes", "n/m/.gitignore"}},
-		"repository":    {"git init -q n; rm n/.git/HEAD; mkfifo n/.git/HEAD; echo new > n/f", []string{"n"}},
-		"common":        {"git init -q n; mkfifo n/.git/commondir; echo new > n/f", []string{"n"}},
-		"elsewhere":     {"mkdir n; git init -q ../outside; rm ../outside/.git/HEAD; mkfifo ../outside/.git/HEAD; echo gitdir: ../../outside/.git > n/.git; echo new > n/f", []string{"n"}},
-		"many":          {"for n in 1 2 3 4 5 6 7 8 9; do for m in 1 2 3 4 5; do mkdir -p n/$n/$m; mkfifo n/$n/$m/.gitignore; done; done", []string{"n/1/1/.gitignore", "n/3/5/.gitignore"}},
-		"a file":        {"rm d/b; mkfifo d/b d/c", []string{"d/b"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := repository(t)
-			w.take()
-			w.sh(c.script + "; echo changed > d/f")
-			for _, text := range []string{"one", "two"} { // the second one knows them
-				w.write("d/f", text)
-				taken := w.take()
-				require.Subset(t, taken.Left, c.left)
-				require.Equal(t, text, w.sh(`git --git-dir "$STORE" cat-file blob `+sum(taken.Tree)+":d/f"))
-				require.Equal(t, taken.Tree, w.begin().Tree)
-			}
-			w.sh("find . ../outside -type p -delete")
-			taken := w.take()
-			if name != "repository" && name != "common" && name != "elsewhere" {
-				require.Empty(t, taken.Left)
-				require.Equal(t, w.added(), taken.Tree)
-			}
-		})
-	}
-}
 
 // Whatever another program swaps in the repository while snapshots are made, nothing is
 // started, nothing is written elsewhere, and every snapshot that is made is right.
