@@ -3,8 +3,205 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
+
+// structuredFlag is our own argument: claude is held to the role's schema.
+const structuredFlag = "--structured"
+
+// adapter describes claude. What is said of versions was seen with 1.0.120,
+// 2.0.30, 2.1.50 and 2.1.329.
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
+		Name: "claude-code", Program: "claude",
+		Install: "npm install -g @anthropic-ai/claude-code",
+		Login:   "run claude and type /login, or set ANTHROPIC_API_KEY",
+		Probe: cliagent.Probe{
+			Min:      cliagent.V(1, 0, 0),
+			LoggedIn: []string{"auth", "status"},
+			Since:    cliagent.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
+			Flaws: []cliagent.Flaw{{
+				Before: cliagent.V(2, 0, 0),
+				Text:   "it obeys the settings of the directory that it works in, hooks included, and each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
+			}},
+		},
+		Command:   command,
+		Distrusts: func(v cliagent.Version) bool { return v.AtLeast(sources) },
+		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{} },
+		Repeats:   repeats,
+		Sessions: cliagent.Sessions{
+			Preset: true, Forks: true, Cuts: true,
+			CopiesAnywhere: func(v cliagent.Version) bool { return v.AtLeast(cuts) },
+			Renames:        func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
+		},
+		MaxTurns: 90,
+		// What a claude that runs uwf has left for its own children.
+		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+		Logins: []string{"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"},
+		Usage:  structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
+	}
+}
+
+// command is the command line. The prompt goes to stdin: it may be longer than an
+// argument may be, and begin with a dash.
+// cuts is the first version that was seen to cut a conversation at an entry that its output names, to
+// take an id for a copy, and to find a session of another work tree of the repository. Older ones want
+// another name, which is not that of one entry.
+var cuts = cliagent.V(2, 1, 197)
+
+// sources is the first version that can be told whose settings it obeys: those of a
+// workspace name programs, which it would start without being asked.
+var sources = cliagent.V(2, 0, 0)
+
+// listens is the first version that was seen to take messages while it works, and to
+// tell when its model gets them.
+var listens = cliagent.V(2, 0, 30)
+
+func command(c cliagent.Call) (cliagent.Invocation, error) {
+	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
+	if c.Version.AtLeast(sources) {
+		args = append(args, "--setting-sources", "user")
+	}
+	if c.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
+	}
+	if c.MaxCostUSD > 0 {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(c.MaxCostUSD, 'f', -1, 64))
+	}
+	args = append(args, permission(c.Permission)...)
+	session := c.Session
+	switch {
+	case c.Cut != "" && !c.Version.AtLeast(cuts):
+		return cliagent.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, cliagent.ErrCannotFork)
+	case c.Resume && c.Fork:
+		args = append(args, "--resume", c.Session, "--fork-session")
+		if c.Version.AtLeast(cuts) { // and told which id the copy gets
+			session = c.Copy
+			args = append(args, "--session-id", session)
+		}
+		if c.Cut != "" {
+			args = append(args, "--resume-session-at", c.Cut)
+		}
+	case c.Resume:
+		args = append(args, "--resume", c.Session)
+	case c.Version.AtLeast(cliagent.V(2, 0, 0)):
+		args = append(args, "--session-id", c.Session)
+	}
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
+	}
+	extra := slices.Clone(c.Extra)
+	if i := slices.Index(extra, structuredFlag); i >= 0 {
+		schema, err := json.Marshal(c.Schema)
+		if err != nil {
+			return cliagent.Invocation{}, err
+		}
+		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
+	}
+	hears := c.Version.AtLeast(listens)
+	format, stdin, err := input(c.Prompt, hears)
+	if err != nil {
+		return cliagent.Invocation{}, err
+	}
+	return cliagent.Invocation{
+		Args: append(append(args, format...), extra...), Stdin: stdin, Open: hears, Env: environ(c),
+		// Its shells obey what lies there, and some versions run no command without it.
+		Own: []string{"session-env/" + session},
+	}, nil
+}
+
+// permission are the switches for what claude may do unasked.
+func permission(p cliagent.Permission) []string {
+	switch p {
+	case cliagent.Edits:
+		return []string{"--permission-mode", "acceptEdits"}
+	case cliagent.Readonly:
+		return []string{"--permission-mode", "plan"}
+	}
+	return []string{"--dangerously-skip-permissions"}
+}
+
+const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
+
+// repeats is how often claude repeats a request: for half of the runs that are left, since the
+// engine waits longer between two.
+func repeats(c cliagent.Call) int {
+	const most = 3
+	if c.Env != nil {
+		if n, err := strconv.Atoi(c.Env(maxRetries)); err == nil {
+			return n
+		}
+	}
+	return min((c.Retries+1)/2, most)
+}
+
+// environ keeps claude from updating itself in the middle of a step, from talking
+// home, from repeating requests for minutes, and from reading files that a prompt
+// seems to mention; what the user has set stays.
+func environ(c cliagent.Call) []string {
+	var env []string
+	for _, v := range [][2]string{
+		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
+		{maxRetries, strconv.Itoa(repeats(c))},
+		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // in newer versions; see input
+	} {
+		if c.Env == nil || c.Env(v[0]) == "" {
+			env = append(env, v[0]+"="+v[1])
+		}
+	}
+	return env
+}
+
+// input is how a prompt reaches claude: on stdin, and with these arguments.
+//
+// One in which claude could take anything for more than text goes in blocks, and so does
+// that of a claude that hears what is said while it works.
+func input(prompt string, hears bool) (args []string, stdin string, err error) {
+	blocks, plain := cliagent.ClaudeBlocks(prompt)
+	if plain && !hears {
+		return nil, prompt, nil
+	}
+	line, err := userLine("", blocks)
+	args = []string{"--input-format", "stream-json"}
+	if hears {
+		args = append(args, "--replay-user-messages")
+	}
+	return args, string(line), err
+}
+
+// Tell implements [cliagent.Hearer].
+func (*decoder) Tell(id, text string) ([]byte, error) {
+	blocks, _ := cliagent.ClaudeBlocks(text)
+	return userLine(id, blocks)
+}
+
+// userLine is a message for claude.
+func userLine(id string, texts []string) ([]byte, error) {
+	var line struct {
+		Type    string `json:"type"`
+		UUID    string `json:"uuid,omitempty"`
+		Message struct {
+			Role    string      `json:"role"`
+			Content []textBlock `json:"content"`
+		} `json:"message"`
+	}
+	line.Type, line.UUID, line.Message.Role = "user", id, "user"
+	for _, text := range texts {
+		line.Message.Content = append(line.Message.Content, textBlock{Type: "text", Text: text})
+	}
+	data, err := json.Marshal(line)
+	return append(data, '\n'), err
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}

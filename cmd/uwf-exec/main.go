@@ -7,8 +7,163 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func main() { agentkit.Run(cliagent.Options(adapter(&options{}))) }
+
+// What stands for something in the command's arguments.
+const (
+	promptMark  = "{prompt}"  // the prompt; if no argument has it, the prompt goes to stdin
+	sessionMark = "{session}" // the id of the session to go on in
+)
+
+// options are our own arguments, before "--".
+type options struct {
+	session *regexp.Regexp // finds the id of the session in what the command prints
+	resume  []string       // arguments that are added to go on in a session
+}
+
+const usage = `uwf-exec [--session REGEXP] [--resume ARGS] -- COMMAND…
+
+COMMAND gets the prompt on stdin, or in the place of {prompt} in its arguments, and
+prints the answer on stdout. It runs in the step's directory, without a shell.
+
+  --session REGEXP   finds the id of the session on stdout or stderr, as the
+                     expression's first group; the last one counts
+  --resume ARGS      added to COMMAND to go on in a session; {session} is its id
+
+Without both the command is taken to remember nothing: what is wrong with an answer
+is sent with the whole prompt.`
+
+// adapter describes a command that nothing is known about but what it prints.
+func adapter(o *options) cliagent.Adapter {
+	return cliagent.Adapter{
+		Name: "exec", Commanded: true, Usage: usage,
+		ParseArgs: o.parse,
+		Command:   o.command,
+		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{session: o.session} },
+		Sessions:  cliagent.Sessions{Optional: true, Unverified: true},
+	}
+}
+
+// parse takes our own arguments.
+func (o *options) parse(args []string) (rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		if name != "--session" && name != "--resume" {
+			rest = append(rest, args[i])
+			continue
+		}
+		if !attached {
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("%s needs a value", name)
+			}
+			value = args[i]
+		}
+		if name == "--resume" {
+			o.resume = strings.Fields(value)
+			continue
+		}
+		if o.session, err = regexp.Compile(value); err != nil {
+			return nil, fmt.Errorf("--session: %w", err)
+		}
+		if o.session.NumSubexp() == 0 {
+			return nil, errors.New("--session: the expression needs a group, such as session: (\\S+)")
+		}
+	}
+	if (o.session == nil) != (len(o.resume) == 0) {
+		return nil, errors.New("--session and --resume go together: one finds the session, the other goes on in it")
+	}
+	return rest, nil
+}
+
+// command is the command line of a call.
+func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {
+	inv := cliagent.Invocation{Args: slices.Clone(c.Extra), Stdin: c.Prompt, Silent: true}
+	if c.Resume {
+		for _, arg := range o.resume {
+			inv.Args = append(inv.Args, strings.ReplaceAll(arg, sessionMark, c.Session))
+		}
+	}
+	for i, arg := range inv.Args {
+		if !strings.Contains(arg, promptMark) {
+			continue
+		}
+		prompt, err := c.PromptArgument()
+		if err != nil {
+			return inv, err
+		}
+		inv.Args[i], inv.Stdin = strings.ReplaceAll(arg, promptMark, prompt), ""
+	}
+	return inv, nil
+}
+
+// maxAnswer is how long an answer may be; the rest of a longer one is only kept in
+// the run directory.
+const maxAnswer = 2 << 20
+
+// decoder takes all of stdout as the answer.
+type decoder struct {
+	session *regexp.Regexp // nil: there are no sessions
+	id      string
+	answer  strings.Builder
+	cut     bool // there was more of it
+}
+
+// Line implements [cliagent.Decoder].
+func (d *decoder) Line(line []byte) ([]cliagent.Event, bool) {
+	switch {
+	case d.find(line):
+	case d.cut:
+	default:
+		room := maxAnswer - d.answer.Len()
+		d.cut = len(line) > room
+		d.answer.Write(line[:min(len(line), room)])
+		d.answer.WriteByte('\n')
+	}
+	return nil, true
+}
+
+// ErrLine implements [cliagent.ErrLiner].
+func (d *decoder) ErrLine(line []byte) []cliagent.Event {
+	d.find(line)
+	return nil
+}
+
+// find looks for the session's id. It reports whether the line holds nothing else.
+func (d *decoder) find(line []byte) bool {
+	if d.session == nil {
+		return false
+	}
+	m := d.session.FindSubmatch(line)
+	if m == nil || len(m[1]) == 0 {
+		return false
+	}
+	d.id = string(m[1])
+	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
+}
+
+// End implements [cliagent.Decoder]. Nothing but the exit status reports whether the
+// text is an answer.
+func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
+	text := strings.TrimSpace(plaintext.Strip(d.answer.String()))
+	if d.cut {
+		text += "\n\n[the answer goes on; all of it is in the run directory]"
+	}
+	out := cliagent.Outcome{Kind: cliagent.OK, Final: text}
+	if e.Code != 0 {
+		e.Noise = cliagent.Excerpt(text)
+		out = e.Unfinished()
+	}
+	out.Session = d.id
+	return out
+}

@@ -3,8 +3,165 @@
 package main
 
 import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
+
+// adapter describes the Gemini CLI.
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
+		Name:    "gemini",
+		Program: "gemini",
+		Install: "npm install -g @google/gemini-cli",
+		Login:   "gemini (and choose how to log in), or set GEMINI_API_KEY",
+		Probe: cliagent.Probe{
+			Help: []string{"--help"},
+		},
+		Command: command,
+		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{escaped: isEscaped(c)} },
+		// A session belongs to the directory that it was begun in.
+		Logins:      []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		Sessions:    cliagent.Sessions{Preset: true},
+		CountsTurns: true,
+		Usage: `Runs "gemini --output-format stream-json" in the working directory; arguments
+that it does not know are passed to the Gemini CLI. The program is UWF_GEMINI_BIN,
+else gemini on PATH.`,
+	}
+}
+
+// modes are what the CLI calls a permission. Without anybody to ask, "default"
+// refuses what is not only reading.
+var modes = map[cliagent.Permission]string{
+	cliagent.Bypass:   "yolo",
+	cliagent.Edits:    "auto_edit",
+	cliagent.Readonly: "default",
+}
+
+func command(c cliagent.Call) (cliagent.Invocation, error) {
+	args := []string{"--output-format", "stream-json", "--approval-mode", modes[c.Permission]}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	switch {
+	case c.Resume:
+		args = append(args, "--resume", c.Session)
+	case c.Help == "" || strings.Contains(c.Help, "--session-id"):
+		args = append(args, "--session-id", c.Session)
+	}
+	inv := cliagent.Invocation{
+		Args: append(args, c.Extra...),
+		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // otherwise it starts itself again and hangs on as a grandchild
+	}
+	hand(c, &inv)
+	return inv, nil
+}
+
+// hand puts a prompt into an invocation.
+//
+// In what comes on stdin the Gemini CLI takes "@" before a word for a mention: it
+// looks for files of such a name, pastes them in, directories whole, and changes the
+// text around it. It takes a text that begins with "/" for a command. Prompts hold
+// mail addresses, code and what other roles have said, and none of it is meant in that
+// way. What a user's custom command expands to is left as it is, so such a prompt
+// becomes one for this call alone.
+func hand(c cliagent.Call, inv *cliagent.Invocation) {
+	inv.Stdin = c.Prompt
+	if !isSpecial(c.Prompt) {
+		return
+	}
+	t, ok := templateOf(c)
+	if !ok {
+		inv.Stdin = escape(c.Prompt)
+		return
+	}
+	name := commandName(c.Session)
+	inv.Files = append(inv.Files, cliagent.File{Path: filepath.Join(t.dir, name+".toml"), Data: t.toml()})
+	inv.Stdin = strings.TrimSpace("/" + name + " " + t.arg)
+}
+
+// isSpecial reports whether a prompt has something that the CLI would not take as it is.
+func isSpecial(prompt string) bool {
+	return mention().MatchString(prompt) || strings.HasPrefix(strings.TrimSpace(prompt), "/")
+}
+
+// mention is what may be taken for one: a little more than the CLI's own expression.
+var mention = lazyregexp.New(`@[^ \t\r\n,;!?()\[\]{}]`)
+
+// escape is what is left where there can be no command: the model sees the backslash.
+func escape(prompt string) string {
+	return mention().ReplaceAllStringFunc(prompt, func(m string) string { return `\` + m })
+}
+
+// escaped tells a person that the text was changed on its way to the model.
+const escaped = `the Gemini CLI takes "@" before a word for a file to read: the model was given "\@" instead`
+
+func isEscaped(c cliagent.Call) bool {
+	if !mention().MatchString(c.Prompt) {
+		return false
+	}
+	_, ok := templateOf(c)
+	return !ok
+}
+
+// template is the text of a custom command. The CLI puts arg in the place of every
+// {{args}}, and that is not looked at again: it hides a mark of the CLI's in the prompt.
+type template struct{ dir, text, arg string }
+
+const argsMark = "{{args}}"
+
+// templateOf is the command that expands to a prompt; false if the version has no
+// such commands without a terminal, or the prompt has more than one kind of the marks
+// that mean something in them: {{args}}, @{file}, !{command}.
+func templateOf(c cliagent.Call) (template, bool) {
+	t := template{dir: commandDir(c.Env)}
+	if t.dir == "" || !c.Version.AtLeast(cliagent.V(0, 10, 0)) {
+		return t, false
+	}
+	for _, way := range []struct{ mark, text, arg string }{
+		{"", "", ""}, {argsMark, argsMark, argsMark}, {"@{", argsMark + "{", "@"}, {"!{", argsMark + "{", "!"},
+	} {
+		t.text, t.arg = c.Prompt, way.arg
+		if way.mark != "" {
+			t.text = strings.ReplaceAll(c.Prompt, way.mark, way.text)
+		}
+		means := strings.Contains(t.text, "@{") || strings.Contains(t.text, "!{") || way.mark == "" && strings.Contains(t.text, argsMark)
+		if !means && (way.mark == "" || strings.ReplaceAll(t.text, argsMark, t.arg) == c.Prompt) {
+			return t, true
+		}
+	}
+	return t, false
+}
+
+// toml is the command's file. A JSON string is one of TOML too, but for DEL.
+func (t template) toml() []byte {
+	data, _ := json.Marshal(t.text) // a text: it cannot fail
+	return []byte("description = \"a prompt of uwf, removed after its run\"\nprompt = " + strings.ReplaceAll(string(data), "\x7f", `\u007f`) + "\n")
+}
+
+// commandDir is where the CLI looks for the user's commands.
+func commandDir(env func(string) string) string {
+	for _, name := range []string{"GEMINI_CLI_HOME", "HOME", "USERPROFILE"} {
+		if dir := env(name); filepath.IsAbs(dir) {
+			return filepath.Join(dir, ".gemini", "commands")
+		}
+	}
+	return ""
+}
+
+// commandName is of one session: there is one call at a time in it, and what a killed
+// one has left is replaced by the next.
+func commandName(session string) string {
+	return "uwf-" + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, session)
+}

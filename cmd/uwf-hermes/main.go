@@ -3,8 +3,72 @@
 package main
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
+
+// usualTurns is Hermes's limit of turns if the config sets none: its own default
+// was 90 for long, and is 500 in newer versions.
+const usualTurns = 90
+
+// adapter describes Hermes Agent.
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
+		Name:    "hermes",
+		Program: "hermes",
+		Install: "curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
+		Login:   "hermes setup",
+		Probe:   cliagent.Probe{Help: []string{"chat", "--help"}},
+		Command: command,
+		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
+		Logins:  cliagent.ModelKeys(),
+		Sessions: cliagent.Sessions{
+			AnyDir: true,
+			// A session that Hermes has compressed comes back under another id. One that it does not know is an error.
+			Renames: func(cliagent.Version) bool { return true },
+		},
+		MaxTurns: usualTurns,
+		Unset:    []string{"HERMES_SESSION_*"},
+		Usage: `Runs "hermes chat --format stream-json" in the working directory; arguments that it
+does not know are passed to Hermes. The program is UWF_HERMES_BIN, else hermes on PATH.`,
+	}
+}
+
+func command(c cliagent.Call) (cliagent.Invocation, error) {
+	inv := cliagent.Invocation{Stdin: c.Prompt}
+	if c.Help != "" && !strings.Contains(c.Help, "stream-json") { // before August 2026
+		return inv, &cliagent.Error{
+			Program: "hermes", Kind: cliagent.TooOld, Hint: "hermes update",
+			Text: "hermes is too old: it has no --format stream-json",
+		}
+	}
+	args := []string{"chat", "--query-file", "-", "--format", "stream-json"}
+	switch c.Permission {
+	case cliagent.Readonly:
+		return inv, &cliagent.Error{
+			Program: "hermes", Text: `hermes has no switch that keeps it from changing files, so permission "read-only" cannot be held`,
+			Hint: `set agents.<alias>.permission to "edits" or "full", or give the role to another agent`,
+		}
+	case cliagent.Bypass:
+		args = append(args, "--yolo")
+	}
+	if c.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
+	}
+	if c.Help == "" || strings.Contains(c.Help, "--source") {
+		args = append(args, "--source", "tool") // keeps it out of the list of a person's own sessions
+	}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	if c.Resume {
+		args = append(args, "--resume", c.Session)
+	}
+	inv.Args = append(args, c.Extra...)
+	return inv, nil
+}

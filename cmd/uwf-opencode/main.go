@@ -3,8 +3,76 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
+
+// configVar holds settings that opencode puts over those in its files.
+const configVar = "OPENCODE_CONFIG_CONTENT"
+
+// adapter describes opencode.
+func adapter() cliagent.Adapter {
+	return cliagent.Adapter{
+		Name:    "opencode",
+		Program: "opencode",
+		Install: "npm install -g opencode-ai",
+		Login:   "opencode auth login",
+		Command: command,
+		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
+		// From another directory a session is not found, or hangs for ever.
+		Logins:      cliagent.ModelKeys(),
+		Sessions:    cliagent.Sessions{Forks: true},
+		CountsTurns: true,
+		Usage: `Runs "opencode run --format json" in the working directory; arguments that it
+does not know are passed to opencode. The program is UWF_OPENCODE_BIN, else
+opencode on PATH. The model is written as provider/model.`,
+	}
+}
+
+func command(c cliagent.Call) (cliagent.Invocation, error) {
+	args := []string{"run", "--format", "json"}
+	if c.Model != "" {
+		args = append(args, "-m", c.Model)
+	}
+	switch {
+	case c.Resume:
+		args = append(args, "-s", c.Session)
+	case !slices.Contains(c.Extra, "--title"): // else it asks its model for one, and does not report the tokens
+		args = append(args, "--title", "uwf")
+	}
+	if c.Resume && c.Fork {
+		args = append(args, "--fork")
+	}
+	config, err := settings(c)
+	if err != nil {
+		return cliagent.Invocation{}, err
+	}
+	return cliagent.Invocation{
+		Args: append(args, c.Extra...), Stdin: c.Prompt,
+		Env: []string{configVar + "=" + config, "OPENCODE_DISABLE_AUTOUPDATE=1"},
+	}, nil
+}
+
+// permissions say what is allowed. Nothing is left to be asked for: an unanswered
+// question ends opencode's run without an answer. There is no sandbox, so that a
+// shell is everything or nothing.
+var permissions = map[cliagent.Permission]map[string]string{
+	cliagent.Bypass: {"*": "allow"},
+	cliagent.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+		"todoread": "allow", "todowrite": "allow", "skill": "allow", "edit": "allow"},
+	cliagent.Readonly: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
+		"todoread": "allow", "todowrite": "allow", "skill": "allow"},
+}
+
+// settings are those that the user has in the environment, with ours over them.
+func settings(c cliagent.Call) (string, error) {
+	change := map[string]any{"autoupdate": false, "permission": permissions[c.Permission]}
+	if c.Confined {
+		change["snapshot"] = false // git repositories among its data, which it cannot write
+	}
+	return cliagent.OpencodeConfig(c.Env(configVar), change)
+}

@@ -1,9 +1,46 @@
+// Package cliagent makes an agent of another program: somebody's coding agent
+// with a command line of its own.
+//
+// An agent is described by an [Adapter]: a command line, a pure [Decoder] of what
+// the program prints, and a few facts. [Options] makes the whole agent of it:
+//
+//	func main() { agentkit.Run(cliagent.Options(adapter())) }
+//
+// What holds for every agent built on it:
+//   - the exit status is not the outcome: the decoder judges by what was printed;
+//   - a session is verified, never believed: one that is missing, changed or of
+//     another directory leads to a fresh run with the whole prompt, and the
+//     step's detail says so;
+//   - usage is of the run alone, cached tokens apart, also where the program
+//     counts on;
+//   - a run that reaches its limit of turns, time or cost in a session that can
+//     go on suspends the thread; no work is lost;
+//   - every run ends in bounded time, with all processes that it started;
+//   - both streams of the program are kept in the run directory.
+//
+// The parts:
+//   - adapter.go: what an adapter is; usage.go: what decoders share, and what is remembered
+//     of a session;
+//   - settings.go, program.go: from a command line and a config to a program and its limits;
+//   - run.go, try.go: one step, one call of it, how events become turns, and what comes of them;
+//   - confinement.go: what a program may see and write;
+//   - process.go, watch.go, and package output: a child that always ends, and takes no more
+//     memory than it should.
 package cliagent
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/errorkind"
+	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
 // Adapter describes a program and how to use it as an agent. Name, Program, and
@@ -208,3 +245,271 @@ type File struct {
 	Path string // absolute; its directory is made if it is missing
 	Data []byte
 }
+
+// Decoder reads what one call prints. It is pure: no I/O, no clock, the same
+// answer for the same lines.
+type Decoder interface {
+	// Line reads a line of stdout, without its line end. Lines that it does not
+	// know at all (known is false) are kept for error messages, unless they are
+	// blank; they never fail a run. The slice is only valid during the call.
+	Line(line []byte) (events []Event, known bool)
+	// End judges the call when the program has ended, or was stopped.
+	End(Exit) Outcome
+}
+
+// ErrLiner is a [Decoder] that reads stderr too. Its methods are called one at a
+// time, in the order in which the lines arrive.
+type ErrLiner interface {
+	ErrLine(line []byte) []Event
+}
+
+// Hearer is a [Decoder] of a program that can be told something while it works: of one
+// that was started with [Invocation.Open], and says so by an event [Heard].
+type Hearer interface {
+	// Tell is what goes to stdin for a text.
+	Tell(id, text string) ([]byte, error)
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	Code   int    // exit status; -1 if a signal ended it
+	Signal string // such as "killed"; "" if it exited
+	// Stopped: the runner ended it, after Done or at a limit; then Code and Signal
+	// mean nothing.
+	Stopped bool
+	Stderr  string // head and tail, without colours
+	Noise   string // head and tail of the lines that the decoder did not know
+}
+
+// Outcome is what became of a call.
+type Outcome struct {
+	Kind  OutcomeKind
+	Error errorkind.Kind // with Kind Failed
+	// Message is what the program said, for a person; Hint is what to do, if there
+	// is more to say than for every failure of its kind.
+	Message string
+	Hint    string
+	// ResetsAt is when the provider's limit is reset, if the program says so in a field. Zero: the words of
+	// Message may.
+	ResetsAt time.Time
+	// Session is the id by which the conversation can be continued: the last one
+	// that the program told. "": there is none, as after a start that failed, even
+	// if an id was printed.
+	Session string
+	// Mark is where the conversation is now, in the program's own words, if it can
+	// cut one there: see Sessions.Cuts.
+	Mark string
+	// Final is the answer, where the program says what it is. "": the last text
+	// after the last tool event.
+	Final string
+	// Value is the answer as data, where the program was made to give it as such.
+	Value any
+	// Turns is how many messages the model wrote, if the program says so.
+	Turns int
+	Usage Usage
+	// Refused is what the program asked for and was not allowed to do.
+	Refused []string
+}
+
+// Kind tells what an [Event] is.
+type Kind int
+
+// What a program reports while it runs. The fields that matter are in brackets.
+const (
+	// Started: the program says which session it is in [Session, Model, Version].
+	// Any other event may bring Session too.
+	Started Kind = iota + 1
+	// Text: a text of the model that is complete [Text, ID].
+	Text
+	// Delta: a piece of a text that continues until an event of another kind or ID [Text, ID].
+	Delta
+	// Reasoning: what the model thinks, in one piece or several [Text, ID].
+	Reasoning
+	// Called: the model calls a tool [Call, ID].
+	Called
+	// Returned: a tool's result [Call.ID, Text, Failed].
+	Returned
+	// Break: the text that follows is another message.
+	Break
+	// Retrying: the program is repeating a request to its model by itself [Status, Text]. With
+	// [Event.Error] the repetition is hopeless, and the program is stopped.
+	Retrying
+	// Notice: something for a person to know, which is not part of the conversation [Text].
+	Notice
+	// Heard: the model has been told what a person said while it worked [ID: the one given to
+	// [Hearer.Tell]].
+	Heard
+	// Done: the program has nothing more to say. If it does not end now, it is
+	// stopped, and that changes nothing about the outcome.
+	Done
+)
+
+// Event is one thing that a program tells.
+type Event struct {
+	Kind    Kind
+	Session string // id of the session, wherever a line has one
+	Model   string
+	Version string
+	// ID is the model message's: what has the same ID is one turn. "" where the
+	// program has none: then a text after a call begins a new turn.
+	ID   string
+	Text string
+	Call protocol.ToolCall
+	// Failed: the tool failed; its turn says so.
+	Failed bool
+	// Sub: it happened in a sub-agent. It is kept, but is not part of the answer. Name says which
+	// sub-agent, if that is known.
+	Sub    bool
+	Status int            // of an HTTP request, if known
+	Error  errorkind.Kind // Retrying: retrying is in vain
+
+	letter agentkit.Letter // Heard: what it was told
+}
+
+// Transport talks to a program in its own protocol. One serves all calls of a step, so it may
+// keep the program running between them.
+type Transport interface {
+	// Call carries out a call and tells what happens by h.Emit, in order, from one
+	// goroutine at a time. ctx ends when the call must: its cause says why. The
+	// outcome is what the program said; how it was stopped is for the runner. An
+	// error is of our own side: the store, the disk, a program that cannot start.
+	Call(ctx context.Context, c Call, h *Host) (Outcome, error)
+	// Close ends what still runs.
+	Close() error
+}
+
+// OutcomeKind is how a call came out.
+type OutcomeKind string
+
+// How calls come out. Decoders give all but the last three, which the runner knows.
+const (
+	OK         OutcomeKind = "ok"
+	Incomplete OutcomeKind = "incomplete" // it ended without an answer, or without saying that it is one
+	MaxTurns   OutcomeKind = protocol.OutcomeMaxTurns
+	Budget     OutcomeKind = protocol.OutcomeMaxCost
+	Refusal    OutcomeKind = "refusal" // the model declines
+	Failed     OutcomeKind = "error"
+
+	Timeout     OutcomeKind = "timeout"
+	Interrupted OutcomeKind = "interrupted" // by us, or by its user
+	SessionLost OutcomeKind = "session_lost"
+)
+
+// resetsAt is when the limit at which a call failed is reset; the zero time: nobody knows.
+func (o Outcome) resetsAt(now time.Time) time.Time {
+	if !o.ResetsAt.IsZero() {
+		return o.ResetsAt
+	}
+	return resettime.In(o.Message, now)
+}
+
+// Why calls fail besides what package failure knows.
+const (
+	NotInstalled errorkind.Kind = "not_installed"
+	TooOld       errorkind.Kind = "too_old"
+	Crashed      errorkind.Kind = "crashed"
+)
+
+// Fail is the outcome of a call that failed with a message. An empty message is
+// replaced by the end of what the program wrote.
+func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
+	if strings.TrimSpace(message) == "" {
+		message = e.Said()
+	}
+	return Outcome{Kind: Failed, Error: kind, Message: message}
+}
+
+// Unfinished is the outcome of a program that ended without saying how it went: an error found
+// in its messages, a crash, or just an early end.
+func (e Exit) Unfinished() Outcome {
+	said := e.Said()
+	kind := errorkind.OfText(said)
+	switch {
+	case e.Stopped, e.Code == 0 && kind == errorkind.Unknown:
+		return Outcome{Kind: Incomplete, Message: said}
+	case kind != errorkind.Unknown:
+		return Fail(kind, said, e)
+	case e.Signal != "":
+		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+said), e)
+	}
+	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
+}
+
+// Said is what the program wrote besides its lines, for a message; "" if nothing.
+func (e Exit) Said() string {
+	var said []string
+	for _, text := range []string{e.Stderr, e.Noise} {
+		if text = strings.TrimSpace(text); text != "" {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// ErrCannotFork is what [Adapter.Command] returns for a copy of a session that the
+// installed version cannot make: the step then starts over with the whole prompt.
+var ErrCannotFork = errors.New("this version cannot copy a session")
+
+// Error is why a program could not do a step's work, for a person.
+type Error struct {
+	Program string
+	Kind    errorkind.Kind
+	Text    string
+	Hint    string   // what to type; "" if nothing helps
+	Held    []string // more hints, about the confinement
+	Logs    string   // where both streams are kept; "" if nowhere
+}
+
+// Error implements error: what and why.
+func (e *Error) Error() string { return e.Text }
+
+// OfMachine implements what [protocol.OfMachine] asks for.
+func (e *Error) OfMachine() bool { return e.Kind == NotInstalled || e.Kind == errorkind.Auth }
+
+// Hints are what to do about it.
+func (e *Error) Hints() []string {
+	var hints []string
+	if e.Hint != "" {
+		hints = append(hints, e.Hint)
+	}
+	hints = append(hints, e.Held...)
+	if e.Logs != "" {
+		hints = append(hints, "all that it printed is in "+e.Logs)
+	}
+	return hints
+}
+
+// maxShown is how much of what a program wrote is part of an error.
+const maxShown = 2000
+
+// Excerpt is the end of a text, in which programs say why they end.
+func Excerpt(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > maxShown {
+		s = "…" + strings.ToValidUTF8(s[len(s)-maxShown:], "")
+	}
+	return s
+}
+
+// plainID is what the id of a session may look like. It comes from what a program
+// prints, and so perhaps from its model, or from a thread of somebody else's, and it
+// becomes an argument: it must be no option, no path and no text with marks in it.
+var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:@=+~-]{0,199}$`)
+
+// isPlain reports whether an id, or a mark in a session, may stand in a command line.
+// A program that is talked to gets none there.
+func (a Adapter) isPlain(id string) bool { return a.Transport != nil || plainID().MatchString(id) }
+
+// plain takes the ids from an outcome that are none.
+func (r *runner) plain(out *tried) {
+	if out.Session != "" && !r.adapter.isPlain(out.Session) {
+		r.note("the id of its session is not plain, so the session is not gone on with: %q", clipped(out.Session))
+		out.Session = ""
+	}
+	if out.Mark != "" && !r.adapter.isPlain(out.Mark) {
+		out.Mark = ""
+	}
+}
+
+// clipped is a text of somebody's for a note.
+func clipped(s string) string { return s[:min(len(s), 60)] }

@@ -1,18 +1,28 @@
 package cliagent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent/output"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Process is a running program with pipes. It always ends: by itself, or by
@@ -202,4 +212,315 @@ func (e ends) close() {
 			_ = f.Close() // nothing was written to it
 		}
 	}
+}
+
+// Host is what the runner does for a [Transport], over all calls of a step.
+type Host struct {
+	launch func(Invocation) (launch, error)
+	limits Timeouts
+	held   *confinement    // nil: the program is not confined
+	outer  context.Context // of the step: it ends when the agent is stopped
+	mail   func() []agentkit.Letter
+	rand   io.Reader
+
+	mu   sync.Mutex
+	call *call
+}
+
+// Emit reports an event. An error means that the call must end: the store or
+// stdout is broken, or the event itself rules it out (a session that is not the
+// one that was asked for); ctx of the call has ended then, too.
+func (h *Host) Emit(ctx context.Context, e Event) error {
+	c := h.current(nil)
+	if c == nil {
+		return nil
+	}
+	return c.event(ctx, e)
+}
+
+// Start starts the program of a call, with the environment, the logs and the
+// watchdogs of the step. It runs until it ends or is stopped, also beyond the call.
+func (h *Host) Start(inv Invocation) (*Process, error) {
+	l, err := h.launch(inv)
+	if err != nil {
+		return nil, err
+	}
+	if c := h.current(nil); c != nil && inv.Silent {
+		c.watch.silence()
+	}
+	l.touch = func() {
+		if c := h.current(nil); c != nil {
+			c.watch.line()
+		}
+	}
+	return start(l)
+}
+
+// OffLimits is what a confined program must not touch.
+func (h *Host) OffLimits() offlimits.List {
+	if h.held == nil {
+		return offlimits.List{}
+	}
+	return h.held.off
+}
+
+// Pace is how long [Process.Stop] may wait between its signals. When the engine
+// stops the agent, it kills it after five seconds.
+func (h *Host) Pace() time.Duration {
+	if h.outer.Err() != nil {
+		return min(h.limits.Stop, 1500*time.Millisecond)
+	}
+	return h.limits.Stop
+}
+
+// current returns the running call, and replaces it with next unless that is nil.
+func (h *Host) current(next *call) *call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if next != nil {
+		h.call = next
+	}
+	return h.call
+}
+
+// lines is the [Transport] of a program that takes a prompt and prints lines.
+type lines struct{ adapter Adapter }
+
+// Call implements [Transport].
+func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
+	inv, err := l.adapter.Command(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r := &lineReader{decoder: l.adapter.Decoder(c), host: h, noise: &output.Tail{}}
+	if d, ok := r.decoder.(ErrLiner); ok {
+		inv.errLine = func(line []byte) {
+			r.take(ctx, func() ([]Event, bool) { return d.ErrLine(line), true }, nil)
+		}
+	}
+	remove, err := writeFiles(inv.Files)
+	defer remove()
+	if err != nil {
+		return Outcome{}, err
+	}
+	p, err := h.Start(inv)
+	if err != nil {
+		return Outcome{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
+	defer stop()
+	if d, ok := r.decoder.(Hearer); ok && inv.Open {
+		r.post = newPost(d, h, p.Stdin())
+		defer r.post.close()
+	}
+	r.read(ctx, func() ([]byte, error) {
+		line, _, err := p.ReadLine() // where something was left out, the line says so
+		return line, err
+	})
+	exit, err := p.Wait()
+	exit.Noise = r.noise.Text()
+	return r.decoder.End(exit), errors.Join(err, r.err)
+}
+
+// writeFiles writes the files of a call. It returns a function, never nil, that removes what
+// was written.
+func writeFiles(files []File) (remove func(), err error) {
+	fsys := durable.OS()
+	remove = func() {
+		for _, f := range files {
+			_ = fsys.Remove(f.Path) // it may not have come to be, and who took it away has done our work
+		}
+	}
+	for _, f := range files {
+		if err := fsys.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return remove, err
+		}
+		if err := durable.Replace(fsys, f.Path, f.Data, 0o600); err != nil {
+			return remove, err
+		}
+	}
+	return remove, nil
+}
+
+// Close implements [Transport]: no program outlives its call.
+func (lines) Close() error { return nil }
+
+// lineReader reads what one call prints.
+type lineReader struct {
+	host  *Host
+	noise *output.Tail
+	post  *post // nil: the program hears nothing while it works
+
+	mu      sync.Mutex
+	decoder Decoder
+	err     error
+}
+
+// read reads to the end, also when the call has ended: what was printed before
+// the program ended is part of what happened.
+func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
+	for first := true; ; first = false {
+		line, err := next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				r.fail(err)
+			}
+			return
+		}
+		if first {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		r.take(ctx, func() ([]Event, bool) { return r.decode(line) }, line)
+	}
+}
+
+// decode decodes a line. A line that means nothing as a whole may still contain objects: after
+// a warning that was printed without a line end, or several of them.
+func (r *lineReader) decode(line []byte) (events []Event, known bool) {
+	if events, known = r.decoder.Line(line); known {
+		return events, true
+	}
+	at := bytes.IndexByte(line, '{')
+	if at < 0 {
+		return nil, false
+	}
+	values := json.NewDecoder(bytes.NewReader(line[at:]))
+	for {
+		var value json.RawMessage
+		if values.Decode(&value) != nil || len(value) == len(line) {
+			return events, false
+		}
+		more, _ := r.decoder.Line(value)
+		events = append(events, more...)
+	}
+}
+
+// take has a line decoded and reports what it means.
+func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, known := decode()
+	if !known && len(bytes.TrimSpace(line)) > 0 {
+		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), output.TailBytes)]), '\n')) // it never fails
+	}
+	for _, e := range events {
+		if !r.post.sees(&e) {
+			continue
+		}
+		if err := r.host.Emit(ctx, e); err != nil {
+			return // the call's cause has it
+		}
+	}
+}
+
+func (r *lineReader) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
+}
+
+// The files of a run directory in which a program's streams are kept as they
+// came, over all calls of the step.
+const (
+	stdoutFile = "program.stdout"
+	stderrFile = "program.stderr"
+)
+
+// maxLog is how much of a stream is kept.
+const maxLog = 256 << 20
+
+// logs are the files of one step.
+type logs struct {
+	dir            string // "": nothing is kept
+	stdout, stderr *logFile
+}
+
+// openLogs makes new files in a run directory.
+func openLogs(dir string, secrets *secret.Set) (*logs, error) {
+	l := &logs{dir: dir, stdout: &logFile{}, stderr: &logFile{}}
+	if dir == "" {
+		return l, nil
+	}
+	for name, into := range map[string]*logFile{stdoutFile: l.stdout, stderrFile: l.stderr} {
+		path := filepath.Join(dir, name)
+		fsys := durable.OS()
+		if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, fmt.Errorf("keep the program's output: %w", err)
+		}
+		into.file, into.w = f, secrets.NewWriter(f)
+	}
+	return l, nil
+}
+
+func (l *logs) close() error { return errors.Join(l.stdout.close(), l.stderr.close()) }
+
+// logFile is one stream. Its zero value keeps nothing. Safe for concurrent use.
+type logFile struct {
+	mu   sync.Mutex
+	file io.Closer
+	w    *secret.Writer // nil: nothing is kept
+	size int
+}
+
+// Write implements io.Writer.
+func (f *logFile) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.w == nil || f.size > maxLog {
+		return len(b), nil
+	}
+	f.size += len(b)
+	return f.w.Write(b)
+}
+
+func (f *logFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.w == nil {
+		return nil
+	}
+	err := errors.Join(f.w.Flush(), f.file.Close())
+	f.w = nil
+	return err
+}
+
+// streamEnds shows the ends of both streams of the step, "" for one that is not kept, so that
+// a person sees what the program did instead of its work.
+func streamEnds(dir string) string {
+	const most = maxShown / 3 // bytes of each
+	text := ""
+	for _, stream := range []struct{ name, file string }{{"stdout", stdoutFile}, {"stderr", stderrFile}} {
+		end, err := tailOf(filepath.Join(dir, stream.file), most)
+		if dir == "" || err != nil {
+			continue
+		}
+		if end = strings.TrimSpace(plaintext.Strip(strings.ToValidUTF8(end, ""))); end == "" {
+			end = "(nothing)"
+		}
+		text += fmt.Sprintf("\nits %s ends:\n%s", stream.name, end)
+	}
+	return text
+}
+
+// tailOf is the end of a regular file.
+func tailOf(path string, most int64) (string, error) {
+	f, err := careful.Open(path, careful.Follow)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // read-only
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	at := max(0, info.Size()-most)
+	data, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
+	return string(data), err
 }

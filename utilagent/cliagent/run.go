@@ -1,14 +1,25 @@
 package cliagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
+	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // Messages to a session whose run ended before its work was done.
@@ -202,4 +213,426 @@ func (r *runner) startOver(t *task, why string) error {
 		t.prompt = withAnswer(r.req.Prompt, r.answer, t.message)
 	}
 	return nil
+}
+
+// runner does one step with a program: the run itself and its corrections.
+type runner struct {
+	adapter Adapter
+	req     *agentkit.Request
+	around  *runenv.Run
+	env     env.Env // of the agent, without what the program is not to see
+	settings
+	program     program
+	command     string // what sessions belong to
+	extra       []string
+	words       []string // of the command line, if it is the user's
+	cwd         string
+	runDir      string
+	mark        string // of all that is started in this run
+	shelf       shelf
+	logs        *logs
+	host        *Host
+	transport   Transport
+	boxProgram  string // uwf-box; "": it cannot be had here
+	confinement *confinement
+	held        string   // for the detail: what confinement is in force
+	moved       []string // variables: where the program finds what it has apart
+	used        []string // sessions that the program has used
+	hidden      []string // from what a sandbox of the program's own runs
+	refused     refusals
+	ctx         context.Context // of the step; it ends when its time is up
+	closers     []func()
+
+	notes    []string // for the detail
+	answer   string   // of the last call
+	pushed   bool     // an incomplete run has been asked to finish
+	refusals int      // it was told to go on after one
+	fresh    bool     // the session was given up once
+	told     bool     // the run or correction has a turn
+	worked   bool     // the model has said something, in some call of the step
+}
+
+// tell stores a turn.
+func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
+	r.told = true
+	return r.req.Turn(ctx, t)
+}
+
+// show tells watchers what is going on; it is not part of the step.
+func (r *runner) show(text string) {
+	// This is only for watchers: whatever breaks here breaks at the next turn, too.
+	_ = r.req.Writing(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnSystem, Content: text})
+}
+
+// newRunner finds the program and everything that its calls need.
+func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
+	around := runenv.Of(ctx)
+	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd), ctx: ctx}
+	r.mark = around.Mark() // what it ends, it ends after our own orderly close
+	req.AtEnd(r.close)
+	var err error
+	if r.settings, err = settingsOf(ctx, a, req, around); err != nil {
+		return nil, err
+	}
+	r.env.Environ = req.Environ(slices.Concat(a.Logins, r.passEnv)...)
+	r.shelf = shelf(filepath.Join(around.Dirs.Sessions(), protocol.AgentName(a.Name)))
+	if err := r.locate(ctx); err != nil {
+		return nil, err
+	}
+	for _, text := range a.warnings(r.version()) {
+		req.Warn("%s", text)
+	}
+	if err := r.prepareDir(); err != nil {
+		return nil, err
+	}
+	if r.logs, err = openLogs(req.RunDir, around.Secrets); err != nil {
+		return nil, err
+	}
+	r.closers = append(r.closers, func() { r.report(r.logs.close()) })
+	if r.confinement, err = r.confined(); err != nil {
+		return nil, err
+	}
+	if c := r.confinement; c != nil {
+		r.refused.harmless = programs.Harmless(r.driven())
+		r.closers = append(r.closers, func() {
+			r.report(c.close())
+			if line := r.refused.found(); line != "" {
+				req.Warn("%s runs confined, and said: %s", r.adapter.Program, around.Secrets.Hide(line))
+			}
+		})
+	}
+	if err := r.planted(); err != nil {
+		return nil, err
+	}
+	total := &expired{what: "worked", key: "timeout", time: r.limits.Total, of: r.limits.whole}
+	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
+	r.ctx = timed
+	r.closers = append(r.closers, cancel)
+	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx, mail: req.Letters, rand: r.env.Rand}
+	r.transport = lines{adapter: a}
+	if a.Transport != nil {
+		r.transport = a.Transport()
+	}
+	r.closers = append(r.closers, func() { r.report(r.transport.Close()) })
+	return r, nil
+}
+
+// locate finds the program, and what its sessions belong to.
+func (r *runner) locate(ctx context.Context) error {
+	a := r.adapter
+	if a.Commanded {
+		r.command, r.words = strings.Join(r.extra, " "), r.extra
+		a.Program, a.Aliases, a.Probe.None = r.extra[0], nil, true
+		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]
+	}
+	var err error
+	r.program, err = find(ctx, a, r.env, string(r.shelf))
+	return err
+}
+
+// prepareDir makes the directory for the files of calls.
+func (r *runner) prepareDir() error {
+	if r.runDir = r.req.RunDir; r.runDir != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", protocol.AgentName(r.adapter.Name)+"-")
+	if err != nil {
+		return err
+	}
+	r.runDir = dir
+	r.closers = append(r.closers, func() { r.report(os.RemoveAll(dir)) })
+	return nil
+}
+
+// close ends everything that still runs, in reverse order.
+func (r *runner) close() {
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		r.closers[i]()
+	}
+	r.closers = nil
+}
+
+// report reports what went wrong beside the work.
+func (r *runner) report(err error) {
+	if err != nil {
+		r.req.Warn("%v", err)
+		r.around.Log.Warn(err.Error(), "program", r.adapter.Program)
+	}
+}
+
+// note puts something into the step's detail, and the run's log.
+func (r *runner) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.notes = append(r.notes, text)
+	r.req.Log(text, "program", r.adapter.Program)
+}
+
+func (r *runner) version() Version { return ParseVersion(r.program.Version) }
+
+// launch is how a call's program is started.
+func (r *runner) launch(inv Invocation) (launch, error) {
+	id, err := newUUID(r.env.Rand)
+	if err != nil {
+		return launch{}, err
+	}
+	r.around.EndChildren() // of an earlier call: it would work beside this one
+	if err := r.grant(inv.Own); err != nil {
+		return launch{}, err
+	}
+	inv.Bin, inv.Dir = cmp.Or(inv.Bin, r.program.Path), cmp.Or(inv.Dir, r.cwd)
+	fmt.Fprintf(r.logs.stderr, "== %s %s\n", inv.Bin, strings.Join(shown(inv.Args), " "))
+	return launch{
+		path: inv.Bin, inv: inv, env: append(environment(r.env.Environ, r.adapter, inv), r.mark),
+		more:   r.seesMore(),
+		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: io.MultiWriter(r.logs.stderr, &r.refused),
+	}, nil
+}
+
+// shown are arguments fit for a log: a prompt among them is cut.
+func shown(args []string) []string {
+	const longest = 80
+	out := make([]string, len(args))
+	for i, arg := range args {
+		if out[i] = arg; len(arg) > longest || strings.ContainsAny(arg, "\n\r") {
+			out[i] = fmt.Sprintf("<%d bytes>", len(arg))
+		}
+	}
+	return out
+}
+
+// stopped returns why the step must end, if it must.
+func (r *runner) stopped() error {
+	if r.host.outer.Err() != nil {
+		return context.Cause(r.host.outer)
+	}
+	return nil
+}
+
+// fail is the error for a call that led to nothing.
+func (r *runner) fail(out tried) error {
+	if out.Error == errorkind.BadUsage { // perhaps it is not the version that it was
+		_ = durable.OS().Remove(probeFile(string(r.shelf), r.program.Path))
+	}
+	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
+	if message := Excerpt(plaintext.Strip(out.Message)); message != "" {
+		e.Text += ": " + message
+	}
+	if r.req.RunDir != "" && unexplained(out) {
+		e.Logs = filepath.Join(r.req.RunDir, stdoutFile) + " and " + stderrFile
+	}
+	if out.Error == errorkind.Auth {
+		e.Hint = r.adapter.Login
+	}
+	if hint, ok := remedies[out.Error]; ok && (out.Error != errorkind.Denied || r.permission != Bypass) {
+		e.Hint = hint
+		if out.Error == errorkind.Server && r.resume && out.canGoOn(r.adapter.Sessions) {
+			e.Hint += ": the session is continued"
+		}
+	}
+	e.Held = r.heldHints(out)
+	if out.Hint != "" {
+		e.Hint = strings.ReplaceAll(out.Hint, "<alias>", cmp.Or(r.req.Alias, "<alias>"))
+	}
+	return e
+}
+
+// unexplained reports whether one has to look at what the program printed.
+func unexplained(out tried) bool {
+	return out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == errorkind.Unknown
+}
+
+// what says how a call failed.
+func what(out tried) string {
+	switch out.Kind {
+	case Incomplete:
+		return "ended without an answer that could be read"
+	case MaxTurns:
+		return "stopped at its limit of turns, in a session that cannot be continued"
+	case Budget:
+		return "stopped at its limit of cost, in a session that cannot be continued"
+	case Timeout:
+		return "was stopped"
+	case Refusal:
+		return "declines to do this"
+	case Interrupted:
+		return "was interrupted"
+	}
+	if text, ok := reasons[out.Error]; ok {
+		return text
+	}
+	return "failed"
+}
+
+// reasons say what went wrong.
+var reasons = map[errorkind.Kind]string{
+	errorkind.Auth:            "is not logged in, or its key is refused",
+	errorkind.RateLimit:       "is held up by its provider's rate limit",
+	errorkind.Quota:           "has used up its account's quota",
+	errorkind.Server:          "cannot reach its model, or the model's server fails",
+	errorkind.BadRequest:      "sent a request that its model's endpoint refuses",
+	errorkind.Context:         "has too long a conversation for its model",
+	errorkind.SessionNotFound: "does not know the session",
+	errorkind.SessionInUse:    "says that the session is in use",
+	errorkind.UntrustedDir:    "does not trust the working directory",
+	errorkind.Denied:          "was not allowed to do what it wanted",
+	errorkind.BadUsage:        "does not know these arguments",
+	Crashed:                   "ended before its work was done",
+}
+
+// remedies are what to do about an error, whatever the program.
+var remedies = map[errorkind.Kind]string{
+	errorkind.RateLimit: "wait, then step the thread again",
+	errorkind.Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
+	errorkind.Server:    "step the thread again",
+	errorkind.BadUsage:  "check the agent's args in config.yaml, and the program's version",
+	errorkind.Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
+}
+
+// result is what is known of a call, however it came out.
+func (r *runner) result(out tried) agentkit.Result {
+	version := out.version
+	if !version.Known() {
+		version = r.version()
+	}
+	name := strings.TrimSpace(r.adapter.Program + " " + version.String())
+	outcome := string(out.Kind)
+	if out.Error != "" {
+		outcome += " " + string(out.Error)
+	}
+	if r.usedUpRun(out) {
+		outcome += "; " + protocol.OutcomeOfRun
+	}
+	return agentkit.Result{
+		SessionID:   cmp.Or(out.Session, out.task.session),
+		SessionMark: out.Mark,
+		Detail: &protocol.Detail{
+			Model: cmp.Or(out.model, r.model), AgentVersion: name,
+			Outcome: strings.Join(slices.Concat([]string{outcome}, r.notes, []string{r.held}, r.refusal(out)), "; "),
+		},
+	}
+}
+
+// conclude makes an answer, a reason to wait, or an error of the last call.
+func (r *runner) conclude(res *agentkit.Result, out tried) error {
+	// A call that was refused at once names no session; one before it, also in an earlier try, has worked in one.
+	goesOn := out.canGoOn(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
+	switch out.Kind {
+	case OK:
+		return r.answered(res, out)
+	case Incomplete:
+		if out.text != "" && (isFramed(out.text) || !goesOn) {
+			return r.answered(res, out)
+		}
+		if goesOn {
+			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn(out)
+			return nil
+		}
+	case MaxTurns, Budget, Timeout:
+		if goesOn {
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
+			return nil
+		}
+	case Failed:
+		if goesOn && r.heldUp(out) {
+			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
+			res.Limit = &agentkit.Failure{Kind: protocol.FailedRateLimit, RetryAt: out.resetsAt(r.env.Now())}
+			return nil
+		}
+	}
+	return r.failure(out, r.fail(out))
+}
+
+// heldUp reports whether only time or money helps, and a person is to decide: the engine neither
+// yields to another agent nor runs this one again soon.
+func (r *runner) heldUp(out tried) bool {
+	switch {
+	case r.req.Yields:
+	case out.Error == errorkind.Quota:
+		return true
+	case out.Error == errorkind.RateLimit:
+		now := r.env.Now()
+		return r.req.Retries == 0 || out.resetsAt(now).After(now.Add(time.Minute))
+	}
+	return false
+}
+
+// failure says what sort of failure an error is.
+func (r *runner) failure(out tried, err error) error {
+	f := &agentkit.Failure{Err: err}
+	if at := r.adapter.Repeats; at != nil && (out.Error == errorkind.RateLimit || out.Error == errorkind.Server) {
+		f.Repeated = at(Call{Retries: r.req.Retries, Env: r.env.Get})
+	}
+	switch {
+	case out.Kind == Timeout:
+		f.Kind = protocol.FailedTimeout
+	case out.Error == errorkind.RateLimit, out.Error == errorkind.Quota:
+		f.Kind, f.RetryAt = protocol.FailedRateLimit, out.resetsAt(r.env.Now())
+	case out.Error == errorkind.Server:
+		f.Kind = protocol.FailedServer
+	case out.Error == Crashed:
+		f.Kind = protocol.FailedCrash
+	default:
+		return err
+	}
+	return f
+}
+
+// answered takes the text of a call as the answer. It must be the last turn, where readers
+// look for it; if there are no turns, the kit makes it the only one.
+func (r *runner) answered(res *agentkit.Result, out tried) error {
+	if r.told && out.shown != clip(out.text) && out.Value == nil {
+		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
+		if err := r.tell(context.WithoutCancel(r.ctx), turn); err != nil {
+			return err
+		}
+	}
+	if r.answer = out.text; len(out.text) > maxContent {
+		r.req.Warn("the answer of %s is longer than 1 MiB, so its middle is not stored. Until the next step %s has all of it",
+			r.adapter.Program, filepath.Join(r.req.RunDir, stdoutFile))
+	}
+	if res.Output = out.text; out.Value != nil {
+		res.Output, res.Value = "", out.Value
+	}
+	if r.adapter.Sessions.None || res.SessionID == "" && r.adapter.Sessions.Optional {
+		id, err := newUUID(r.env.Rand)
+		res.SessionID = madeUp + id
+		return err
+	}
+	if res.SessionID == "" {
+		message := "it answered, but named no session" + streamEnds(r.req.RunDir)
+		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Unknown, Message: message}})
+	}
+	return nil
+}
+
+// usedUpRun: what the whole run may cost is used up, not only what the agent may.
+func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRun }
+
+// howToGoOn says what resuming does: the config may say that no session is used again.
+func (r *runner) howToGoOn(out tried) string {
+	if r.usedUpRun(out) {
+		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --raise-limit grants more."
+	}
+	if !r.resume {
+		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."
+	}
+	return "Resume the thread to go on in its session."
+}
+
+// limitText says which limit was reached.
+func (r *runner) limitText(out tried) string {
+	switch out.Kind {
+	case MaxTurns, Budget: // an argument of a person's own may have set another one than the config
+		of := map[OutcomeKind]string{MaxTurns: "turns", Budget: "cost"}[out.Kind]
+		said := strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), ".")
+		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, said)
+	case Failed:
+		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
+	}
+	return fmt.Sprintf("%s was stopped: %s.", r.adapter.Program, out.Message)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
 }

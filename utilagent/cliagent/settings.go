@@ -2,14 +2,18 @@ package cliagent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
@@ -139,4 +143,139 @@ func ModelKeys() []string {
 		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY",
 		"DEEPSEEK_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY",
 	}
+}
+
+// Options makes an agent of an adapter.
+func Options(a Adapter) agentkit.Options {
+	s := &steps{adapter: a}
+	return agentkit.Options{
+		Name: a.Name, Run: s.run, Continue: s.correct,
+		Resumes: !a.Sessions.None, ForksSessions: a.Sessions.Forks && !a.Sessions.None,
+		CutsSessions: a.Sessions.Cuts && !a.Sessions.None,
+		ParseArgs:    s.parse, Check: s.check, Usage: usage(a),
+		Dispatch: bind.Dispatch,
+	}
+}
+
+// steps keeps the runner of the step in hand: a process makes one.
+type steps struct {
+	adapter Adapter
+	extra   []string
+	runner  *runner
+}
+
+func (s *steps) run(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
+	r, err := s.of(ctx, req)
+	if err != nil {
+		return agentkit.Result{}, err
+	}
+	return r.run()
+}
+
+func (s *steps) correct(ctx context.Context, session, message string, req *agentkit.Request) (agentkit.Result, error) {
+	r, err := s.of(ctx, req)
+	if err != nil {
+		return agentkit.Result{}, err
+	}
+	return r.correct(session, message)
+}
+
+// of is the runner of a request.
+func (s *steps) of(ctx context.Context, req *agentkit.Request) (*runner, error) {
+	if s.runner != nil && s.runner.req == req {
+		return s.runner, nil
+	}
+	r, err := newRunner(ctx, s.adapter, s.extra, req)
+	if err != nil {
+		return nil, err
+	}
+	s.runner = r
+	return r, nil
+}
+
+// split takes apart what stands on an agent's command line: the arguments that are
+// configured for it, before and behind a "--", and what the engine adds at the
+// end: thread and role, by position or by name.
+func split(args []string) (before, behind, engines []string) {
+	at := len(args)
+	for i := len(args) - 1; i >= 0; i-- {
+		if isEngines(args[i:]) {
+			at = i
+		}
+	}
+	before, engines = args[:at], args[at:]
+	if i := slices.Index(before, "--"); i >= 0 {
+		before, behind = before[:i], before[i+1:]
+	}
+	return slices.Clone(before), slices.Clone(behind), engines
+}
+
+// parse reads the command line of an agent.
+func (s *steps) parse(args []string) (engines []string, err error) {
+	before, behind, engines := split(args)
+	if s.adapter.Commanded && len(behind) == 0 {
+		before, behind = nil, before
+	}
+	if s.adapter.ParseArgs != nil {
+		if before, err = s.adapter.ParseArgs(before); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case s.adapter.Commanded && len(before) > 0:
+		return nil, fmt.Errorf("unexpected argument %q before --", before[0])
+	case s.adapter.Commanded && len(behind) == 0:
+		return nil, errors.New("the command is missing: put it behind --")
+	}
+	s.extra = append(before, behind...)
+	return engines, nil
+}
+
+// isEngines reports whether arguments are just what the engine adds.
+func isEngines(args []string) bool {
+	if len(args) >= 2 && threadid.Valid(args[0]) && !strings.HasPrefix(args[1], "-") {
+		args = args[2:]
+	} else if len(args) > 0 && name(args[0]) != protocol.FlagThread {
+		return false
+	}
+	for len(args) > 0 {
+		if !slices.Contains([]string{
+			protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt, protocol.FlagPromptRef, protocol.FlagFormat,
+		}, name(args[0])) {
+			return false
+		}
+		if strings.Contains(args[0], "=") {
+			args = args[1:]
+			continue
+		}
+		if len(args) < 2 {
+			return false
+		}
+		args = args[2:]
+	}
+	return true
+}
+
+func name(flag string) string {
+	name, _, _ := strings.Cut(flag, "=")
+	return name
+}
+
+// usage is what --help says of an adapter.
+func usage(a Adapter) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(a.Usage, "\n"))
+	if b.Len() > 0 {
+		b.WriteString("\n\n")
+	}
+	if !a.Commanded {
+		fmt.Fprintf(&b, "Arguments before the thread are given to %s; put -- before them if they look like\nflags of this agent. %s names the program if it is not on PATH.\n", a.Program, binVariable(a.Name))
+	}
+	if a.Install != "" {
+		fmt.Fprintf(&b, "\n  install: %s\n", a.Install)
+	}
+	if a.Login != "" {
+		fmt.Fprintf(&b, "  log in:  %s\n", a.Login)
+	}
+	return b.String()
 }

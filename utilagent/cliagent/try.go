@@ -1,13 +1,22 @@
 package cliagent
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
@@ -182,4 +191,519 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Session = c.session // a start that failed prints no session worth keeping
 	}
 	return out
+}
+
+// quietTime is how long a turn that may be complete waits for more of its message.
+const quietTime = 300 * time.Millisecond
+
+// changedError is the cause when a call came back in a session other than the one that it was
+// to continue.
+type changedError struct{ want, got string }
+
+func (e *changedError) Error() string {
+	if e.want == e.got {
+		return fmt.Sprintf("a copy of session %s was asked for, and it came back itself", e.want)
+	}
+	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
+}
+
+// vainError is the cause when the program keeps repeating a request that cannot work, or has
+// failed for too long: then the whole call is not repeated either.
+type vainError struct {
+	kind errorkind.Kind
+	text string
+}
+
+func (e *vainError) Error() string { return e.text }
+
+// errTurns is the cause when a call reached the limit of turns.
+var errTurns = errors.New("the limit of turns is reached")
+
+// call is a running call: it turns events into turns and checks them against what was asked
+// for. Safe for concurrent use.
+type call struct {
+	ask      Call
+	sessions Sessions
+	isPlain  func(id string) bool
+	count    bool // turns are counted here
+	cancel   context.CancelCauseFunc
+	watch    *watch
+	began    func(session string) error // told once for each id that is good
+	heard    func(agentkit.Letter) error
+	program  string
+
+	mu      sync.Mutex
+	waits   waits
+	record  record
+	quiet   *time.Timer
+	session string // the newest id that the program told
+	known   string // to began
+	model   string
+	version Version
+	over    bool
+}
+
+// event takes an event; see [Host.Emit].
+func (c *call) event(ctx context.Context, e Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil // it came too late to matter
+	}
+	if err := c.learn(e); err != nil {
+		return c.end(err)
+	}
+	ctx = context.WithoutCancel(ctx) // what a program says while it is stopped has happened too
+	if err := c.record.take(ctx, e); err != nil {
+		return c.end(err)
+	}
+	c.watch.event(e, c.record.running > 0)
+	switch e.Kind {
+	case Heard:
+		if err := c.heard(e.letter); err != nil {
+			return c.end(err)
+		}
+	case Retrying:
+		c.waits.retrying(e.Status)
+	case Text, Delta, Reasoning, Called, Returned, Done:
+		c.waits.word()
+	}
+	c.listen(ctx)
+	c.later(ctx)
+	if c.record.messages > 0 && c.session != "" && c.session != c.known {
+		c.known = c.session
+		if err := c.began(c.session); err != nil {
+			return c.end(err)
+		}
+	}
+	switch {
+	case e.Kind == Retrying && e.Error != "":
+		return c.end(&vainError{kind: e.Error, text: e.Text})
+	case c.count && c.ask.MaxTurns > 0 && c.atLimit(e.Kind):
+		return c.end(errTurns)
+	}
+	return nil
+}
+
+// atLimit reports whether the call must end at this event because its turns are used up: when
+// the tools of the last turn have returned, or when the model calls another tool after it,
+// since some programs never report a tool's return.
+func (c *call) atLimit(k Kind) bool {
+	switch over := c.record.messages - c.ask.MaxTurns; k {
+	case Returned:
+		return over >= 0 && c.record.running == 0
+	case Called:
+		return over > 0
+	}
+	return false
+}
+
+// end ends the call for a cause.
+func (c *call) end(cause error) error {
+	c.cancel(cause)
+	return cause
+}
+
+// learn notes what an event says about the session.
+func (c *call) learn(e Event) error {
+	if e.Model != "" {
+		c.model = e.Model
+	}
+	if e.Version != "" {
+		c.version = ParseVersion(e.Version)
+	}
+	if e.Session == "" || e.Session == c.session || !c.isPlain(e.Session) {
+		return nil
+	}
+	if c.session == "" && c.ask.Resume {
+		if err := c.verify(e.Session); err != nil {
+			return err
+		}
+	}
+	c.session = e.Session
+	return nil
+}
+
+// verify checks the first id of a continued session against the one asked for.
+func (c *call) verify(got string) error {
+	same := got == c.ask.Session
+	version := c.version
+	if !version.Known() {
+		version = c.ask.Version
+	}
+	switch {
+	case c.ask.Fork != same:
+		return nil // the same to go on in, or another for a copy
+	case !c.ask.Fork && c.sessions.Renames != nil && c.sessions.Renames(version):
+		return nil
+	}
+	return &changedError{want: c.ask.Session, got: got}
+}
+
+// later makes sure that a turn is stored even if nothing follows for a while.
+func (c *call) later(ctx context.Context) {
+	if c.quiet != nil {
+		c.quiet.Reset(quietTime)
+		return
+	}
+	c.quiet = time.AfterFunc(quietTime, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.over {
+			return
+		}
+		if err := c.record.quiet(ctx); err != nil {
+			c.cancel(err)
+		}
+	})
+}
+
+// close ends the call: what comes now is ignored. The turn that was pending is
+// stored with a context that outlives the call, since it happened.
+func (c *call) close(ctx context.Context) error {
+	c.watch.close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.waits.close()
+	if c.quiet != nil {
+		c.quiet.Stop()
+	}
+	return c.record.flush(context.WithoutCancel(ctx))
+}
+
+// answer follows which of the model's texts is the answer: the last one after the
+// last tool event. Models like to add a word after it, so the last text that
+// begins with a frontmatter block is kept as well.
+type answer struct {
+	last   text
+	open   bool // last goes on with the next piece
+	id     string
+	framed string
+}
+
+// text adds a complete text.
+func (a *answer) text(s string) {
+	if strings.TrimSpace(s) == "" {
+		return
+	}
+	a.end()
+	a.last.add(s)
+}
+
+// delta adds a piece of a text.
+func (a *answer) delta(s, id string) {
+	if !a.open || id != a.id {
+		a.end()
+	}
+	a.open, a.id = true, id
+	a.last.add(s)
+}
+
+// tool notes that earlier texts are not the final answer.
+func (a *answer) tool() {
+	a.end()
+	a.last = text{}
+}
+
+// pause ends a text that came in pieces.
+func (a *answer) pause() { a.open = false }
+
+// end finishes the current text.
+func (a *answer) end() {
+	a.keep(a.last.String())
+	a.last = text{}
+	a.open = false
+}
+
+func (a *answer) keep(s string) {
+	if isFramed(s) {
+		a.framed = s
+	}
+}
+
+// final is the answer. said is what the program itself reports as the answer; "" if it reports
+// none.
+func (a *answer) final(said string) string {
+	if strings.TrimSpace(said) == "" {
+		said = a.last.String()
+	}
+	if a.framed != "" && !isFramed(said) {
+		return a.framed
+	}
+	return said
+}
+
+// maxText is how much of a text is held in memory. A longer text keeps its beginning, which
+// has the frontmatter.
+const maxText = 2 << 20
+
+// text collects the pieces of a text, up to maxText.
+type text struct{ pieces []byte }
+
+func (t *text) add(s string) { t.pieces = append(t.pieces, s[:min(len(s), maxText-len(t.pieces))]...) }
+
+func (t *text) empty() bool { return len(t.pieces) == 0 }
+
+// String is the text; a character that was cut in two at its end is left out.
+func (t *text) String() string { return strings.ToValidUTF8(string(t.pieces), "") }
+
+// isFramed reports whether a text begins with a frontmatter block.
+func isFramed(s string) bool {
+	_, err := frontmatter.Parse(s)
+	return !errors.Is(err, frontmatter.ErrNone)
+}
+
+// maxContent is how much of one text or result a turn holds; the part cut from its middle is
+// in the run directory.
+const maxContent = 1 << 20
+
+// record makes turns of events. All that belongs to one message of the model is one turn,
+// which is stored when it is complete.
+type record struct {
+	put func(context.Context, protocol.Turn) error
+
+	answer   answer
+	pending  protocol.Turn // without its texts
+	content  text
+	thought  text
+	open     bool   // pending has begun
+	pieces   bool   // its text is still coming in pieces
+	id       string // of its message
+	sub      bool
+	messages int // of the main agent
+	running  int // tools that have not returned
+	notices  []string
+	last     string // content of the last turn of the main agent with a text
+}
+
+// take takes an event.
+func (r *record) take(ctx context.Context, e Event) error {
+	switch e.Kind {
+	case Text, Delta, Reasoning, Called:
+		if !r.joins(e) {
+			if err := r.flush(ctx); err != nil {
+				return err
+			}
+			r.begin(e)
+		}
+		r.add(e)
+	case Returned:
+		return r.returned(ctx, e)
+	case Break, Done:
+		r.answer.pause()
+		return r.flush(ctx)
+	case Heard:
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		return r.store(ctx, protocol.Turn{Role: protocol.TurnUser, Content: e.letter.Text}, false)
+	case Notice:
+		r.notices = append(r.notices, e.Text)
+	}
+	return nil
+}
+
+// joins reports whether an event goes on with the pending turn.
+func (r *record) joins(e Event) bool {
+	switch {
+	case !r.open || e.Sub != r.sub || e.ID != r.id:
+		return false
+	case e.Kind == Called || e.Kind == Delta && r.pieces:
+		return true
+	}
+	// A thought or a text after a text or a call is a turn of its own: it may be the answer.
+	return r.silent()
+}
+
+// silent reports whether the pending turn has only thoughts so far.
+func (r *record) silent() bool { return r.content.empty() && len(r.pending.ToolCalls) == 0 }
+
+func (r *record) begin(e Event) {
+	r.pending = protocol.Turn{Role: protocol.TurnAssistant}
+	r.content, r.thought = text{}, text{}
+	if !e.Sub && r.isNew(e) {
+		r.messages++
+	}
+	r.open, r.id, r.sub, r.pieces = true, e.ID, e.Sub, false
+}
+
+// isNew reports whether an event begins another message of the model. Without message ids, a
+// call belongs to the same message as one that is still running: the model goes on when all
+// have returned.
+func (r *record) isNew(e Event) bool {
+	if e.ID != "" {
+		return e.ID != r.id || r.sub
+	}
+	return e.Kind != Called || r.running == 0
+}
+
+func (r *record) add(e Event) {
+	switch e.Kind {
+	case Text:
+		r.content.add(e.Text)
+		if !e.Sub {
+			r.answer.text(e.Text)
+		}
+	case Delta:
+		r.content.add(e.Text)
+		r.pieces = true
+		if !e.Sub {
+			r.answer.delta(e.Text, e.ID)
+		}
+	case Reasoning:
+		r.thought.add(e.Text)
+		r.answer.pause()
+	case Called:
+		r.pending.ToolCalls = append(r.pending.ToolCalls, e.Call)
+		r.pieces = false
+		r.running++
+		if !e.Sub {
+			r.answer.tool()
+		}
+	}
+}
+
+// returned stores a tool's result.
+func (r *record) returned(ctx context.Context, e Event) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	r.running = max(0, r.running-1)
+	if !e.Sub {
+		r.answer.tool()
+	}
+	text := e.Text
+	if e.Failed {
+		text = "[failed] " + text
+	}
+	return r.store(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: e.Call.ID, Content: text}, e.Sub)
+}
+
+// flush stores the pending turn, and what there is to say beside it.
+func (r *record) flush(ctx context.Context) error {
+	if r.open {
+		r.open = false
+		r.pending.Content, r.pending.Reasoning = r.content.String(), r.thought.String()
+		if err := r.store(ctx, r.pending, r.sub); err != nil {
+			return err
+		}
+	}
+	for _, text := range r.notices {
+		if err := r.store(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}, false); err != nil {
+			return err
+		}
+	}
+	r.notices = nil
+	return nil
+}
+
+// quiet stores the pending turn unless more of it is certain to follow: a tool may run for
+// long, and watchers want to see its call.
+func (r *record) quiet(ctx context.Context) error {
+	if r.pieces || r.open && r.silent() {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+func (r *record) store(ctx context.Context, t protocol.Turn, sub bool) error {
+	if t.Content == "" && t.Reasoning == "" && len(t.ToolCalls) == 0 && t.Role != protocol.TurnTool {
+		return nil
+	}
+	t.Content, t.Reasoning = clip(t.Content), clip(t.Reasoning)
+	if t.Role == protocol.TurnAssistant && !sub && t.Content != "" {
+		r.last = t.Content
+	}
+	if sub {
+		t.Content = strings.TrimRight("[sub-agent] "+t.Content, " ")
+	}
+	return r.put(ctx, t)
+}
+
+// clip cuts the middle out of a text that is too long.
+func clip(s string) string {
+	begin, end, left := plaintext.Ends(s, maxContent/2, maxContent/2)
+	if left == 0 {
+		return s
+	}
+	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", begin, left, end)
+}
+
+// Calls makes events of what a program says about its tools. It reports each call once,
+// however often the program does, and before its result, even if the program reports no
+// beginning. The zero value is ready.
+type Calls struct{ told map[string]bool }
+
+// Begun are the events of a call that runs.
+func (c *Calls) Begun(call protocol.ToolCall) []Event {
+	if c.told[call.ID] {
+		return nil
+	}
+	if c.told == nil {
+		c.told = map[string]bool{}
+	}
+	c.told[call.ID] = true
+	return []Event{{Kind: Called, Call: call}}
+}
+
+// Ended are the events of a call that has returned. Its id may come again, as that
+// of another call.
+func (c *Calls) Ended(call protocol.ToolCall, result string, failed bool) []Event {
+	events := c.Begun(call)
+	delete(c.told, call.ID)
+	return append(events, Event{Kind: Returned, Call: protocol.ToolCall{ID: call.ID}, Text: result, Failed: failed})
+}
+
+// Seen is what an adapter makes of a run.
+type Seen struct {
+	Outcome
+	Answer  string // which of the texts is the answer
+	Turns   []protocol.Turn
+	Worked  int // how many messages the model wrote
+	Model   string
+	Version Version
+}
+
+// Replay has an adapter read what a program printed in a call, without a program:
+// for tests with recorded runs, and to find out why a run came out as it did.
+func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (Seen, error) {
+	var seen Seen
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limits := a.Timeouts.withDefaults()
+	now := &call{
+		ask: c, sessions: a.Sessions, isPlain: a.isPlain, count: a.CountsTurns, cancel: cancel, watch: newWatch(limits, cancel),
+		began: func(string) error { return nil },
+		record: record{put: func(_ context.Context, t protocol.Turn) error {
+			t.Index = len(seen.Turns)
+			seen.Turns = append(seen.Turns, t)
+			return nil
+		}},
+	}
+	h := &Host{limits: limits, outer: ctx}
+	h.current(now)
+	r := &lineReader{decoder: a.Decoder(c), host: h, noise: &output.Tail{}}
+	if d, ok := r.decoder.(ErrLiner); ok {
+		for line := range strings.SplitSeq(e.Stderr, "\n") {
+			r.take(ctx, func() ([]Event, bool) { return d.ErrLine([]byte(line)), true }, nil)
+		}
+	}
+	lines := bufio.NewReader(stdout)
+	r.read(ctx, func() ([]byte, error) {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) > 0 {
+			err = nil
+		}
+		return bytes.TrimRight(line, "\r\n"), err
+	})
+	e.Noise = r.noise.Text()
+	outcome := r.decoder.End(e)
+	if err := errors.Join(r.err, now.close(ctx)); err != nil {
+		return seen, err
+	}
+	out := now.judge(outcome, context.Cause(ctx))
+	seen.Outcome, seen.Answer, seen.Worked = out.Outcome, out.text, now.record.messages
+	seen.Model, seen.Version = out.model, out.version
+	return seen, nil
 }

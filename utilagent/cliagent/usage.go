@@ -1,9 +1,23 @@
 package cliagent
 
 import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // Usage is what a program says that its run cost.
@@ -94,4 +108,230 @@ func (s *spent) usage() *protocol.Usage {
 		u.DurationMs = s.tookMs
 	}
 	return u
+}
+
+// known is what is remembered of a session of the program: one small file each,
+// in which a person finds where it belongs. Losing it costs a full prompt.
+type known struct {
+	Session string         `json:"session"`
+	Program string         `json:"program"` // with its arguments if it is [Adapter.Commanded]
+	Cwd     string         `json:"cwd"`     // without symbolic links
+	Thread  string         `json:"thread,omitempty"`
+	Model   string         `json:"model,omitempty"`
+	Version string         `json:"version,omitempty"`
+	Totals  protocol.Usage `json:"totals"` // counted so far, if the program counts on
+	UsedMs  int64          `json:"usedMs"`
+}
+
+// shelf is the directory of an agent's sessions.
+type shelf string
+
+func (s shelf) path(session string) string {
+	sum := fnv.New128a() // an id may hold anything, and be long
+	_, _ = io.WriteString(sum, session)
+	return filepath.Join(string(s), "ids", hex.EncodeToString(sum.Sum(nil))+".json")
+}
+
+// get returns what is known of a session. A file that is damaged, or of another
+// session, is as good as none.
+func (s shelf) get(session string) (known, bool) {
+	data, err := os.ReadFile(s.path(session))
+	var k known
+	if err != nil || json.Unmarshal(data, &k) != nil || k.Session != session {
+		return known{}, false
+	}
+	return k, true
+}
+
+// put remembers a session.
+func (s shelf) put(k known) error { return durable.ReplaceJSON(durable.OS(), s.path(k.Session), k) }
+
+// stale says why a session cannot be continued; "" if nothing speaks against it.
+func (k known) stale(found bool, program, cwd string, anyDir bool) string {
+	switch {
+	case !found:
+		return "nothing is known of it"
+	case k.Program != program:
+		return "it belongs to " + k.Program
+	case k.Cwd != cwd && !anyDir:
+		return "it began in " + k.Cwd
+	}
+	return ""
+}
+
+func (k known) used() time.Time {
+	if k.UsedMs == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(k.UsedMs)
+}
+
+// realDir is a directory without symbolic links, as programs see it.
+func realDir(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
+// newUUID returns a random UUID (version 4).
+func newUUID(random io.Reader) (string, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", err
+	}
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
+}
+
+// Object reads the fields of a JSON object that v, a pointer to a struct, has. A field with
+// another type than v's is skipped like an unknown one: the next version of a program may
+// write it differently, and the rest still counts. It reports whether data is exactly one JSON
+// object.
+func Object(data []byte, v any) bool {
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
+		return false
+	}
+	var other *json.UnmarshalTypeError
+	err := json.Unmarshal(data, v)
+	return err == nil || errors.As(err, &other)
+}
+
+// TextOf is what a JSON value says to a person: a string itself, content blocks a
+// line each, an error its message; "" for null. Anything else is shown as it is
+// written.
+func TextOf(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var blocks []json.RawMessage
+	if json.Unmarshal(raw, &blocks) == nil {
+		lines := make([]string, len(blocks))
+		for i, b := range blocks {
+			lines[i] = blockText(b)
+		}
+		return strings.Join(lines, "\n")
+	}
+	var failure struct {
+		Message string `json:"message"`
+		Data    struct {
+			Message string `json:"message"`
+		} `json:"data"`
+		Error json.RawMessage `json:"error"`
+	}
+	switch Object(raw, &failure); {
+	case failure.Message != "":
+		return failure.Message
+	case failure.Data.Message != "":
+		return failure.Data.Message
+	case len(failure.Error) > 0:
+		return TextOf(failure.Error)
+	}
+	return string(raw)
+}
+
+// blockText is the text of a content block. Other kinds of block are named; anything else is
+// shown as written.
+func blockText(raw json.RawMessage) string {
+	var b struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
+	switch Object(raw, &b); {
+	case b.Text != nil:
+		return *b.Text
+	case b.Type != "":
+		return "[" + b.Type + "]"
+	}
+	return TextOf(raw)
+}
+
+// Content is the text of a model's message in JSON: a string, or blocks of which
+// some have text. Decoding it never fails.
+type Content string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = ""
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	if bytes.HasPrefix(data, []byte("[")) {
+		_ = json.Unmarshal(data, &blocks) // what has no text in it says nothing
+		for _, block := range blocks {
+			*c += Content(block.Text)
+		}
+		return nil
+	}
+	*c = Content(blockText(data))
+	return nil
+}
+
+// Arguments are the arguments of a tool: a JSON value, which some programs write as a string.
+// A string that is not JSON is left as it is.
+func Arguments(v any) any {
+	var text string
+	switch v := v.(type) {
+	case string:
+		text = v
+	case json.RawMessage:
+		text = string(v)
+	default:
+		return v
+	}
+	if text == "" {
+		return nil
+	}
+	var value any
+	if exactjson.Check([]byte(text)) != nil || json.Unmarshal([]byte(text), &value) != nil {
+		return text
+	}
+	if inner, ok := value.(string); ok && inner != text {
+		return Arguments(inner)
+	}
+	return value
+}
+
+// ClaudeBlocks are the texts in which a prompt reaches Claude Code, whichever way it
+// is driven; plain tells whether it may go as one text.
+//
+// In a text claude takes "@" before a word for a mention of a file, and reads the
+// file, wherever it is and whatever the permission is; it takes a text that begins
+// with "/" for a command of its own. Prompts hold mail addresses, code and what
+// other roles have said, and none of it is meant in that way. Of a message in
+// several blocks claude looks at the last one only, so such a prompt goes in two, the
+// second of which holds nothing that it could take for more than text. The model gets
+// both as they are.
+func ClaudeBlocks(prompt string) (parts []string, plain bool) {
+	if !strings.ContainsRune(prompt, '@') && !strings.HasPrefix(strings.TrimSpace(prompt), "/") {
+		return []string{prompt}, true
+	}
+	return apart(prompt), false
+}
+
+// apart cuts a prompt in two behind its last "@", at the end of a line if it can,
+// else of a word, else anywhere. The second part begins with a letter or a digit. A
+// prompt that cannot be cut so, such as "@?", is one part.
+func apart(prompt string) []string {
+	after := strings.LastIndexByte(prompt, '@') + 1
+	if after == 0 {
+		after = len(prompt) - len(strings.TrimLeftFunc(prompt, unicode.IsSpace)) + 1 // behind the "/"
+	}
+	for _, boundary := range []string{"\n", " ", ""} {
+		for at := after; at < len(prompt); at++ {
+			found := strings.Index(prompt[at:], boundary)
+			if found < 0 {
+				break
+			}
+			at += found
+			cut := at + len(boundary)
+			if first, _ := utf8.DecodeRuneInString(prompt[cut:]); unicode.IsLetter(first) || unicode.IsDigit(first) {
+				return []string{prompt[:cut], prompt[cut:]}
+			}
+		}
+	}
+	return []string{prompt}
 }

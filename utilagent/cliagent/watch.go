@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
@@ -164,3 +166,203 @@ func (w *watch) close() {
 	w.closed = true
 	w.timer.Stop()
 }
+
+// firstSilence is how long a program may be silent before watchers are told; they are told
+// again after each further such period.
+const firstSilence = 30 * time.Second
+
+// waits tells watchers what a call is waiting for, since its program may say nothing for many
+// minutes: that it is repeating a request, or that nothing is heard from it. Its owner guards
+// it.
+type waits struct {
+	show func(text string) // nil: nobody watches
+	now  func() time.Time
+
+	tries  int // of the request that is repeated
+	began  time.Time
+	newest time.Time // when it was told of
+	told   bool      // something is shown that the next word makes untrue
+	quiet  time.Duration
+	notice *time.Timer // of the silence
+}
+
+// retrying reports a request that is repeated.
+func (w *waits) retrying(status int) {
+	if w.show == nil {
+		return
+	}
+	now := w.now()
+	if w.tries++; w.tries == 1 {
+		w.began = now
+	} else if now.Sub(w.newest) < time.Second {
+		return // each costs a file
+	}
+	w.newest = now
+	text := fmt.Sprintf("%s, try %d", trouble(status), w.tries+1)
+	if took := now.Sub(w.began).Round(time.Second); took > 0 {
+		text += ", " + took.String()
+	}
+	w.tell(text)
+}
+
+// trouble says why a request is repeated.
+func trouble(status int) string {
+	switch kind := errorkind.OfStatus(status); {
+	case kind == errorkind.RateLimit:
+		return "rate limit"
+	case status == 0:
+		return "the model cannot be reached"
+	default:
+		return fmt.Sprintf("the model's endpoint answers with status %d", status)
+	}
+}
+
+// word notes that the program says something else.
+func (w *waits) word() {
+	w.tries, w.quiet = 0, 0
+	if w.told {
+		w.tell("it goes on")
+		w.told = false
+	}
+}
+
+func (w *waits) tell(text string) {
+	w.told = true
+	w.show(text)
+}
+
+// listen calls f when nothing has been heard for a while.
+func (w *waits) listen(f func()) {
+	if w.show == nil {
+		return
+	}
+	if w.notice == nil {
+		w.notice = time.AfterFunc(firstSilence, f)
+	} else {
+		w.notice.Reset(firstSilence)
+	}
+}
+
+// silent reports that nothing is heard, unless a tool is running: that is already shown.
+func (w *waits) silent(program string, tool bool) {
+	w.quiet += max(firstSilence, w.quiet)
+	w.notice.Reset(w.quiet)
+	if !tool && w.tries == 0 {
+		w.tell(fmt.Sprintf("nothing heard of %s for %s: it thinks, or its provider holds it up", program, w.quiet))
+	}
+}
+
+func (w *waits) close() {
+	if w.notice != nil {
+		w.notice.Stop()
+	}
+}
+
+// listen starts to report silence to watchers. The mutex must be held.
+func (c *call) listen(ctx context.Context) {
+	c.waits.listen(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.over && ctx.Err() == nil {
+			c.waits.silent(c.program, c.record.running > 0)
+		}
+	})
+}
+
+// mailTime is how often a working program is told what people have said meanwhile.
+const mailTime = time.Second
+
+// post passes on what people say to a program that can hear it while it works. A letter counts
+// as heard when the program says so, not when it was written: the next call repeats what it
+// had not read when it ended. Safe for concurrent use.
+type post struct {
+	hearer Hearer
+	host   *Host
+	stdin  io.WriteCloser
+	over   chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	sent   map[string]agentkit.Letter // by the id that the program knows
+	open   int                        // of them, not heard
+}
+
+// newPost begins to tell a program what is in the mailbox.
+func newPost(d Hearer, h *Host, stdin io.WriteCloser) *post {
+	t := &post{hearer: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Letter{}}
+	go func() {
+		tick := time.NewTicker(mailTime)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				t.deliver()
+			case <-t.over:
+				return
+			}
+		}
+	}()
+	return t
+}
+
+// deliver writes what was not written yet. A program that does not read it is ending.
+func (t *post) deliver() {
+	for _, l := range t.host.mail() {
+		if line, err := t.address(l); err != nil || t.write(line) != nil {
+			return
+		}
+	}
+}
+
+func (t *post) write(line []byte) error {
+	_, err := t.stdin.Write(line)
+	return err
+}
+
+// address is the line that tells a letter, nothing if it was told.
+func (t *post) address(l agentkit.Letter) ([]byte, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, other := range t.sent {
+		if other == l {
+			return nil, nil
+		}
+	}
+	if t.closed {
+		return nil, nil
+	}
+	id, err := newUUID(t.host.rand)
+	if err != nil {
+		return nil, err
+	}
+	t.sent[id] = l
+	t.open++
+	return t.hearer.Tell(id, l.Text)
+}
+
+// sees takes an event of the program, and reports whether it means something. A program that
+// has nothing more to say, and has heard everything, is told that nothing more will come.
+func (t *post) sees(e *Event) bool {
+	if t == nil {
+		return e.Kind != Heard
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch e.Kind {
+	case Heard:
+		l, known := t.sent[e.ID]
+		if known {
+			t.open--
+		}
+		e.letter = l
+		return known
+	case Done:
+		if t.open == 0 {
+			t.closed = true
+			_ = t.stdin.Close() // it reads the end
+		}
+	}
+	return true
+}
+
+func (t *post) close() { close(t.over) }

@@ -3,12 +3,26 @@ package tools
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
 // maxEditBytes bounds the files that can be edited: they are held in memory.
@@ -121,4 +135,796 @@ func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err er
 		return "", nil, fmt.Errorf("%s is not all UTF-8 text: an edit could damage it. Use a command instead, if you may run any", shown(name))
 	}
 	return string(b), info, nil
+}
+
+// draft is a text that is being edited. Nothing is written before all edits
+// have succeeded.
+type draft struct {
+	name    string
+	text    string
+	changed []span // in text, sorted, apart from each other
+}
+
+// span is a part of a text, in bytes.
+type span struct{ from, to int }
+
+// apply makes one edit.
+func (d *draft) apply(e edit) error {
+	if e.Old == "" {
+		return errors.New("old_string is empty. Give the text to replace, or use write_file for a new file")
+	}
+	if e.Old == e.New {
+		return errors.New("old_string and new_string are the same: there is nothing to change")
+	}
+	old, replacement := d.fit(e)
+	switch n := strings.Count(d.text, old); {
+	case n == 0:
+		return notFound(d.name, d.text, e.Old, e.New)
+	case n > 1 && !e.All:
+		return notUnique(d.name, d.text, old)
+	}
+	var b strings.Builder
+	var made []span
+	at := 0
+	for {
+		i := strings.Index(d.text[at:], old)
+		if i < 0 {
+			break
+		}
+		b.WriteString(d.text[at : at+i])
+		made = append(made, span{b.Len(), b.Len() + len(replacement)})
+		b.WriteString(replacement)
+		at += i + len(old)
+	}
+	b.WriteString(d.text[at:])
+	d.move(made, len(old), len(replacement))
+	d.text = b.String()
+	return nil
+}
+
+// fit gives an edit the line ends of the text. A model sees no CR, so it writes
+// none, or it writes one everywhere.
+func (d *draft) fit(e edit) (old, replacement string) {
+	switch {
+	case allCRLF(d.text):
+		return toCRLF(e.Old), toCRLF(e.New)
+	case strings.Contains(d.text, e.Old):
+		return e.Old, e.New
+	case strings.Contains(d.text, toCRLF(e.Old)):
+		return toCRLF(e.Old), toCRLF(e.New)
+	case !strings.Contains(d.text, "\r"):
+		return toLF(e.Old), toLF(e.New)
+	}
+	return e.Old, e.New
+}
+
+// move shifts the spans of earlier edits to where their text is after new ones, and adds the
+// new ones.
+func (d *draft) move(made []span, before, after int) {
+	shift := func(at int) int {
+		// Places in the old text: every replacement so far has moved what follows.
+		moved := at
+		for i, m := range made {
+			start := m.from - i*(after-before)
+			switch {
+			case at >= start+before:
+				moved = at + (i+1)*(after-before)
+			case at > start:
+				return m.from + min(at-start, after)
+			}
+		}
+		return moved
+	}
+	for i, s := range d.changed {
+		d.changed[i] = span{shift(s.from), shift(s.to)}
+	}
+	d.changed = append(d.changed, made...)
+	slices.SortFunc(d.changed, func(a, b span) int { return a.from - b.from })
+}
+
+// maxPlaces bounds how many changed places are shown.
+const maxPlaces = 6
+
+// report shows the file around what has changed.
+func (d *draft) report() string {
+	type lines struct{ first, last int }
+	var places []lines
+	line, at := 1, 0
+	for _, s := range d.changed {
+		line += strings.Count(d.text[at:s.from], "\n")
+		at = s.from
+		last := line + strings.Count(strings.TrimSuffix(d.text[s.from:s.to], "\n"), "\n")
+		if n := len(places); n > 0 && line-3 <= places[n-1].last+1 {
+			places[n-1].last = max(places[n-1].last, last+3)
+			continue
+		}
+		places = append(places, lines{line - 3, last + 3})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Edited %s", d.name)
+	if n := len(d.changed); n > 1 {
+		fmt.Fprintf(&b, " in %d places", n)
+	}
+	b.WriteString(". It now reads:\n")
+	for i, p := range places {
+		if i == maxPlaces {
+			fmt.Fprintf(&b, "[… and %d places more …]\n", len(places)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("[…]\n")
+		}
+		b.WriteString(excerpt(d.text, p.first, p.last))
+	}
+	return b.String()
+}
+
+// notUnique says where the text occurs.
+func notUnique(name, text, old string) error {
+	var lines []string
+	line, from := 1, 0
+	for len(lines) < 10 {
+		i := strings.Index(text[from:], old)
+		if i < 0 {
+			break
+		}
+		line += strings.Count(text[from:from+i], "\n")
+		lines = append(lines, fmt.Sprint(line))
+		line += strings.Count(text[from+i:from+i+len(old)], "\n")
+		from += i + len(old)
+	}
+	return fmt.Errorf("old_string occurs %d times in %s, at lines %s. Add lines around it so that it occurs once, or set replace_all",
+		strings.Count(text, old), name, strings.Join(lines, ", "))
+}
+
+// excerpt shows the lines from first to last, numbered, at most 60 of them.
+func excerpt(text string, first, last int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	first, last = max(first, 1), min(last, len(lines))
+	var b strings.Builder
+	const half = 30
+	for n := first; n <= last; n++ {
+		if n == first+half && last-n > half {
+			fmt.Fprintf(&b, "[… %d lines left out …]\n", last-n-half+1)
+			n = last - half + 1
+		}
+		line := strings.TrimSuffix(lines[n-1], "\r")
+		if len(line) > 300 {
+			line, _ = plaintext.WholeRunes(line[:300], "")
+			line += "…"
+		}
+		fmt.Fprintf(&b, "%d→%s\n", n, line)
+	}
+	return b.String()
+}
+
+// minTelling is the length from which it says something that a text is there.
+const minTelling = 8
+
+// notFound says that a text is not in a file, and shows what is most like it:
+// models correct themselves from that, and from little else.
+func notFound(name, text, old, replacement string) error {
+	if len(strings.TrimSpace(replacement)) >= minTelling && strings.Contains(text, replacement) {
+		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read the file before you go on", name)
+	}
+	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
+	at, hits := nearest(trimmed(lines), trimmed(wanted))
+	if at < 0 {
+		return fmt.Errorf("old_string is not in %s, nor anything like it. Read the file and copy the text from there", name)
+	}
+	why := "The most similar place"
+	if hits == len(wanted) {
+		why = "It differs in white space only from this place"
+	}
+	return fmt.Errorf("old_string is not in %s. %s:\n%s%sCopy the text from there, without the line numbers",
+		name, why, excerpt(text, at+1, at+min(len(wanted), 10)), differences(lines, wanted, at))
+}
+
+// maxDifferences bounds how many lines are set against each other.
+const maxDifferences = 4
+
+// differences sets the lines that are wanted against those that are there, from
+// the line at on, in quotes: else nobody sees a tab.
+func differences(lines, wanted []string, at int) string {
+	var b strings.Builder
+	n := 0
+	for i, w := range wanted {
+		there := ""
+		if at+i < len(lines) {
+			there = strings.TrimSuffix(lines[at+i], "\r")
+		}
+		if w = strings.TrimSuffix(w, "\r"); w == there || at+i >= len(lines) {
+			continue
+		}
+		// Where the text begins or ends within a line, it need not have the rest.
+		if i == 0 && strings.HasSuffix(there, w) || i == len(wanted)-1 && strings.HasPrefix(there, w) {
+			continue
+		}
+		if n++; n > maxDifferences {
+			continue
+		}
+		fmt.Fprintf(&b, "line %d is %q, not %q\n", at+i+1, plaintext.Short(there, 200), plaintext.Short(w, 200))
+	}
+	if n > maxDifferences {
+		fmt.Fprintf(&b, "%d lines more differ\n", n-maxDifferences)
+	}
+	return b.String()
+}
+
+// maxPlacesOf bounds at how many places of the wanted text one line is tried: a
+// closing brace is everywhere.
+const maxPlacesOf = 8
+
+// nearest finds the window of lines that is most like wanted, and how many of
+// its lines are equal. It returns -1 if nothing is alike.
+func nearest(lines, wanted []string) (at, hits int) {
+	places := map[string][]int{}
+	for i, w := range wanted {
+		if w != "" && len(places[w]) < maxPlacesOf {
+			places[w] = append(places[w], i)
+		}
+	}
+	votes := map[int]int{}
+	at = -1
+	for j, line := range lines {
+		for _, i := range places[line] {
+			if i > j {
+				continue
+			}
+			votes[j-i]++
+			if n := votes[j-i]; n > hits || n == hits && j-i < at {
+				at, hits = j-i, n
+			}
+		}
+	}
+	if at >= 0 {
+		return at, hits + blanks(wanted)
+	}
+	return likest(lines, wanted), 0
+}
+
+// likest finds the window by the line of wanted that says most; -1: none is
+// like it.
+func likest(lines, wanted []string) int {
+	key := longest(wanted)
+	p := pairsOf(wanted[key])
+	at, best := -1, 0.5 // less alike would mislead
+	for i, line := range lines {
+		if s := p.alike(line); s > best {
+			at, best = max(i-key, 0), s
+		}
+	}
+	return at
+}
+
+// trimmed are lines without the white space that is easily got wrong.
+func trimmed(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = strings.Join(strings.Fields(l), " ")
+	}
+	return out
+}
+
+func blanks(lines []string) int {
+	n := 0
+	for _, l := range lines {
+		if l == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func longest(lines []string) int {
+	best := 0
+	for i, l := range lines {
+		if len(l) > len(lines[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// pairs counts the pairs of neighbouring bytes of a line.
+type pairs struct {
+	count [1 << 16]int32
+	size  int
+	taken []uint16
+}
+
+func pairsOf(line string) *pairs {
+	p := &pairs{size: len(line)}
+	for i := range len(line) - 1 {
+		p.count[pair(line, i)]++
+	}
+	return p
+}
+
+func pair(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
+
+// alike is the share of pairs that two lines have in common (Dice's
+// coefficient), from 0 to 1.
+func (p *pairs) alike(line string) float64 {
+	if p.size < 2 || len(line) < 2 || len(line) > 4*p.size || p.size > 4*len(line) {
+		return 0 // or so little that it does not count
+	}
+	p.taken = p.taken[:0]
+	for i := range len(line) - 1 {
+		if k := pair(line, i); p.count[k] > 0 {
+			p.count[k]--
+			p.taken = append(p.taken, k)
+		}
+	}
+	for _, k := range p.taken {
+		p.count[k]++
+	}
+	return 2 * float64(len(p.taken)) / float64(p.size+len(line)-2)
+}
+
+// otherNames are the names that models use for a parameter because another
+// agent's tool has it under that name.
+var otherNames = map[string][]string{
+	"path":       {"file_path", "filepath", "filename", "file", "dir", "directory", "dir_path", "target_file"},
+	"command":    {"cmd", "script"},
+	"content":    {"contents", "text", "file_text"},
+	"old_string": {"old_str", "old_text", "search", "old"},
+	"new_string": {"new_str", "new_text", "replace", "new"},
+	"cwd":        {"workdir", "working_directory", "work_dir"},
+	"offset":     {"start_line", "start", "line"},
+	"limit":      {"max_lines", "line_count", "max_results", "head_limit"},
+	"pattern":    {"query", "regex", "regexp"},
+	"glob":       {"include", "file_pattern", "file_glob"},
+	"url":        {"uri", "link", "href"},
+	"edits":      {"changes", "replacements"},
+}
+
+// normalize makes arguments fit a tool's schema where the model's intention is
+// plain: other names of a parameter, numbers and booleans written as strings,
+// lists and objects written as JSON, one value where a list of it is wanted.
+// Unknown arguments are dropped. What stays wrong is an error that names every
+// problem.
+func normalize(spec Spec, args map[string]any) (map[string]any, error) {
+	out, problems := fit(spec.Parameters, args, "")
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("%s: %s. Call it again with %s", spec.Name, strings.Join(problems, "; "), usage(spec.Parameters))
+	}
+	return out, nil
+}
+
+// fit makes an object fit its schema. Problems are told with the place before
+// the name, such as "edits[2].".
+func fit(schema, args map[string]any, place string) (out map[string]any, problems []string) {
+	properties, _ := schema["properties"].(map[string]any)
+	required := names(schema["required"])
+	out = map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		v, ok := find(args, name, properties)
+		if !ok || v == nil {
+			if slices.Contains(required, name) {
+				problems = append(problems, place+name+" is missing")
+			}
+			continue
+		}
+		property, _ := properties[name].(map[string]any)
+		v, wrong := fitValue(property, v, place+name)
+		if len(wrong) > 0 {
+			problems = append(problems, wrong...)
+			continue
+		}
+		out[name] = v
+	}
+	return out, problems
+}
+
+// fitValue makes a value fit its schema, and what is in it.
+func fitValue(schema map[string]any, v any, place string) (any, []string) {
+	typ, _ := schema["type"].(string)
+	v, ok := coerce(v, typ)
+	if !ok {
+		return nil, []string{fmt.Sprintf("%s must be of type %s", place, typ)}
+	}
+	if allowed := names(schema["enum"]); len(allowed) > 0 && typ == "string" {
+		if i := slices.IndexFunc(allowed, func(a string) bool { return strings.EqualFold(a, v.(string)) }); i >= 0 {
+			return allowed[i], nil
+		}
+		return nil, []string{fmt.Sprintf("%s must be one of %s", place, strings.Join(allowed, ", "))}
+	}
+	if object, ok := v.(map[string]any); ok && schema["properties"] != nil {
+		return fit(schema, object, place+".")
+	}
+	list, ok := v.([]any)
+	items, itemsKnown := schema["items"].(map[string]any)
+	if !ok || !itemsKnown {
+		return v, nil
+	}
+	var problems []string
+	fitted := make([]any, len(list))
+	for i, item := range list {
+		var wrong []string
+		fitted[i], wrong = fitValue(items, item, fmt.Sprintf("%s[%d]", place, i+1))
+		problems = append(problems, wrong...)
+	}
+	return fitted, problems
+}
+
+// names is a list of strings, made in Go or read from JSON.
+func names(v any) []string {
+	switch list := v.(type) {
+	case []string:
+		return list
+	case []any:
+		var out []string
+		for _, e := range list {
+			if s, ok := e.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// find returns an argument by its name, or by another name that is not itself a
+// parameter.
+func find(args map[string]any, name string, properties map[string]any) (any, bool) {
+	if v, ok := args[name]; ok {
+		return v, true
+	}
+	for _, other := range otherNames[name] {
+		if _, taken := properties[other]; taken {
+			continue
+		}
+		if v, ok := args[other]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// usage shows the arguments of a tool, such as {"path": string, "limit"?: integer}.
+func usage(schema map[string]any) string {
+	properties, _ := schema["properties"].(map[string]any)
+	required := names(schema["required"])
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		mark := "?"
+		if slices.Contains(required, name) {
+			mark = ""
+		}
+		property, _ := properties[name].(map[string]any)
+		kind := fmt.Sprint(property["type"])
+		if items, ok := property["items"].(map[string]any); ok && items["properties"] != nil {
+			kind = "[" + usage(items) + "]"
+		}
+		parts = append(parts, fmt.Sprintf("%q%s: %s", name, mark, kind))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// coerce converts a value to a JSON type if nothing is lost by it.
+func coerce(v any, typ string) (any, bool) {
+	switch typ {
+	case "string":
+		return coerceString(v)
+	case "integer", "number":
+		f, ok := v.(float64)
+		if s, isText := v.(string); isText {
+			var err error
+			f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
+			ok = err == nil
+		}
+		const most = 1 << 53 // beyond it a float64 knows no neighbours
+		if typ == "integer" && (f != math.Trunc(f) || math.Abs(f) > most) || math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, false
+		}
+		return f, ok
+	case "boolean":
+		if s, ok := v.(string); ok {
+			b, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(s)))
+			return b, err == nil
+		}
+		_, ok := v.(bool)
+		return v, ok
+	case "array":
+		return coerceList(v)
+	case "object":
+		return coerceObject(v)
+	}
+	return v, true
+}
+
+func coerceString(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return nil, false
+}
+
+// coerceList also takes a list written as JSON, and one object for a list of one.
+func coerceList(v any) (any, bool) {
+	switch v := v.(type) {
+	case []any:
+		return v, true
+	case map[string]any:
+		return []any{v}, true
+	case string:
+		var list []any
+		if json.Unmarshal([]byte(v), &list) == nil && list != nil {
+			return list, true
+		}
+		if object, ok := coerceObject(v); ok {
+			return []any{object}, true
+		}
+	}
+	return nil, false
+}
+
+func coerceObject(v any) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		return v, true
+	case string:
+		var object map[string]any
+		err := json.Unmarshal([]byte(v), &object)
+		return object, err == nil && object != nil
+	}
+	return nil, false
+}
+
+// explain turns an error of the file system into one that a model can act on.
+func (w *Workspace) explain(name string, err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err // the path of the error is not the one that the model knows
+	}
+	quoted := shown(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return w.missing(name)
+	case strings.Contains(err.Error(), "escapes"):
+		return w.outside(name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied. Work with other files, or say in your answer that this one is not accessible", quoted)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%s: a part of this path is a file, not a directory. Check the path with list_dir", quoted)
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return errors.New("the path, or a name in it, is too long. Use a shorter one")
+	case errors.Is(err, syscall.ELOOP), strings.Contains(err.Error(), "too many links"):
+		return fmt.Errorf("%s is a link that leads back to itself. Use another path", quoted)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%s: the disk is full. Nothing has been written: stop writing, and say so in your answer", quoted)
+	}
+	return fmt.Errorf("%s: %w. Check the path with list_dir", quoted, err)
+}
+
+// missing is the answer to a path that does not exist: the nearest that do,
+// first in its directory, then anywhere.
+func (w *Workspace) missing(name string) error {
+	local, err := w.local(name)
+	if err != nil {
+		return err
+	}
+	dir, base := filepath.Dir(local), filepath.Base(local)
+	near := w.nearHere(dir, base)
+	if len(near) == 0 {
+		near = w.nearAnywhere(base)
+	}
+	if len(near) > 0 {
+		return fmt.Errorf("there is no %s. Did you mean %s?", shown(name), strings.Join(near, " or "))
+	}
+	if info, err := w.root.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no %s, nor its directory. Use list_dir or glob to see what is there", shown(name))
+	}
+	return fmt.Errorf("there is no %s. Use list_dir or glob to see what is there", shown(name))
+}
+
+// maxCompared bounds how many names are compared with a misspelt one.
+const maxCompared = 20_000
+
+// nearHere are the names in a directory that are most like base.
+func (w *Workspace) nearHere(dir, base string) []string {
+	d, err := w.folder(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.close()
+	entries, err := d.entries()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries[:min(len(entries), maxCompared)] {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	near := suggest.Nearest(base, names, 3)
+	for i, n := range near {
+		near[i] = shown(path.Join(filepath.ToSlash(dir), n))
+	}
+	return near
+}
+
+// nearAnywhere are the files of the workspace with the name base, or one that is
+// most like it.
+func (w *Workspace) nearAnywhere(base string) []string {
+	walk := newWalker(w)
+	walk.most = maxCompared
+	if err := walk.dir(context.Background(), ".", ignore.List{}); err != nil {
+		return nil
+	}
+	paths := map[string][]string{}
+	var near, names []string
+	for _, name := range walk.sorted() {
+		b := path.Base(name)
+		if strings.EqualFold(b, base) {
+			near = append(near, shown(name))
+		}
+		if paths[b] == nil {
+			names = append(names, b)
+		}
+		paths[b] = append(paths[b], name)
+	}
+	if len(near) == 0 {
+		for _, n := range suggest.Nearest(base, names, 3) {
+			near = append(near, shown(paths[n][0]))
+		}
+	}
+	return near[:min(len(near), 3)]
+}
+
+// shown is a path for display: quoted and escaped if it could be mistaken for something else.
+func shown(name string) string {
+	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) || strings.TrimSpace(name) != name {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// WriteFile is the tool write_file.
+func WriteFile(w *Workspace) Tool {
+	return New(Spec{
+		Name:        "write_file",
+		Description: "Write a whole file of the workspace: a new one, or one that is replaced. Missing directories are made; the mode, CR LF line ends and a byte order mark of a file that is replaced are kept. To change a part of a file use edit_file.",
+		Parameters: object([]string{"path", "content"}, map[string]any{
+			"path":    property("string", "File, relative to the working directory"),
+			"content": property("string", "The whole content"),
+		}),
+		Effect: Writes,
+	}, func(_ context.Context, a writeArgs) (string, error) { return w.writeFile(a) })
+}
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (w *Workspace) writeFile(a writeArgs) (string, error) {
+	local, err := w.resolve(a.Path)
+	if err == nil {
+		err = w.changing(local)
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := w.root.Stat(local)
+	verb := "Replaced"
+	if errors.Is(err, fs.ErrNotExist) {
+		verb = "Wrote new file"
+	} else if err != nil {
+		return "", w.explain(a.Path, err)
+	} else if err := writable(a.Path, info); err != nil {
+		return "", err
+	}
+	text, note := w.formOf(a.Path, info).apply(a.Content)
+	if err := w.replace(local, []byte(text), info); err != nil {
+		return "", w.explain(a.Path, err)
+	}
+	lines := strings.Count(a.Content, "\n")
+	if a.Content != "" && !strings.HasSuffix(a.Content, "\n") {
+		lines++
+	}
+	return fmt.Sprintf("%s %s: %d lines, %d bytes.%s", verb, shown(a.Path), lines, len(text), note), nil
+}
+
+func writable(name string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("%s is a directory. Name a file in it", shown(name))
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written. Write another file", shown(name), kind(info.Mode()))
+	}
+	if info.Mode().Perm()&0o222 == 0 { // a rename would not mind
+		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is, or say in your answer what should be changed", shown(name))
+	}
+	return nil
+}
+
+// replace writes a file beside its place and renames it, so that nobody sees a
+// half, and a hard link to a file outside stays what it is. old is nil for a
+// new file. These are the user's files, not the program's: they are confined by
+// the root instead of going through util/durable, and not flushed.
+func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err error) {
+	dir, err := w.plainDir(filepath.Dir(local))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	perm := fs.FileMode(0o666)
+	if old != nil {
+		perm = old.Mode().Perm()
+	}
+	temp, f, err := newTemp(dir, perm)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.Remove(temp))
+		}
+	}()
+	_, err = f.Write(content)
+	if old != nil && err == nil {
+		err = f.Chmod(perm) // the umask has taken bits that the old file had
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return dir.Rename(temp, filepath.Base(local))
+}
+
+// plainDir opens a directory, as resolve returns it, and makes what is missing.
+// No part of it may be a link: one that has been put there meanwhile could lead
+// to what is off limits.
+func (w *Workspace) plainDir(name string) (dir *os.Root, err error) {
+	dir, err = w.root.OpenRoot(".")
+	if err != nil || name == "." {
+		return dir, err
+	}
+	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+		next, err := enter(dir, part)
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// enter opens a directory in another one, and makes it if it is missing.
+func enter(dir *os.Root, name string) (*os.Root, error) {
+	if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	before, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if after, err := next.Stat("."); err != nil || !os.SameFile(before, after) {
+		return nil, errors.Join(err, next.Close(), &fs.PathError{Op: "open", Path: name, Err: errChanged})
+	}
+	return next, nil
+}
+
+var errChanged = errors.New("it is not what it was: it became a link")
+
+// newTemp makes a file with a name that nobody has.
+func newTemp(dir *os.Root, perm fs.FileMode) (string, *os.File, error) {
+	for n := 0; ; n++ {
+		name := fmt.Sprintf(".uwf-%d.tmp", n)
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if errors.Is(err, fs.ErrExist) && n < 1000 {
+			continue
+		}
+		return name, f, err
+	}
 }

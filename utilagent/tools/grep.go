@@ -1,11 +1,21 @@
 package tools
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"path/filepath"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Bounds of a search in files.
@@ -118,4 +128,546 @@ func nothing(a grepArgs) string {
 		hint = "A match lies within one line: search for one line of it."
 	}
 	return "No match. " + hint + "\n"
+}
+
+// matches finds the matching lines of a file, and keeps those to show.
+func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
+	f := fileMatches{name: name}
+	v := viewer{text: text, around: g.around, number: 1}
+	for start, end, ok := at.next(text, 0); ok; start, end, ok = at.next(text, end+1) {
+		if g.total.Add(1); f.count < g.limit && !g.enough.Load() && !(g.filesOnly && f.count > 0) {
+			f.count++
+			if !g.filesOnly {
+				v.show(start, end)
+			}
+		}
+		if g.filesOnly || g.total.Load() >= maxCounted && g.enough.Load() {
+			break
+		}
+	}
+	v.finish()
+	f.lines = v.lines
+	return f
+}
+
+// lineAt returns where the line that holds a place begins and ends.
+func lineAt(text []byte, at int) (start, end int) {
+	start = bytes.LastIndexByte(text[:at], '\n') + 1
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return start, at + i
+	}
+	return start, len(text)
+}
+
+// shownLine is a line as it is shown.
+type shownLine struct {
+	number int
+	mark   byte // ':' matches, '-' is a neighbour, 0 for a gap
+	text   string
+}
+
+// viewer collects matching lines with their neighbours.
+type viewer struct {
+	text   []byte
+	around int
+	lines  []shownLine
+
+	at, number int // the first byte that is not looked at yet, and its line
+	trail      int // lines to show behind the last match
+}
+
+// show adds a matching line, and what belongs around it.
+func (v *viewer) show(start, end int) {
+	before := v.neighbours(start)
+	if v.around > 0 && len(v.lines) > 0 && (len(before) == 0 || before[0].start > v.at) && v.at < start {
+		v.lines = append(v.lines, shownLine{})
+	}
+	for _, l := range before {
+		v.skip(l.start)
+		v.add('-', l.start, l.end)
+	}
+	v.skip(start)
+	v.add(':', start, end)
+	v.trail = v.around
+}
+
+type line struct{ start, end int }
+
+// neighbours are the lines to show before the one at start: those of the match
+// before, and as many as wanted.
+func (v *viewer) neighbours(start int) []line {
+	v.follow(start)
+	var before []line
+	for end := start - 1; len(before) < v.around && end >= v.at; {
+		from := bytes.LastIndexByte(v.text[:end], '\n') + 1
+		before = append([]line{{from, end}}, before...)
+		end = from - 1
+	}
+	return before
+}
+
+// follow adds lines behind the last match, up to a place.
+func (v *viewer) follow(limit int) {
+	for ; v.trail > 0 && v.at < limit; v.trail-- {
+		_, end := lineAt(v.text, v.at)
+		v.add('-', v.at, end)
+	}
+}
+
+func (v *viewer) finish() { v.follow(len(v.text)) }
+
+// skip counts the lines up to a place.
+func (v *viewer) skip(to int) {
+	v.number += bytes.Count(v.text[v.at:to], []byte{'\n'})
+	v.at = to
+}
+
+// add adds the line from start, which is v.at, to end.
+func (v *viewer) add(mark byte, start, end int) {
+	text := asText(string(v.text[start:min(end, start+maxShownLine+4)]))
+	if end-start > maxShownLine {
+		text, _ = plaintext.WholeRunes(text[:min(len(text), maxShownLine)], "")
+		text += "…"
+	}
+	v.lines = append(v.lines, shownLine{v.number, mark, text})
+	v.at = min(end+1, len(v.text))
+	v.number++
+}
+
+// text shows the matches up to the limit, within the size of a result.
+func (g *grep) text() string {
+	var b strings.Builder
+	full := false
+	for _, f := range g.found {
+		g.files++
+		full = full || g.shown >= g.limit || b.Len() > maxReadBytes
+		if full {
+			continue
+		}
+		if g.filesOnly {
+			b.WriteString(shown(f.name) + "\n")
+			g.shown++
+			continue
+		}
+		full = g.write(&b, f)
+	}
+	return b.String()
+}
+
+// write shows the matches of a file and tells whether the room is used up.
+func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
+	name := shown(f.name)
+	if g.around > 0 && b.Len() > 0 {
+		b.WriteString("--\n")
+	}
+	for _, l := range f.lines {
+		if l.mark == ':' && g.shown >= g.limit || b.Len() > maxReadBytes {
+			return true
+		}
+		switch l.mark {
+		case 0:
+			b.WriteString("--\n")
+			continue
+		case ':':
+			g.shown++
+		}
+		fmt.Fprintf(b, "%s%c%d%c %s\n", name, l.mark, l.number, l.mark, l.text)
+	}
+	return false
+}
+
+// grep is one search. Workers take directories in order, so that the first
+// matches by path are known long before the last file is read; from then on
+// matches are only counted.
+type grep struct {
+	w         *Workspace
+	p         pattern
+	limit     int
+	around    int // lines
+	filesOnly bool
+
+	total         atomic.Int64 // matching lines
+	large, unread atomic.Int64 // files
+	enough        atomic.Bool
+	found         []fileMatches
+
+	shown, files int
+}
+
+// fileMatches is what is shown of a file.
+type fileMatches struct {
+	name  string
+	lines []shownLine
+	count int // of matches in lines
+}
+
+// group is files of one directory, sorted.
+type group struct {
+	dir   string
+	names []string
+}
+
+// run searches files, whose names are sorted.
+func (g *grep) run(ctx context.Context, names []string) error {
+	groups := byDir(names)
+	found := make([][]fileMatches, len(groups))
+	done := make([]bool, len(groups))
+	var next atomic.Int64
+	var mu sync.Mutex
+	finished, matches := 0, 0 // of the groups that are done without a gap
+	finish := func(i int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for done[i] = true; finished < len(groups) && done[finished]; finished++ {
+			for _, f := range found[finished] {
+				matches += g.weight(f)
+			}
+		}
+		if matches >= g.limit {
+			g.enough.Store(true)
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(workers(), len(groups)) {
+		wg.Go(func() {
+			at := g.p.seeker()
+			for {
+				i := int(next.Add(1) - 1)
+				if i >= len(groups) || context.Cause(ctx) != nil || g.total.Load() >= maxCounted && g.enough.Load() {
+					return
+				}
+				found[i] = g.group(ctx, groups[i], at)
+				finish(i)
+			}
+		})
+	}
+	wg.Wait()
+	g.found = slices.Concat(found...)
+	return context.Cause(ctx)
+}
+
+func (g *grep) weight(f fileMatches) int {
+	if g.filesOnly {
+		return 1
+	}
+	return f.count
+}
+
+// byDir groups the files of one directory, which is then opened once for them.
+func byDir(names []string) []group {
+	const most = 64 // so that one large directory keeps all workers busy
+	var groups []group
+	for _, name := range names {
+		dir, base := path.Split(name)
+		n := len(groups)
+		if n == 0 || groups[n-1].dir != dir || len(groups[n-1].names) == most {
+			groups = append(groups, group{dir: dir})
+			n++
+		}
+		groups[n-1].names = append(groups[n-1].names, base)
+	}
+	return groups
+}
+
+func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
+	d, err := g.w.folder(filepath.FromSlash("./" + in.dir))
+	if err != nil {
+		g.unread.Add(int64(len(in.names)))
+		return nil
+	}
+	defer d.close()
+	var found []fileMatches
+	for _, base := range in.names {
+		if context.Cause(ctx) != nil {
+			return found
+		}
+		text, err := d.read(base, maxGrepBytes, &at.buf)
+		switch {
+		case errors.Is(err, errLarge):
+			g.large.Add(1)
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // git knows files that have been deleted
+			g.unread.Add(1)
+		}
+		if err != nil || len(text) == 0 || isBinary(text) || !at.worth(text) {
+			continue
+		}
+		if f := g.matches(in.dir+base, withoutCR(text), at); f.count > 0 {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// isBinary reports whether the beginning shows that this is not text, as git does.
+func isBinary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }
+
+// withoutCR is a text with plain line ends, or $ would not match.
+func withoutCR(text []byte) []byte {
+	if bytes.IndexByte(text, '\r') < 0 {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+}
+
+// seeker finds the lines of a text that match a pattern. It looks for the word
+// that every match holds first, which is much cheaper than package regexp. A worker
+// has one of its own.
+type seeker struct {
+	p    pattern
+	word *needle // every match holds it; nil: none is known
+	buf  []byte  // for the worker's files
+}
+
+func (p pattern) seeker() *seeker {
+	s := &seeker{p: p}
+	if p.word != "" {
+		s.word = newNeedle(p.word, p.fold)
+	}
+	return s
+}
+
+// worth tells whether a text can match at all, before it is prepared.
+func (s *seeker) worth(text []byte) bool { return s.word == nil || s.word.index(text) >= 0 }
+
+// next finds the first line that matches, from at on, where a line begins.
+func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
+	for at < len(text) {
+		i := s.candidate(text, at)
+		if i < 0 {
+			return 0, 0, false
+		}
+		start, end = lineAt(text, i)
+		if s.p.re.Match(text[start:end]) {
+			return start, end, true
+		}
+		at = end + 1
+	}
+	return 0, 0, false
+}
+
+// candidate returns a place in the first line that may match; -1: there is none.
+func (s *seeker) candidate(text []byte, at int) int {
+	if s.word != nil {
+		if i := s.word.index(text[at:]); i >= 0 {
+			return at + i
+		}
+		return -1
+	}
+	hit := s.p.re.FindIndex(text[at:])
+	if hit == nil || at+hit[0] == len(text) && text[len(text)-1] == '\n' {
+		return -1 // nothing, or an empty match behind the last line end
+	}
+	return at + hit[0]
+}
+
+// needle is a word to search for by its rarest byte, which is what processors do fastest.
+type needle struct {
+	word       []byte // in lower case if fold
+	at         int    // of the rarest byte
+	fold       bool   // ASCII's letters in whatever case
+	rare, also byte   // the byte, and its other case
+}
+
+// common are the bytes that texts consist of, the most frequent first.
+const common = " etaoinrslcdupm\tfhg\nbyvw.,()_=\"-:/xk0j1q2z;'*"
+
+func newNeedle(word string, fold bool) *needle {
+	n := &needle{word: []byte(word), fold: fold}
+	best := -1
+	for i := range len(word) {
+		rank := strings.IndexByte(common, word[i])
+		if rank < 0 {
+			rank = len(common)
+		}
+		if rank > best {
+			best, n.at = rank, i
+		}
+	}
+	n.rare = word[n.at]
+	n.also = n.rare
+	if fold && 'a' <= n.rare && n.rare <= 'z' {
+		n.also -= 'a' - 'A'
+	}
+	return n
+}
+
+// index is where the word is first; -1: nowhere.
+func (n *needle) index(text []byte) int {
+	if n.rare == n.also {
+		return n.scan(text, func(from int) int { return bytes.IndexByte(text[from:], n.rare) })
+	}
+	next := [2]int{-1, -1} // where each case comes next, at or behind from
+	return n.scan(text, func(from int) int {
+		for i, b := range [2]byte{n.rare, n.also} {
+			if next[i] >= from {
+				continue
+			}
+			if next[i] = bytes.IndexByte(text[from:], b); next[i] < 0 {
+				next[i] = len(text)
+			} else {
+				next[i] += from
+			}
+		}
+		if first := min(next[0], next[1]); first < len(text) {
+			return first - from
+		}
+		return -1
+	})
+}
+
+// scan goes from one rare byte to the next.
+func (n *needle) scan(text []byte, rare func(from int) int) int {
+	for from := n.at; from < len(text); {
+		i := rare(from)
+		if i < 0 {
+			return -1
+		}
+		start := from + i - n.at
+		if n.here(text[start:]) {
+			return start
+		}
+		from += i + 1
+	}
+	return -1
+}
+
+// here tells whether a text begins with the word.
+func (n *needle) here(text []byte) bool {
+	if !n.fold {
+		return bytes.HasPrefix(text, n.word)
+	}
+	if len(text) < len(n.word) {
+		return false
+	}
+	for i, w := range n.word {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != w {
+			return false
+		}
+	}
+	return true
+}
+
+// pattern is a regular expression that matches within a line.
+type pattern struct {
+	re   *regexp.Regexp
+	word string // every match holds it; "": none is known
+	fold bool   // in whatever case; the word is in lower case
+	note string
+}
+
+// parsePattern reads a regular expression of RE2. An invalid one is searched for literally,
+// and the note says so, unless it is clear what was meant.
+func parsePattern(text string, fold bool) (pattern, error) {
+	if text == "" {
+		return pattern{}, errors.New("the pattern is empty. Give a regular expression")
+	}
+	if len(text) > 10_000 {
+		return pattern{}, errors.New("the pattern is longer than 10000 characters. Search for a part of it")
+	}
+	flags := syntax.Perl &^ syntax.OneLine
+	if fold {
+		flags |= syntax.FoldCase
+	}
+	p := pattern{}
+	tree, err := syntax.Parse(text, flags)
+	if bad, ok := errors.AsType[*syntax.Error](err); ok {
+		if bad.Code == syntax.ErrInvalidPerlOp || bad.Code == syntax.ErrInvalidEscape || bad.Code == syntax.ErrInvalidRepeatSize || bad.Code == syntax.ErrLarge {
+			return pattern{}, fmt.Errorf("the pattern is not valid: %s: %s. The syntax is RE2: no lookaround (?=…) (?!…), no back references \\1, repeats up to 1000", bad.Code, bad.Expr)
+		}
+		p.note = fmt.Sprintf("[%q is not a valid regular expression (%s): it was searched for as plain text]\n", text, bad.Code)
+		tree, err = syntax.Parse(regexp.QuoteMeta(text), flags)
+	}
+	if err != nil {
+		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
+	}
+	withinLine(tree)
+	if p.re, err = regexp.Compile(tree.String()); err != nil {
+		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
+	}
+	p.word, p.fold = wordIn(tree.Simplify())
+	return p, nil
+}
+
+// withinLine keeps a tree from matching the end of a line, so that a whole file
+// can be searched at once and yields the same as its lines one by one.
+func withinLine(re *syntax.Regexp) {
+	switch re.Op {
+	case syntax.OpAnyChar:
+		re.Op = syntax.OpAnyCharNotNL
+	case syntax.OpBeginText:
+		re.Op = syntax.OpBeginLine
+	case syntax.OpEndText:
+		re.Op, re.Flags = syntax.OpEndLine, re.Flags&^syntax.WasDollar
+	case syntax.OpCharClass:
+		re.Rune = withoutNL(re.Rune)
+		if len(re.Rune) == 0 {
+			re.Op = syntax.OpNoMatch
+		}
+	}
+	for _, sub := range re.Sub {
+		withinLine(sub)
+	}
+}
+
+// withoutNL takes the end of a line out of the ranges of a class.
+func withoutNL(ranges []rune) []rune {
+	var out []rune
+	for i := 0; i+1 < len(ranges); i += 2 {
+		lo, hi := ranges[i], ranges[i+1]
+		if lo > '\n' || hi < '\n' {
+			out = append(out, lo, hi)
+			continue
+		}
+		if lo < '\n' {
+			out = append(out, lo, '\n'-1)
+		}
+		if hi > '\n' {
+			out = append(out, '\n'+1, hi)
+		}
+	}
+	return out
+}
+
+// wordIn returns the longest text that every match contains; "" if none is known. With fold it
+// is in lower case, and case does not matter.
+func wordIn(re *syntax.Regexp) (word string, fold bool) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return wordOfLiteral(re)
+	case syntax.OpCapture, syntax.OpPlus:
+		return wordIn(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return wordIn(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if one, folded := wordIn(sub); len(one) > len(word) {
+				word, fold = one, folded
+			}
+		}
+	}
+	return word, fold
+}
+
+// wordOfLiteral leaves out what has other cases than ASCII's.
+func wordOfLiteral(re *syntax.Regexp) (word string, fold bool) {
+	word = string(re.Rune)
+	if strings.ContainsAny(word, "\n\x00") {
+		return "", false
+	}
+	if re.Flags&syntax.FoldCase == 0 {
+		return word, false
+	}
+	var best string
+	for part := range strings.FieldsFuncSeq(strings.ToLower(word), func(r rune) bool { return r >= 0x80 || r == 'k' || r == 's' }) {
+		if len(part) > len(best) {
+			best = part
+		}
+	}
+	return best, best != ""
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,10 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
@@ -382,4 +386,286 @@ func ending(s proc.Status, took time.Duration) string {
 		how += fmt.Sprintf(", %.1f s", took.Seconds())
 	}
 	return "[" + how + "]"
+}
+
+// boxed makes a command one that runs in namespaces, or where there are none, is held back by less.
+func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (proc.Command, func() string, error) {
+	request, err := c.request(w)
+	if err != nil {
+		return cmd, nil, err
+	}
+	inside := cmd
+	inside.Env = append(slices.Clip(cmd.Env), "TMPDIR=/tmp", "TMP=/tmp", "TEMP=/tmp")
+	held, run, err := request.Prepare(c.Box, inside)
+	if err != nil {
+		return cmd, nil, err
+	}
+	var lowered func() string
+	held.Box.Else = func(why *proc.BoxError) (instead proc.Command, err error) {
+		if err := c.unbox(w, why); err != nil {
+			return cmd, err
+		}
+		if c.Status != nil {
+			_ = os.Remove(c.Status.Name()) // nobody writes it then
+		}
+		instead, lowered, err = c.lower(ctx, w, cmd)
+		return instead, err
+	}
+	return held, func() string {
+		if lowered != nil {
+			_ = run.Cancel() // what is left of it is removed by the next one
+			return lowered()
+		}
+		return c.ended(run.End(context.WithoutCancel(ctx)))
+	}, nil
+}
+
+// request is what holds commands back.
+func (c Commands) request(w *Workspace) (box.Request, error) {
+	tmp, err := w.scratch.tmp()
+	r := box.Request{
+		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
+		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
+		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now, Network: c.Network, Nest: c.Nest,
+	}
+	if r.Environ == nil {
+		r.Environ = c.Env
+	}
+	return r, err
+}
+
+// unbox notes why commands have no namespaces, and says so once.
+func (c Commands) unbox(w *Workspace, why error) error {
+	if c.mustBox() {
+		return fmt.Errorf("the command was not run: it must have namespaces, and cannot: %w", why)
+	}
+	w.unboxed = why
+	if c.Once != nil {
+		c.Once(fmt.Sprintf("commands run without namespaces (%v), held by %s%s", why, confine.Describe(), confine.Open(c.NoUnixSockets)))
+	}
+	return nil
+}
+
+// ended tells a person and the model what was done at the end of a command.
+func (c Commands) ended(said []string, err error) string {
+	if err != nil {
+		said = append(said, fmt.Sprintf("left what could not be looked at: %v", err))
+	}
+	for _, text := range said {
+		if c.Warn != nil {
+			c.Warn("a command " + text)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "\n[this command " + strings.Join(said, "; it ") + "]"
+}
+
+// Unboxed is why commands had no namespaces; nil: they had.
+func (w *Workspace) Unboxed() error { return w.unboxed }
+
+// quiet keeps programs from waiting for a person or drawing for one.
+var quiet = []string{
+	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "LESS=-R", "TERM=dumb", "NO_COLOR=1",
+	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive", "PIP_PROGRESS_BAR=off", "TQDM_DISABLE=1",
+}
+
+// CommandEnv is the environment for commands. It leaves out secrets, recognised by a
+// variable's name or value, and whatever identifies the agent's own step, so that no command
+// can act as the agent. Variables that pass names are handed on all the same.
+func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
+	var env []string
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		guarded := secret.Guarded(name, value) || secrets.Holds(value) || LeadsOut(name)
+		if !ownStep(name) && (!guarded || slices.Contains(pass, name)) {
+			env = append(env, kv)
+		}
+	}
+	return append(env, quiet...)
+}
+
+// LeadsOut reports whether a variable names a socket or a program outside of the confinement
+// of commands: what listens there acts for the user, unconfined.
+func LeadsOut(name string) bool {
+	switch name {
+	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",
+		"CONTAINER_HOST", "PODMAN_SOCK", "TMUX", "TMUX_PANE", "STY", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "XDG_RUNTIME_DIR",
+		"GNOME_KEYRING_CONTROL", "SESSION_MANAGER", "ICEAUTHORITY", "NOTIFY_SOCKET", "LISTEN_FDS", "NVIM", "NVIM_LISTEN_ADDRESS", "KITTY_LISTEN_ON", "WEZTERM_UNIX_SOCKET",
+		"PULSE_SERVER", "LIBVIRT_DEFAULT_URI", "REMOTE_CONTAINERS_IPC":
+		return true
+	}
+	for _, prefix := range []string{"GPG_", "VSCODE_", "PIPEWIRE_", "I3SOCK", "SWAYSOCK", "HYPRLAND_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownStep(name string) bool {
+	switch name {
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvThread, protocol.EnvRole, protocol.EnvPrompt, protocol.EnvLimitBase:
+		return true
+	}
+	return false
+}
+
+// How much of a command's output is kept. The end is worth more: it is where
+// errors are.
+const (
+	keepHead = 9000
+	keepTail = 20000
+)
+
+// output collects what a command writes, in bounded memory.
+type output struct {
+	mu      sync.Mutex
+	head    []byte
+	tail    []byte // up to twice keepTail
+	dropped int    // bytes between head and tail
+	lines   int    // in what was dropped
+
+	create  func() (*os.File, error) // of a file for everything
+	file    *os.File                 // nil: not needed yet, or given up
+	written int
+	cut     bool // the file does not have everything
+
+	pipe *os.File
+	done chan struct{}
+}
+
+// collect reads a pipe to its end, in the background. What is too long to keep
+// in memory goes into a file that create makes.
+func collect(pipe *os.File, create func() (*os.File, error)) *output {
+	o := &output{pipe: pipe, create: create, done: make(chan struct{})}
+	go func() {
+		defer close(o.done)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := pipe.Read(buf)
+			o.add(buf[:n])
+			if err != nil {
+				return // the end, or closed by text
+			}
+		}
+	}()
+	return o
+}
+
+func (o *output) add(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(keepHead-len(o.head), len(b))
+	o.head = append(o.head, b[:n]...)
+	o.tail = append(o.tail, b[n:]...)
+	o.save(b)
+	if len(o.tail) > 2*keepTail {
+		o.shrink()
+	}
+}
+
+// shrink cuts the tail to what is kept.
+func (o *output) shrink() {
+	extra := len(o.tail) - keepTail
+	if extra <= 0 {
+		return
+	}
+	if o.dropped == 0 { // up to here memory has everything
+		if f, err := o.create(); err == nil {
+			o.file = f
+			o.save(o.head)
+			o.save(o.tail)
+		}
+	}
+	o.dropped += extra
+	o.lines += bytes.Count(o.tail[:extra], []byte{'\n'})
+	o.tail = append(o.tail[:0], o.tail[extra:]...)
+}
+
+// save adds to the file, if there is one. A disk that is full ends it: then a
+// model has to do with what it sees.
+func (o *output) save(b []byte) {
+	if o.file == nil || o.cut {
+		return
+	}
+	room := maxKeptBytes - o.written
+	n, err := o.file.Write(b[:min(room, len(b))])
+	o.written += n
+	o.cut = err != nil || n < len(b)
+}
+
+// whole closes the file and returns how to name it, "" if there is none.
+func (o *output) whole() string {
+	if o.file == nil {
+		return ""
+	}
+	if err := o.file.Close(); err != nil || o.written == 0 {
+		return ""
+	}
+	if o.cut {
+		return fmt.Sprintf("%s (its first %d bytes)", o.file.Name(), o.written)
+	}
+	return o.file.Name()
+}
+
+// text waits for the end of the pipe and returns what came, as lines. A process
+// that left the group may hold the pipe open for ever: after patience it is not
+// waited for any more.
+func (o *output) text(patience time.Duration) string {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-o.done:
+	case <-timer.C:
+	}
+	_ = o.pipe.Close() // ends the reader if it still waits; nothing can be lost by it
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shrink()
+	s := string(o.head) + string(o.tail)
+	if o.dropped > 0 {
+		s = join(string(o.head), string(o.tail), o.dropped, o.lines, o.whole())
+	}
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		s += "\n"
+	}
+	return s
+}
+
+// clip cuts the middle out of a text that is longer than most bytes and says
+// how much is missing. A third of what is kept is the beginning: the end of an
+// output is where errors are.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	head, tail := s[:most/3], s[len(s)-(most-most/3):]
+	return join(head, tail, len(s)-len(head)-len(tail), strings.Count(s[len(head):len(s)-len(tail)], "\n"), "")
+}
+
+// join puts a head and a tail together at line ends, if there are any near.
+// missing and lines count what lay between them; whole is the file that has
+// everything, "" if there is none.
+func join(head, tail string, missing, lines int, whole string) string {
+	const near = 200
+	if i := strings.LastIndexByte(head, '\n'); i >= 0 && len(head)-i < near {
+		missing += len(head) - i - 1
+		head = head[:i+1]
+	}
+	if i := strings.IndexByte(tail, '\n'); i >= 0 && i < near {
+		missing += i + 1
+		lines++
+		tail = tail[i+1:]
+	}
+	head, tail = plaintext.WholeRunes(head, tail)
+	if !strings.HasSuffix(head, "\n") {
+		head += "\n"
+	}
+	where := ""
+	if whole != "" {
+		where = "; read_file and grep find them in " + whole
+	}
+	return head + fmt.Sprintf("[… %d bytes, %d lines left out%s …]\n", missing, lines, where) + tail
 }

@@ -1,15 +1,21 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
+	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
+	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
 // Workspace is the directory that file tools work in. Every access goes through
@@ -221,3 +227,366 @@ func kind(m fs.FileMode) string {
 	}
 	return "device"
 }
+
+// finder lists the files that a search looks at.
+type finder struct {
+	w *Workspace
+	s Search
+}
+
+// files returns the files below a directory of the workspace that .gitignore
+// does not exclude, sorted, relative to the workspace, with slashes. A directory
+// that is itself excluded was named on purpose: what is in it counts then.
+func (f finder) files(ctx context.Context, dir string) (names []string, all bool, err error) {
+	if top, ok := f.gitTop(ctx, dir); ok {
+		names, err := f.s.ask(ctx, f.w.real, f.s.Git, gitArgs(top, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", dir)...)
+		if err == nil {
+			return f.settle(ctx, dir, names)
+		}
+		if !errors.Is(err, errAsk) {
+			return nil, false, err
+		}
+	}
+	return f.walk(ctx, dir)
+}
+
+// walk looks at the directories itself.
+func (f finder) walk(ctx context.Context, dir string) ([]string, bool, error) {
+	walk := newWalker(f.w)
+	err := walk.dir(ctx, dir, f.parents(dir))
+	return walk.sorted(), !walk.full, err
+}
+
+// settle sorts the names that git has given. Another repository inside is one
+// name that ends in a slash.
+func (f finder) settle(ctx context.Context, dir string, names []string) ([]string, bool, error) {
+	walk := newWalker(f.w)
+	for _, name := range names {
+		if foreign(dir, name) || f.w.hidden(name) {
+			continue
+		}
+		if inner, ok := strings.CutSuffix(name, "/"); ok {
+			if err := walk.dir(ctx, inner, ignore.List{}); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		if path.Base(name) != ".git" {
+			walk.names = append(walk.names, name)
+		}
+	}
+	return walk.sorted(), !walk.full, nil
+}
+
+// foreign tells whether a name below dir lies in node_modules: a walk does not
+// go in there either, unless dir does.
+func foreign(dir, name string) bool {
+	return strings.Contains("/"+strings.TrimPrefix(name, dir), "/node_modules/")
+}
+
+// gitTop finds the work tree that dir belongs to, if git can be asked about
+// it. Git does not list the files of submodules, so trees with them are walked.
+func (f finder) gitTop(ctx context.Context, dir string) (string, bool) {
+	top, ok := f.top()
+	if f.s.Git == "" || !ok {
+		return "", false
+	}
+	if _, err := os.Lstat(filepath.Join(top, ".gitmodules")); err == nil {
+		return "", false
+	}
+	full := filepath.Join(f.w.real, filepath.FromSlash(dir))
+	if full == top {
+		return top, true
+	}
+	ignored, err := f.s.ask(ctx, top, f.s.Git, gitArgs(top, "check-ignore", "-z", "--", full)...)
+	return top, err == nil && len(ignored) == 0
+}
+
+// top is the directory with a .git that the workspace lies in.
+func (f finder) top() (string, bool) {
+	top := f.w.real
+	for {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			return top, true
+		}
+		up := filepath.Dir(top)
+		if up == top {
+			return "", false
+		}
+		top = up
+	}
+}
+
+// parents are the .gitignore files from the workspace down to above dir, unless
+// they exclude dir.
+func (f finder) parents(dir string) ignore.List {
+	list, at := ignore.List{}, "."
+	if dir == "." {
+		return list
+	}
+	var buf []byte
+	for part := range strings.SplitSeq(dir, "/") {
+		d, err := f.w.folder(filepath.FromSlash(at))
+		if err != nil {
+			return ignore.List{}
+		}
+		list = withIgnoreFile(d, list, at, &buf)
+		d.close()
+		if at = path.Join(at, part); list.Excludes(at, true) {
+			return ignore.List{}
+		}
+	}
+	return list
+}
+
+// folder is an open directory of the workspace. Links in it are not followed.
+type folder struct{ root *os.Root }
+
+// folder opens a directory; "." is the workspace.
+func (w *Workspace) folder(dir string) (folder, error) {
+	if w.hidden(filepath.ToSlash(dir)) {
+		return folder{}, fs.ErrPermission
+	}
+	root, err := w.root.OpenRoot(dir)
+	return folder{root}, err
+}
+
+func (d folder) close() { _ = d.root.Close() } // it was only read from
+
+// entries lists the directory, in any order.
+func (d folder) entries() ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), ".") }
+
+// read reads a regular file into buf, which grows if it must; nothing of a link
+// or of what else is no file. The error is errLarge for more than most bytes.
+func (d folder) read(name string, most int, buf *[]byte) (text []byte, err error) {
+	info, err := d.root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, err
+	}
+	f, err := d.root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(info, now) {
+		return nil, err // a link has taken its place
+	}
+	info = now
+	if info.Size() > int64(most) {
+		return nil, errLarge
+	}
+	room(buf, int(info.Size()))
+	n, err := io.ReadFull(f, (*buf)[:info.Size()])
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil // it has become shorter
+	}
+	return (*buf)[:n], err
+}
+
+// CacheDirs are the directories in which the user's build tools keep what they have
+// downloaded or built, as far as they exist, for who lets commands write there: they
+// hold programs that a person starts, and sources that a person builds; see [CacheSet].
+// The user's general cache directory is made if it is missing.
+func CacheDirs(environ []string) []string {
+	env := variables(environ)
+	home := env["HOME"]
+	or := func(name string, below ...string) string {
+		if env[name] != "" || home == "" {
+			return env[name]
+		}
+		return filepath.Join(append([]string{home}, below...)...)
+	}
+	under := func(dir string, below ...string) string {
+		if dir == "" {
+			return ""
+		}
+		return filepath.Join(append([]string{dir}, below...)...)
+	}
+	cargo, gradle, gopath := or("CARGO_HOME", ".cargo"), or("GRADLE_USER_HOME", ".gradle"), or("GOPATH", "go")
+	var dirs []string
+	for _, dir := range []string{
+		cacheHome(environ), env["GOCACHE"], env["GOMODCACHE"], under(gopath, "pkg"),
+		or("npm_config_cache", ".npm"), under(cargo, "registry"), under(cargo, "git"),
+		under(gradle, "caches"), under(gradle, "daemon"), under(gradle, "wrapper"), under(home, ".m2", "repository"), env["PIP_CACHE_DIR"],
+	} {
+		if info, err := os.Stat(dir); filepath.IsAbs(dir) && err == nil && info.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// gitDirs is the repository of a linked work tree or a submodule, which lies elsewhere: without
+// it nothing could be committed. The file .git that names it is the model's to
+// write, so the repository must name this work tree too.
+func (w *Workspace) gitDirs() []string {
+	if repository, ok := worktree.Link(w.real); ok {
+		return []string{repository}
+	}
+	if repository, ok := offlimits.Module(w.real); ok {
+		return []string{repository}
+	}
+	return nil // a directory, or no repository
+}
+
+// variables are those of an environment, by name.
+func variables(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// Bounds of what is kept beside the workspace.
+const (
+	maxKept      = 10       // files; then the oldest goes
+	maxKeptBytes = 10 << 20 // of a file
+)
+
+// scratch is a directory beside the workspace. It keeps long results whole, where read_file
+// and grep find them, and holds the temporary directory of commands. It is made when it is
+// first needed, and removed by [Workspace.Close].
+type scratch struct {
+	mu    sync.Mutex
+	space *Workspace
+	kept  []string // oldest first
+	count int
+}
+
+// open makes the directory. The caller holds mu.
+func (s *scratch) open() error {
+	if s.space != nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "uwf-tools-")
+	if err != nil {
+		return err
+	}
+	space, err := OpenWorkspace(dir)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return errors.Join(err, space.Close(), os.RemoveAll(dir))
+	}
+	s.space = space
+	return nil
+}
+
+// close removes everything.
+func (s *scratch) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.space == nil {
+		return nil
+	}
+	space := s.space
+	s.space, s.kept = nil, nil
+	return errors.Join(space.Close(), os.RemoveAll(space.real))
+}
+
+// tmp is the temporary directory of commands.
+func (s *scratch) tmp() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return "", fmt.Errorf("no temporary directory can be made: %w. Say so in your answer", err)
+	}
+	return filepath.Join(s.space.real, "tmp"), nil
+}
+
+// create makes a file for a long result.
+func (s *scratch) create() (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if len(s.kept) == maxKept {
+		if err := s.space.root.Remove(s.kept[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		s.kept = slices.Delete(s.kept, 0, 1)
+	}
+	s.count++
+	name := fmt.Sprintf("result-%d.txt", s.count)
+	f, err := s.space.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s.kept = append(s.kept, name)
+	return f, nil
+}
+
+// keep writes a long result to a file and returns its path; "" if that fails: then the model
+// has to make do with what it sees.
+func (s *scratch) keep(text string) string {
+	f, err := s.create()
+	if err != nil {
+		return ""
+	}
+	_, err = f.WriteString(text[:min(len(text), maxKeptBytes)])
+	if err := errors.Join(err, f.Close()); err != nil {
+		return ""
+	}
+	return f.Name()
+}
+
+// Keep writes a text that is too long to be shown to a file beside the workspace,
+// which read_file reads, and returns its path; "" if it could not be kept.
+func (w *Workspace) Keep(text string) string { return w.scratch.keep(text) }
+
+// reading returns where a path that is to be read lies: in the workspace, or in
+// the scratch directory, which is only ever named by an absolute path.
+func (w *Workspace) reading(name string) *Workspace {
+	w.scratch.mu.Lock()
+	defer w.scratch.mu.Unlock()
+	kept := w.scratch.space
+	if kept == nil || !filepath.IsAbs(filepath.FromSlash(name)) {
+		return w
+	}
+	for _, dir := range []string{kept.dir, kept.real} {
+		if _, ok := below(dir, filepath.Clean(filepath.FromSlash(name))); ok {
+			return kept
+		}
+	}
+	return w
+}
+
+// What follows is for those who serve a workspace to another program, under the
+// same rules as to a model: nothing leads out of it.
+
+// Contains tells whether a path, absolute or relative to the workspace, leads
+// into it. The path need not exist.
+func (w *Workspace) Contains(name string) bool {
+	_, err := w.resolve(name)
+	return err == nil
+}
+
+// Open opens a regular file for reading. The error is [fs.ErrNotExist] if there
+// is no such file; it never is for a path that leads out.
+func (w *Workspace) Open(name string) (*os.File, error) {
+	f, _, err := w.open(name)
+	if err == nil {
+		return f, nil
+	}
+	if local, outside := w.resolve(name); outside == nil {
+		if _, stat := w.root.Stat(local); errors.Is(stat, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+		}
+	}
+	return nil, err
+}
+
+// Write makes or replaces a file, with the directories that it needs.
+func (w *Workspace) Write(name, content string) error {
+	_, err := w.writeFile(writeArgs{Path: name, Content: content})
+	return err
+}
+
+// Temp is a directory for the temporary files of commands, removed with
+// [Workspace.Close].
+func (w *Workspace) Temp() (string, error) { return w.scratch.tmp() }

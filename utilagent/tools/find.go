@@ -1,0 +1,519 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/tools/ignore"
+)
+
+// Bounds of a listing of files.
+const (
+	defaultFound = 200
+	maxFound     = 1000
+)
+
+// Glob is the tool glob. Names come sorted: what a model sees does not depend on
+// when files were written.
+func Glob(w *Workspace, s Search) Tool {
+	return New(Spec{
+		Name:    "glob",
+		Aliases: []string{"find_files"},
+		Description: "Find files of the workspace by their names, sorted. A pattern without a slash matches in every directory: *.go; " +
+			"else it begins at path: cmd/**/main.{go,py}. Files that .gitignore excludes, and node_modules, are left out.",
+		Parameters: object([]string{"pattern"}, map[string]any{
+			"pattern": property("string", "Pattern with *, ?, **, {a,b}, [a-z]"),
+			"path":    property("string", "Directory to look in, relative to the working directory (default: the working directory)"),
+			"limit":   property("integer", fmt.Sprintf("How many names to show (default %d, at most %d)", defaultFound, maxFound)),
+		}),
+		Effect: Reads, SideBySide: true,
+	}, func(ctx context.Context, a globArgs) (string, error) { return w.glob(ctx, s, a) })
+}
+
+type globArgs struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+	Limit   int    `json:"limit"`
+}
+
+func (w *Workspace) glob(ctx context.Context, s Search, a globArgs) (string, error) {
+	dir, err := w.searchDir(a.Path)
+	if err != nil {
+		return "", err
+	}
+	matches, err := w.parseGlob(a.Pattern, dir)
+	if err != nil {
+		return "", err
+	}
+	names, all, err := finder{w, s}.files(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	found, total, limit := 0, 0, bound(a.Limit, defaultFound, maxFound)
+	for _, name := range names {
+		if !matches(name) {
+			continue
+		}
+		if _, err := w.root.Lstat(filepath.FromSlash(name)); err != nil {
+			continue // git knows it, but it has been deleted
+		}
+		if total++; found < limit && b.Len() < maxReadBytes {
+			b.WriteString(shown(name) + "\n")
+			found++
+		}
+	}
+	if total == 0 {
+		return "", w.noFile(a, len(names))
+	}
+	if found < total {
+		fmt.Fprintf(&b, "[%d of %d files shown; use a narrower pattern or path]\n", found, total)
+	}
+	return b.String() + walkedAll(all), nil
+}
+
+// noFile says what may be wrong with a pattern that matches nothing.
+func (w *Workspace) noFile(a globArgs, looked int) error {
+	if info, err := w.root.Stat(filepath.FromSlash(strings.Trim(a.Pattern, "/"))); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory. For the files in it use the pattern %q", a.Pattern, strings.Trim(a.Pattern, "/")+"/**")
+	}
+	return fmt.Errorf("none of %d files matches %s. Try a shorter pattern; files in node_modules and those that .gitignore excludes are only found if path names their directory",
+		looked, a.Pattern)
+}
+
+// searchDir resolves the directory of a search.
+func (w *Workspace) searchDir(name string) (string, error) {
+	local, is, err := w.directory(name)
+	if err == nil && !is {
+		err = errFile{name}
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.ToSlash(local), nil
+}
+
+// errFile is the error for a file where a directory is needed.
+type errFile struct{ name string }
+
+func (e errFile) Error() string { return e.name + " is a file. Name a directory" }
+
+func isFile(err error) bool {
+	var e errFile
+	return errors.As(err, &e)
+}
+
+func bound(n, normal, most int) int {
+	if n <= 0 {
+		return normal
+	}
+	return min(n, most)
+}
+
+// walkedAll is the note for a tree that is too large.
+func walkedAll(all bool) string {
+	if all {
+		return ""
+	}
+	return fmt.Sprintf("[only the first %d files were looked at; name a directory in path]\n", maxFiles)
+}
+
+// Bounds of a pattern for names: what {a,b}{c,d} stands for is tried one by one.
+const (
+	maxAlternatives = 200
+	maxGlobBytes    = 1000
+)
+
+// parseGlob returns what tells whether a name below base matches. A pattern
+// without a slash is about the last part of the name, as in .gitignore.
+func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error) {
+	g := strings.TrimPrefix(strings.TrimSpace(glob), "./")
+	if path.IsAbs(g) {
+		for _, dir := range []string{w.dir, w.real} {
+			if rest, ok := strings.CutPrefix(g, dir+"/"); ok {
+				g, base = rest, "."
+			}
+		}
+	}
+	if path.IsAbs(g) || g == ".." || strings.HasPrefix(g, "../") || strings.Contains(g, "/../") {
+		return nil, w.outside(glob)
+	}
+	if g == "" || !doublestar.ValidatePattern(g) {
+		return nil, fmt.Errorf("%q is not a valid pattern. Use * and ? within a name, ** for any directories, {a,b} and [a-z], such as %q", glob, "src/**/*.{ts,tsx}")
+	}
+	if len(g) > maxGlobBytes || alternatives(g) > maxAlternatives {
+		return nil, fmt.Errorf("the pattern has more than %d alternatives in {}, or %d bytes. Use several simpler ones", maxAlternatives, maxGlobBytes)
+	}
+	if !strings.Contains(g, "/") {
+		g = "**/" + g
+	}
+	prefix := ""
+	if base != "." {
+		prefix = base + "/"
+	}
+	return func(name string) bool {
+		rest, ok := strings.CutPrefix(name, prefix)
+		matches, err := doublestar.Match(g, rest)
+		return ok && matches && err == nil
+	}, nil
+}
+
+// alternatives is how many patterns without braces a pattern stands for, or more.
+func alternatives(glob string) int {
+	n := 1
+	var open []int // choices of the braces that are open
+	for i := 0; i < len(glob) && n <= maxAlternatives; i++ {
+		switch c := glob[i]; {
+		case c == '\\':
+			i++
+		case c == '{':
+			open = append(open, 1)
+		case c == ',' && len(open) > 0:
+			open[len(open)-1]++
+		case c == '}' && len(open) > 0:
+			n *= open[len(open)-1]
+			open = open[:len(open)-1]
+		}
+	}
+	return n
+}
+
+// maxFiles bounds a walk.
+const maxFiles = 500_000
+
+// maxIgnoreBytes bounds a .gitignore file.
+const maxIgnoreBytes = 1 << 20
+
+// errLarge is for a file that is larger than its reader wants.
+var errLarge = errors.New("too large")
+
+// workers is how many goroutines search. Where there are few processors they
+// wait for the disk; more than a few only compete.
+func workers() int { return min(max(runtime.GOMAXPROCS(0), 4), 8) }
+
+// room makes buf at least size long.
+func room(buf *[]byte, size int) {
+	if len(*buf) < size {
+		*buf = make([]byte, max(size, 64<<10))
+	}
+}
+
+// walker collects regular files. It follows no links and looks into no repository's
+// own directory.
+type walker struct {
+	w    *Workspace
+	most int // files, and directories
+
+	names []string
+	full  bool // there were more than most
+}
+
+// pending is a directory that is not looked at yet.
+type pending struct {
+	dir  string
+	list ignore.List // of the directories above
+}
+
+func newWalker(w *Workspace) *walker { return &walker{w: w, most: maxFiles} }
+
+func (k *walker) sorted() []string {
+	slices.Sort(k.names)
+	return slices.Compact(k.names)
+}
+
+// dir adds the files below a directory. What cannot be read is left out, as if
+// it were not there.
+func (k *walker) dir(ctx context.Context, dir string, list ignore.List) error {
+	var buf []byte
+	todo := []pending{{dir, list}}
+	for looked := 0; len(todo) > 0; looked++ {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		next := todo[len(todo)-1]
+		files, dirs := k.look(next, &buf)
+		k.names, todo = append(k.names, files...), append(todo[:len(todo)-1], dirs...)
+		if looked == k.most || len(k.names) >= k.most {
+			k.names, k.full = k.names[:min(len(k.names), k.most)], true
+			return nil
+		}
+	}
+	return nil
+}
+
+// look lists a directory.
+func (k *walker) look(at pending, buf *[]byte) (files []string, dirs []pending) {
+	d, err := k.w.folder(filepath.FromSlash(at.dir))
+	if err != nil {
+		return nil, nil
+	}
+	defer d.close()
+	entries, err := d.entries()
+	if err != nil {
+		return nil, nil
+	}
+	list := at.list
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) {
+		list = withIgnoreFile(d, list, at.dir, buf)
+	}
+	for _, e := range entries {
+		name := path.Join(at.dir, e.Name())
+		if e.Name() == ".git" || k.w.hidden(name) || list.Excludes(name, e.IsDir()) {
+			continue
+		}
+		switch {
+		case e.Type().IsRegular():
+			files = append(files, name)
+		case e.IsDir() && e.Name() != "node_modules":
+			dirs = append(dirs, pending{name, list})
+		}
+	}
+	return files, dirs
+}
+
+// withIgnoreFile adds the .gitignore file of d, which is the directory dir of
+// the workspace.
+func withIgnoreFile(d folder, list ignore.List, dir string, buf *[]byte) ignore.List {
+	text, err := d.read(".gitignore", maxIgnoreBytes, buf)
+	if err != nil {
+		return list
+	}
+	if dir == "." {
+		dir = ""
+	}
+	return list.With(dir, string(text))
+}
+
+// Search says how glob and grep ask git which files there are. That only makes the tools
+// faster: they find the same files and lines without git, except for what only git knows
+// (files that are tracked although .gitignore names them, and the user's own list of ignored
+// files).
+//
+// A repository is data that a model may have written. So git runs with all settings off that
+// would start a program, and only names are taken from it: the files are opened within the
+// workspace.
+type Search struct {
+	Git string // path of git; "": is not asked
+	Env []string
+	// Exe confines git; see [Commands]. It needs to write nothing.
+	Exe    string
+	Hidden []string // see confine.Rules
+	// Patience is how long to wait for git before the search goes on without it: a pipe in its way
+	// would block it for ever. 0: ten seconds.
+	Patience time.Duration
+}
+
+// FindSearch finds git on the PATH of an environment, outside of the workspace dir.
+func FindSearch(environ []string, dir string) Search {
+	s := Search{}
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		// In a git hook these would lead git to another repository.
+		if !strings.HasPrefix(name, "GIT_") {
+			s.Env = append(s.Env, kv)
+		}
+	}
+	s.Git, _ = proc.LookPath("git", dir, environ) // "": there is none
+	return s
+}
+
+// maxNames bounds what a program may answer, in bytes.
+const maxNames = 64 << 20
+
+// errAsk means that a program could not answer. It is never shown: the question
+// is then answered without it.
+var errAsk = errors.New("no answer")
+
+// ask runs a program and returns the names that it prints, ended by NUL. Exit
+// status 1 means that there are none.
+func (s Search) ask(ctx context.Context, dir, program string, args ...string) ([]string, error) {
+	limited, cancel := context.WithTimeout(ctx, s.patience())
+	defer cancel()
+	c := proc.Command{
+		Path: program, Args: args,
+		Env: append(slices.Clip(s.Env), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C.UTF-8"),
+	}
+	if s.Exe != "" && confine.Level() > 0 {
+		bound, err := confine.Command(s.Exe, confine.Rules{Hidden: s.Hidden, Keep: neededCapabilities(dir)}, c)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errAsk, err)
+		}
+		c = bound
+	}
+	cmd := exec.CommandContext(limited, c.Path, c.Args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, c.Env, time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	b, readErr := io.ReadAll(io.LimitReader(out, maxNames+1))
+	if len(b) > maxNames {
+		readErr = errAsk
+		_ = cmd.Process.Kill() // or it would wait for a reader
+	}
+	err = cmd.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 && len(b) == 0 {
+		return nil, nil
+	}
+	if err := errors.Join(readErr, err); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsk, err)
+	}
+	return lines(b), nil
+}
+
+func (s Search) patience() time.Duration {
+	if s.Patience == 0 {
+		return 10 * time.Second
+	}
+	return s.Patience
+}
+
+func lines(b []byte) []string {
+	var names []string
+	for name := range bytes.SplitSeq(bytes.TrimSuffix(b, []byte{0}), []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+// gitArgs are the arguments before git's command. The work tree is given, or
+// the repository's own settings could name another one.
+func gitArgs(top string, rest ...string) []string {
+	return append([]string{
+		"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--work-tree=" + top,
+		"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.hooksPath=/dev/null",
+		"-c", "submodule.recurse=false", "-c", "grep.fallbackToNoIndex=false",
+	}, rest...)
+}
+
+const (
+	maxEntries = 500
+	maxDepth   = 3
+)
+
+// ListDir is the tool list_dir.
+func ListDir(w *Workspace) Tool {
+	return New(Spec{
+		Name:        "list_dir",
+		Aliases:     []string{"list_files", "ls"},
+		Description: "List a directory of the workspace: directories end in /, files come with their size in bytes.",
+		Parameters: object([]string{}, map[string]any{
+			"path":  property("string", "Directory, relative to the working directory (default: the working directory)"),
+			"depth": property("integer", fmt.Sprintf("How many levels to show (default 1, at most %d)", maxDepth)),
+		}),
+		Effect: Reads, SideBySide: true,
+	}, func(ctx context.Context, a listArgs) (string, error) { return w.listDir(ctx, a) })
+}
+
+type listArgs struct {
+	Path  string `json:"path"`
+	Depth int    `json:"depth"`
+}
+
+func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
+	local, is, err := w.directory(a.Path)
+	if err != nil {
+		return "", err
+	}
+	if !is {
+		return "", fmt.Errorf("%s is a file. Use read_file to read it", shown(a.Path))
+	}
+	l := listing{w: w}
+	if err := l.list(ctx, filepath.ToSlash(local), "", min(max(a.Depth, 1), maxDepth)); err != nil {
+		return "", w.explain(local, err)
+	}
+	if l.total == 0 {
+		return "(empty directory)", nil
+	}
+	if l.total > maxEntries {
+		fmt.Fprintf(&l.text, "[%d of %d entries shown; list a subdirectory]\n", maxEntries, l.total)
+	}
+	return l.text.String(), nil
+}
+
+// listing collects entries; symbolic links are shown, never followed.
+type listing struct {
+	w     *Workspace
+	text  strings.Builder
+	total int
+}
+
+func (l *listing) list(ctx context.Context, dir, prefix string, depth int) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entries, err := l.entries(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := prefix + e.Name()
+		if l.total++; l.total <= maxEntries {
+			l.text.WriteString(l.line(name, path.Join(dir, e.Name()), e) + "\n")
+		}
+		if !e.IsDir() || depth == 1 || e.Name() == ".git" {
+			continue
+		}
+		if err := l.list(ctx, path.Join(dir, e.Name()), name+"/", depth-1); err != nil {
+			l.text.WriteString(name + "/: cannot be read\n")
+		}
+	}
+	return nil
+}
+
+// entries are sorted by name.
+func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
+	d, err := l.w.folder(filepath.FromSlash(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	entries, err := d.entries()
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+func (l *listing) line(name, full string, e fs.DirEntry) string {
+	if e.IsDir() {
+		return shown(name + "/")
+	}
+	name = shown(name)
+	if e.Type()&fs.ModeSymlink != 0 {
+		target, err := l.w.root.Readlink(filepath.FromSlash(full))
+		if err != nil {
+			target = "?"
+		}
+		return name + " -> " + shown(target)
+	}
+	info, err := l.w.root.Lstat(filepath.FromSlash(full))
+	if err != nil {
+		return name // gone since the directory was read
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Sprintf("%s (%s)", name, kind(info.Mode()))
+	}
+	return fmt.Sprintf("%s  %d", name, info.Size())
+}
