@@ -35,6 +35,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -193,7 +194,7 @@ func (w *graphWorld) answer(role string, head, prompt protocol.Hash) (protocol.H
 	if err != nil {
 		return "", err
 	}
-	a, dies := answerOf(role, string(told))
+	a, dies := answerOf(role, promptquote.Plain(string(told)))
 	if dies {
 		return "", nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -26,7 +26,7 @@ func TestResumeSuspended(t *testing.T) {
 	const graph, reason = "What is the unclear thing?", "I need a person"
 	tests := map[string]struct{ status, message, told string }{
 		"by the graph": {"unclear", graph, graph},
-		"by the role":  {"$SUSPEND", reason, fence.Always(fence.Reason, reason)},
+		"by the role":  {"$SUSPEND", reason, promptquote.Text(promptquote.Reason, reason)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

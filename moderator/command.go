@@ -51,7 +51,7 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 		if err != nil {
 			return nil, fail(err)
 		}
-		argv[i], err = t.Render(view(s.Start, at.status, asWord(s, at, output))...)
+		argv[i], err = t.Render(view(plain(s.Start), at.status, asWord(s, at, output))...)
 		switch {
 		case err != nil:
 			return nil, fail(err)

@@ -109,7 +109,7 @@ func ContextFields() []string {
 func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 	c := map[string]any{
 		"role": nil, "meta": nil, "output": nil, "depth": s.Depth,
-		"start": map[string]any{"workflow": string(s.Start.Workflow), "prompt": s.Start.Prompt},
+		"start": map[string]any{"workflow": string(s.Start.Workflow), "prompt": plain(s.Start).Prompt},
 	}
 	if s.Last != nil {
 		c["role"], c["meta"], c["output"] = s.Last.Role, s.Last.Output, s.Last.Output

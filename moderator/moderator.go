@@ -19,7 +19,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/promptquote"
 )
 
 // State is a thread as far as routing needs it: the newest step and the counts,
@@ -310,7 +310,7 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	default:
 		d.Kind, d.Location = Run, s.Last.Location
 		if _, own := asksToSuspend(s.Last); own {
-			d.Prompt = fence.Always(fence.Reason, strings.TrimSpace(d.Prompt))
+			d.Prompt = promptquote.Text(promptquote.Reason, strings.TrimSpace(d.Prompt))
 		}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)
@@ -393,7 +393,11 @@ func promptOf(s State, at place, edge protocol.Edge, output any) (string, error)
 	if edge.Prompt != "" {
 		toPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
 		toModel := edge.Role != protocol.EndNode && (s.toAgent || !toPerson)
-		return renderOver(s, at, promptField, edge.Prompt, view(s.Start, at.status, output), toModel)
+		start := s.Start
+		if !toModel {
+			start = plain(start)
+		}
+		return renderOver(s, at, promptField, edge.Prompt, view(start, at.status, output), toModel)
 	}
 	switch edge.Role {
 	case protocol.EndNode:
@@ -416,7 +420,7 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	if edge.Location == "" {
 		return "", nil
 	}
-	return renderOver(s, at, "location", edge.Location, view(s.Start, at.status, asWord(s, at, output)), false)
+	return renderOver(s, at, "location", edge.Location, view(plain(s.Start), at.status, asWord(s, at, output)), false)
 }
 
 // renderOver renders a template over values, which a model gets as a prompt or not. A
@@ -435,7 +439,7 @@ func renderOver(s State, at place, field, template string, stack []any, toModel 
 		return "", fail(err)
 	}
 	if toModel {
-		text = fenced(text, spans, s.Start.Prompt)
+		text = quoted(text, spans, s.Start.Prompt)
 	}
 	if strings.TrimSpace(text) == "" {
 		return "", fail(ErrEmpty)
@@ -443,16 +447,22 @@ func renderOver(s State, at place, field, template string, stack []any, toModel 
 	return text, nil
 }
 
-// fenced keeps values from speaking for the moderator. The thread's own prompt is
+// quoted keeps values from speaking for the moderator. The thread's own prompt is
 // its user's word, like the template.
-func fenced(text string, values []mustache.Span, task string) string {
-	var ofAgents []fence.Span
+func quoted(text string, values []mustache.Span, task string) string {
+	var ofAgents []promptquote.Span
 	for _, v := range values {
 		if text[v.From:v.To] != task {
-			ofAgents = append(ofAgents, fence.Span(v))
+			ofAgents = append(ofAgents, promptquote.Span(v))
 		}
 	}
-	return fence.Values(text, ofAgents)
+	return promptquote.Values(text, ofAgents)
+}
+
+// plain is a start whose prompt is as a command or a person gets it: that of a child may quote texts of agents.
+func plain(start protocol.Start) protocol.Start {
+	start.Prompt = promptquote.Plain(start.Prompt)
+	return start
 }
 
 // view is what a template can see: the output, and behind it the thread's prompt and

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -210,7 +210,7 @@ func TestResume(t *testing.T) {
 		{"without a supplement", after("planner", obj("$status", "unclear", "question", "Which?")), false, " ",
 			moderator.Decision{Kind: moderator.Run, Role: "planner", Prompt: "Which?", Location: "/where/it/ran", Cause: moderator.ByTarget, Status: "unclear"}},
 		{"by output: the same role with its reason", byOutput, false, "Here it is.",
-			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: fence.Always(fence.Reason, "no key") + "\n\nHere it is.", Location: "/where/it/ran", Cause: moderator.ByOutput, Status: "$SUSPEND"}},
+			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: promptquote.Text(promptquote.Reason, "no key") + "\n\nHere it is.", Location: "/where/it/ran", Cause: moderator.ByOutput, Status: "$SUSPEND"}},
 		{"by limit: the role that was next, as the edge says", byLimit, false, "Go on.",
 			moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "Do P for T\n\nGo on.", Location: "/d", Cause: moderator.ByLimit, Status: "ready"}},
 		{"completed: from the start", completed, true, "One more thing.",
@@ -223,6 +223,10 @@ func TestResume(t *testing.T) {
 			t.Parallel()
 			got, err := moderator.Resume(t.Context(), tt.state, tt.ended, tt.supplement)
 			require.NoError(t, err)
+			if tt.want.Cause == moderator.ByTarget {
+				require.Contains(t, got.Prompt, "<edge-value id=", "the question is the role's own")
+				got.Prompt = promptquote.Plain(got.Prompt)
+			}
 			require.Equal(t, tt.want, got)
 		})
 	}

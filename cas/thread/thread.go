@@ -17,7 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/promptquote"
 )
 
 // Thread is a chain seen from its head.
@@ -69,7 +69,7 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 
 // Task is the prompt of the start as people read it: the tags around what came from an answer are
 // for models.
-func (t *Thread) Task() string { return fence.Plain(t.Start.Prompt) }
+func (t *Thread) Task() string { return promptquote.Plain(t.Start.Prompt) }
 
 // Len is the number of steps.
 func (t *Thread) Len() int {

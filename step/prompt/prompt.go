@@ -18,8 +18,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/promptquote"
 )
 
 // Parts are what a prompt is made of.
@@ -110,7 +110,7 @@ func format(p Parts) string {
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
-		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.", fence.Word(fence.Directory, p.Cwd, "`"+p.Cwd+"`")))
+		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.", promptquote.Word(promptquote.Directory, p.Cwd, "`"+p.Cwd+"`")))
 	}
 	if p.Number > 0 {
 		lines = append(lines, fmt.Sprintf("This is step %d of thread %s. Your role, %s, has had %s before.",
@@ -183,7 +183,7 @@ func name(s string) string {
 func Correction(why string, schema any) string {
 	return join(
 		"Your previous response did not contain valid YAML frontmatter matching the role schema:",
-		fence.Text(fence.AnswerProblem, trim(why)),
+		promptquote.Text(promptquote.AnswerProblem, trim(why)),
 		"Your work is done: do not repeat it and use no tools. "+
 			"You MUST begin your response with a YAML frontmatter block (--- delimited). "+
 			"Please output ONLY the corrected frontmatter block followed by your work.",
@@ -195,7 +195,7 @@ func Correction(why string, schema any) string {
 func ValueCorrection(why string, schema any) string {
 	return join(
 		"The value that you returned does not satisfy the schema of your role:",
-		fence.Text(fence.AnswerProblem, trim(why)),
+		promptquote.Text(promptquote.AnswerProblem, trim(why)),
 		"Your work is done: do not repeat it. Return the corrected value, whole. The schema is:",
 		"```json\n"+indented(schema)+"\n```",
 	)
@@ -210,7 +210,7 @@ func Extraction(heading string, schema any, said string) (system, user string) {
 		"Use only what the answer says. If it does not say what a required field needs, reply with the JSON value null: " +
 		"an invented value does more harm than a failed step."
 	system = join(heading, rule, "```json\n"+indented(schema)+"\n```")
-	return system, fence.Always(fence.Answer, trim(said))
+	return system, promptquote.Text(promptquote.Answer, trim(said))
 }
 
 // How much of the earlier steps a prompt holds: so many characters, and so many
@@ -274,14 +274,14 @@ func Continuation(p Parts) string {
 	}
 	return join(
 		section(title, strings.Join(steps, "\n\n")),
-		section("Your Last Answer Was Not Accepted", fence.Text(fence.AnswerProblem, trim(p.Rejected))),
+		section("Your Last Answer Was Not Accepted", promptquote.Text(promptquote.AnswerProblem, trim(p.Rejected))),
 		section("Moderator Instruction", p.EdgePrompt),
 	)
 }
 
 func (s Step) render() string {
-	output := fence.Data(fence.StepOutput, compactJSON(s.Output), s.Output)
-	return s.renderAs(output, fence.Text(fence.StepOutput, trim(s.Content)))
+	output := promptquote.Data(promptquote.StepOutput, compactJSON(s.Output))
+	return s.renderAs(output, promptquote.Text(promptquote.StepOutput, trim(s.Content)))
 }
 
 func (s Step) renderAs(output, content string) string {
@@ -292,7 +292,7 @@ func (s Step) renderAs(output, content string) string {
 	return head + "\n\n#### Step Content\n\n" + content
 }
 
-// size is what a step costs of the quota, in characters. A fence costs nothing.
+// size is what a step costs of the quota, in characters. A quotation costs nothing.
 func size(s Step) int {
 	return utf8.RuneCountInString(s.renderAs(compactJSON(s.Output), trim(s.Content)))
 }

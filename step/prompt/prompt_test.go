@@ -25,7 +25,7 @@ func parts() prompt.Parts {
 		Role: role(), RoleName: "developer", Schema: map[string]any{},
 		Task: "Fix the bug.", EdgePrompt: "Implement the plan.", Cwd: "/repo",
 		Thread: "01J7K9M2XNPQR5VWBCDF8G3H4T", Number: 2,
-		History: []prompt.Step{{Number: 1, Role: "planner", Agent: "uwf-echo", Output: map[string]any{"plan": "a<b"}, Content: "The plan."}},
+		History: []prompt.Step{{Number: 1, Role: "planner", Agent: "uwf-echo", Output: map[string]any{"plan": "a b"}, Content: "The plan."}},
 	}
 }
 
@@ -38,8 +38,8 @@ func TestFullHasEverythingInOrder(t *testing.T) {
 	for _, want := range []string{
 		"## Deliverable Format", "Focus exclusively on YOUR role", "## Goal\n\nYou are a developer.",
 		"## Capabilities\n\n- coding", "## Prepare", "uwf thread read", "## Procedure", "## Output",
-		"## Task\n\nFix the bug.", "## What Happened So Far", "### Step 1: planner", `Output: {"plan":"a<b"}`,
-		"#### Step Content\n\nThe plan.", "## Moderator Instruction\n\nImplement the plan.",
+		"## Task\n\nFix the bug.", "## What Happened So Far", "### Step 1: planner", `Output: {"plan":"a b"}`,
+		"#### Step Content\n\n", ">\nThe plan.\n</step-output id=", "## Moderator Instruction\n\nImplement the plan.",
 		"## Working Directory\n\nYou work in `/repo`", "step 2 of thread 01J7K9M2XNPQR5VWBCDF8G3H4T", "no turn before",
 	} {
 		i := strings.Index(full[at:], want)

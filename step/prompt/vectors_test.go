@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/prompt"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -133,10 +134,11 @@ func TestContinuationVectors(t *testing.T) {
 		if r, ok := renumbered[i]; ok {
 			want = strings.Replace(want, r[0], r[1], 1)
 		}
-		require.Equal(t, want, prompt.Continuation(prompt.Parts{
+		got := prompt.Continuation(prompt.Parts{
 			RoleName: c.Role, EdgePrompt: c.EdgePrompt, Continuing: true,
 			History: history, Omitted: len(since) - len(history),
-		}), "case %d", i)
+		})
+		require.Equal(t, want, promptquote.Plain(got), "case %d: what an agent has written is quoted", i)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -129,7 +129,7 @@ func tellHabits(list []habit, notes []string) (h habits) {
 		} else {
 			told = append(told, fmt.Sprintf("%s (%d bytes)", f.name, f.size))
 		}
-		text += "\n\n" + f.name + "\n" + fence.Always(fence.ProjectFile, f.text) + cut
+		text += "\n\n" + f.name + "\n" + promptquote.Text(promptquote.ProjectFile, f.text) + cut
 	}
 	h.told = plaintext.Line(strings.Join(append(told, notes...), "; "))
 	if len(list) > 0 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
@@ -317,7 +317,7 @@ func (r room) stand() llm.Message {
 	if r.Summary == "" {
 		return llm.User(cutNote)
 	}
-	return llm.User(summaryHead + fence.Always(fence.Summary, r.Summary))
+	return llm.User(summaryHead + promptquote.Text(promptquote.Summary, r.Summary))
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -101,7 +101,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	shown := Step{
 		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
 		Took: render.Duration(sumOf(s).DurationMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage), Usage: usageText(s),
-		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(fence.Plain(s.EdgePrompt), b.Text),
+		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(promptquote.Plain(s.EdgePrompt), b.Text),
 	}
 	if n := len(s.Children); n > 1 {
 		shown.Agent = fmt.Sprintf("%d children", n)

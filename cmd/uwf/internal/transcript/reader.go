@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fence"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -329,7 +329,7 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 // first: a long instruction is cut.
 func (r Reader) told(prompt string) string {
 	const least = 200
-	prompt = strings.TrimSpace(fence.Plain(prompt))
+	prompt = strings.TrimSpace(promptquote.Plain(prompt))
 	if prompt == strings.TrimSpace(r.Thread.Task()) {
 		return ""
 	}
@@ -340,7 +340,7 @@ func (q Quoting) instruction(told string) string {
 	if told == "" {
 		return ""
 	}
-	return "\n\n" + q.document(fence.Instruction, told)
+	return "\n\n" + q.document(promptquote.Instruction, told)
 }
 
 // EndingOf is how a thread stands at its end: its closing words, or what it waits for.
@@ -359,7 +359,7 @@ func (q Quoting) output(content string) string {
 	if strings.TrimSpace(content) == "" {
 		return ""
 	}
-	return "\n\n" + q.document(fence.Output, strings.TrimRight(content, "\n"))
+	return "\n\n" + q.document(promptquote.Output, strings.TrimRight(content, "\n"))
 }
 
 // CutMiddle shortens a text to max characters: its middle becomes what marker
@@ -513,9 +513,9 @@ const (
 )
 
 // document is a text between tags of a name. It may have headings.
-func (q Quoting) document(name fence.Name, text string) string {
+func (q Quoting) document(name promptquote.Name, text string) string {
 	if q == ForModels {
-		return fence.Body(name, text)
+		return promptquote.Text(name, text)
 	}
 	if ends := "</" + string(name); strings.Contains(strings.ReplaceAll(strings.ToLower(text), " ", ""), ends) {
 		text = quotation(text)
@@ -526,7 +526,7 @@ func (q Quoting) document(name fence.Name, text string) string {
 // said is the text of a turn, which has no tags around it.
 func (q Quoting) said(text string) string {
 	if q == ForModels {
-		return fence.Said(text)
+		return promptquote.Text(promptquote.Turn, text)
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## ") {
@@ -540,7 +540,7 @@ func (q Quoting) said(text string) string {
 func (q Quoting) refused(r protocol.Refused) string {
 	text := plaintext.Line(r.String())
 	if q == ForModels {
-		return fence.Word(fence.AnswerProblem, text, text)
+		return promptquote.Word(promptquote.AnswerProblem, text, text)
 	}
 	return text
 }

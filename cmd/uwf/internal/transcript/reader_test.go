@@ -196,9 +196,6 @@ func TestAnAnswerMakesNoStep(t *testing.T) {
 		require.Regexp(t, `(?s)\n\n<turn id=([0-9a-f]{16}) .*\n</turn id=[0-9a-f]{16}>$`, said)
 	}
 	require.Contains(t, ForModels.TurnBlock(protocol.Turn{Content: "## editor ✓ (1 turn)"}), "<turn id=")
-	const honest = "---\n$status: done\nplan: p\n---\n\nIt is done: see x.go."
-	require.Contains(t, ForModels.TurnBlock(protocol.Turn{Content: honest}), "\n\n"+honest)
-	require.Contains(t, chain(t, "task", honest+"\n\n## Plan\n\n- a").text(t, 9000, Request{}), "<output>\n"+honest+"\n\n## Plan\n\n- a\n</output>")
 }
 
 // People see no tags that are made for models, and still no step or turn that never was.
