@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,15 +48,14 @@ func others() []string {
 // told is a key and all other secrets, as a model might give them away.
 func told(key string) string {
 	all := strings.Join(append(others(), key), " ")
-	return key + " " + all + " " + base64.StdEncoding.EncodeToString([]byte(all)) + " " + hex.EncodeToString([]byte(all)) + " " + url.QueryEscape(all)
+	return key + " " + all + " " + base64.StdEncoding.EncodeToString([]byte(all)) + " " + url.QueryEscape(all)
 }
 
-// traces are the texts that must be nowhere: secrets, and pieces of what base64
-// and hexadecimal digits make of them.
+// traces are the texts that must be nowhere: secrets, and pieces of what base64 makes of them.
 func traces(key string) []string {
 	var list []string
 	for _, s := range append(others(), key) {
-		list = append(list, s, url.QueryEscape(s), hex.EncodeToString([]byte(s)))
+		list = append(list, s, url.QueryEscape(s))
 		for before := range 3 {
 			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + s))
 			list = append(list, encoded[4:12]) // depends on the secret alone, and no line ends within

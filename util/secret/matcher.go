@@ -13,9 +13,9 @@ const longest = 64
 // span is a part of a text.
 type span struct{ from, to int }
 
-// matcher finds patterns in a text. Line breaks are passed over, in patterns and
-// text alike. It looks at the last eight bytes, which is what the shortest pattern
-// has, and compares the rest only where these are the beginning of one.
+// matcher finds patterns in a text. Line breaks are passed over, in patterns and text alike, also those of
+// JSON. It looks at the last eight bytes, which is what the shortest pattern has, and compares the rest only
+// where these are the beginning of one.
 type matcher struct {
 	patterns []string            // sorted
 	begin    map[uint64][]string // by their first eight bytes
@@ -27,7 +27,9 @@ func newMatcher(secrets []string) *matcher {
 	m := &matcher{begin: map[uint64][]string{}}
 	for _, s := range secrets {
 		for _, form := range forms(s) {
-			m.patterns = append(m.patterns, pieces(form)...)
+			if form, _ = unwrapped(form); len(form) >= Shortest {
+				m.patterns = append(m.patterns, pieces(form)...)
+			}
 		}
 	}
 	slices.Sort(m.patterns)
@@ -61,26 +63,34 @@ func pieces(text string) []string {
 	return append(list, text)
 }
 
+// lineBreak is the length of the line break at a place of a text, as it is or in JSON; 0: there is none.
+func lineBreak(text string, at int) int {
+	switch {
+	case text[at] == '\n', text[at] == '\r':
+		return 1
+	case text[at] == '\\' && at+1 < len(text) && (text[at+1] == 'n' || text[at+1] == 'r'):
+		return 2
+	}
+	return 0
+}
+
+// unwrapped is a text without its line breaks, and where each of its bytes stood.
+func unwrapped(text string) (string, []int) {
+	var out []byte
+	var from []int
+	for at := 0; at < len(text); at++ {
+		if n := lineBreak(text, at); n > 0 {
+			at += n - 1
+			continue
+		}
+		out, from = append(out, text[at]), append(from, at)
+	}
+	return string(out), from
+}
+
 // find returns where secrets stand in a text: sorted, apart from each other.
 func (m *matcher) find(text string) []span {
 	spans := m.scan(text)
-	for _, r := range readings() {
-		v, ok := r.view(text, false)
-		if !ok {
-			continue
-		}
-		found := m.scan(v.text)
-		if len(found) > 0 {
-			v, _ = r.view(text, true)
-		}
-		for _, s := range found {
-			to := v.origin(s.to)
-			if r.signs == separators {
-				to = v.origin(s.to-1) + 1 // what stands behind the last digit is none of the secret
-			}
-			spans = append(spans, span{from: v.origin(s.from), to: to})
-		}
-	}
 	if len(spans) < 2 {
 		return spans
 	}
@@ -96,22 +106,25 @@ func (m *matcher) find(text string) []span {
 	return joined
 }
 
-// scan finds the patterns in a text as it stands.
+// scan finds the patterns in a text.
 func (m *matcher) scan(text string) (spans []span) {
 	var w uint64
-	for i := range len(text) {
-		c := text[i]
-		if c == '\n' || c == '\r' {
+	var from [Shortest]int // of the last bytes
+	for i, n := 0, 0; i < len(text); i++ {
+		if skip := lineBreak(text, i); skip > 0 {
+			i += skip - 1
 			continue
 		}
-		w = w<<8 | uint64(c)
+		w = w<<8 | uint64(text[i])
+		from[n%Shortest] = i
+		n++
 		h := m.hash(w)
 		if m.filter[h/64]&(1<<(h%64)) == 0 {
 			continue
 		}
 		for _, p := range m.begin[w] {
 			if to, ok := follows(text, i+1, p[Shortest:]); ok {
-				spans = append(spans, span{from: back(text, i, Shortest-1), to: to})
+				spans = append(spans, span{from: from[n%Shortest], to: to})
 			}
 		}
 	}
@@ -121,8 +134,8 @@ func (m *matcher) scan(text string) (spans []span) {
 // follows reports whether a pattern stands at a place, and where it ends.
 func follows(text string, at int, pattern string) (end int, ok bool) {
 	for i := range len(pattern) {
-		for at < len(text) && (text[at] == '\n' || text[at] == '\r') {
-			at++
+		for at < len(text) && lineBreak(text, at) > 0 {
+			at += lineBreak(text, at)
 		}
 		if at == len(text) || text[at] != pattern[i] {
 			return 0, false
@@ -132,41 +145,19 @@ func follows(text string, at int, pattern string) (end int, ok bool) {
 	return at, true
 }
 
-// back goes back by n bytes, line breaks not counted.
-func back(text string, at, n int) int {
-	for n > 0 {
-		at--
-		if text[at] != '\n' && text[at] != '\r' {
-			n--
-		}
-	}
-	return at
-}
-
-// unfinished returns where the end of a text begins that may be the beginning of
-// a secret; len(text) if it is none.
+// unfinished returns where the end of a text begins that may be the beginning of a secret; len(text) if
+// it is none.
 func (m *matcher) unfinished(text string) int {
-	end := m.pending(text)
-	for _, r := range readings() {
-		if v, ok := r.view(text, true); ok {
-			end = min(end, v.origin(m.pending(v.text)), v.read)
-		}
-	}
-	return end
-}
-
-// pending is unfinished for a text as it stands.
-func (m *matcher) pending(text string) int {
+	const window = 16 * longest // line breaks included
+	before := max(0, len(text)-window)
+	tail, from := unwrapped(strings.TrimSuffix(text[before:], `\`)) // it may begin a line break
 	begin := len(text)
-	var tail [longest]byte // filled from its end
-	for at, free := len(text)-1, longest; at >= 0 && free > 0; at-- {
-		if text[at] == '\n' || text[at] == '\r' {
-			continue
-		}
-		free--
-		tail[free] = text[at]
-		if m.begins(string(tail[free:])) {
-			begin = at
+	if strings.HasSuffix(text, `\`) {
+		begin--
+	}
+	for at := max(0, len(tail)-longest); at < len(tail); at++ {
+		if m.begins(tail[at:]) {
+			return before + from[at]
 		}
 	}
 	return begin

@@ -2,12 +2,9 @@
 // are one ([Named], [OfVariable], [OfDotEnv]), and how they are kept out of what
 // is stored, printed or handed on ([Set]).
 //
-// A [Set] knows a secret in plain text and as programs commonly write it: with the
-// escapes of JSON, C (octal and hexadecimal), URLs or HTML, in base64 (standard and
-// for URLs) and base32 (capitals), at any place of a longer text, and in hexadecimal digits, also
-// with colons, commas, hyphens, blanks or 0x between them. Line breaks in it do not matter,
-// since programs wrap long lines. It does not know a secret that was taken apart, turned
-// round, encoded twice, encrypted or compressed, nor in a dump with offsets.
+// A [Set] knows a secret in plain text, as a string of JSON, as a part of a URL, and in base64 (standard
+// and for URLs) at any place of a longer text. Line breaks in it do not matter, since programs wrap long
+// lines. It does not know a secret in another encoding, or one that was taken apart, encrypted or compressed.
 package secret
 
 import (
