@@ -91,7 +91,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 		for _, dir := range dirs {
 			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
-					if errors.As(err, new(*careful.NotFileError)) {
+					if errors.As(err, new(*careful.NotFileError)) || errors.As(err, new(*careful.TooBigError)) {
 						continue // an agent put it there; it names nothing
 					}
 					if !yield(h, err) {
@@ -120,10 +120,13 @@ func runDirs(home string) ([]string, error) {
 	return dirs, err
 }
 
+// maxRootFile bounds a file that is searched for hashes: no run keeps as much of an agent's output.
+const maxRootFile = 4 << 30
+
 // hashesIn yields the words of a file that are hashes, in either case.
 func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		f, err := careful.Open(path, links)
+		f, err := careful.OpenMax(path, maxRootFile, links)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
@@ -132,12 +135,15 @@ func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[c
 			return
 		}
 		defer func() { _ = f.Close() }() // nothing was written
-		r := bufio.NewReaderSize(careful.Data(ctx, f), 64<<10)
+		r := bufio.NewReaderSize(f, 64<<10)
 		announced := 0 // how far the last words are "writing", "hash", which announce a half-written turn
 		seen := map[cas.Hash]bool{}
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
 			c, err := r.ReadByte()
+			if err == nil && r.Buffered() == 0 {
+				err = ctx.Err()
+			}
 			if err == nil && isWord(c) {
 				if len(word) <= protocol.HashLen { // a longer word is not a hash
 					word = append(word, c)

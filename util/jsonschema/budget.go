@@ -3,9 +3,7 @@ package jsonschema
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp/syntax"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,15 +28,16 @@ func (e *BudgetError) Error() string {
 // some two seconds.
 const maxWork = 20_000_000
 
-// What parts of the work cost. What does not fit costs most: the library describes
-// each fault, also of an alternative that nobody asks about.
+// The cost of one value against one part of a schema: perPart, perKey for each of the part's keywords, and
+// what its patterns, names, constants and items add.
 const (
-	perPart     = 5   // to check one value against one part of a schema
-	perChild    = 2   // of an object or array
-	perMismatch = 100 // a value that is not the one that is wanted
-	perCheck    = 20  // any other condition, which may fail
-	perNumber   = 10  // to compare two numbers, or what holds others
-	perByte     = 3   // instructions of a pattern that a byte costs one unit for
+	perPart  = 25 // the library describes each fault, also of an alternative that nobody asks about
+	perKey   = 2
+	perFault = 40 // not to be a constant is a fault more often than not
+	perByte  = 3  // instructions of a pattern that a byte costs one unit for
+	// maxAtOnce bounds what one value may cost one part, which is counted only when the library has done with
+	// it. It is twenty times the budget, since a long text may stand beside the one that a pattern is about.
+	maxAtOnce = 20 * maxWork
 )
 
 // shared is a budget of many values, beside that of each.
@@ -68,9 +67,7 @@ type meter struct {
 	left int
 	next int // when left is below it, the context is asked
 	all  *shared
-	// names and text are the most that a part of the schema costs for each byte.
-	names, text int
-	schema      any
+	most int // that a part of the schema costs for each byte of a text, or of names
 }
 
 // stopped is what a run panics with, through the library.
@@ -99,111 +96,30 @@ func (m *meter) run(ctx context.Context, value any, check func() error) (found e
 			err = s.err
 		}
 	}()
-	// A part is counted when the library has done with it. So what one alone would
-	// spend is looked at before.
-	if m.names+m.text > 0 && m.largest(value, nil) > maxWork {
+	if longest(value)*m.most/perByte > maxAtOnce {
 		return nil, &BudgetError{Work: maxWork}
 	}
 	return check(), nil
 }
 
-// largest is the most that one object's names or one text may cost, in what a value has
-// at a path.
-func (m *meter) largest(value any, path []any) (most int) {
+// longest is the length of the longest text in a value, or of the names of one object.
+func longest(value any) (most int) {
 	switch v := value.(type) {
 	case string:
-		if most = m.text * len(v) / perByte; most > maxWork {
-			most = textCost(m.schema, path) * len(v) / perByte
-		}
+		return len(v)
 	case []any:
-		for i, item := range v {
-			most = max(most, m.largest(item, append(path, i)))
+		for _, item := range v {
+			most = max(most, longest(item))
 		}
 	case map[string]any:
-		most = nameCost(m.names, v)
+		names := 0
 		for name, item := range v {
-			most = max(most, m.largest(item, append(path, name)))
+			names += len(name) + 1
+			most = max(most, longest(item))
 		}
+		most = max(most, names)
 	}
 	return most
-}
-
-// textCost is the most that a part of a schema costs for each byte of a text at a path.
-func textCost(schema any, path []any) (most int) {
-	parts, _ := schema.(map[string]any)
-	if len(path) == 0 {
-		most = ownTextCost(parts)
-	}
-	for key, part := range parts {
-		deeper := path
-		switch key {
-		case "allOf", "anyOf", "oneOf", "not", "if", "then", "else":
-		case "properties":
-			if name, ok := first[string](path); ok {
-				named, _ := part.(map[string]any)
-				most = max(most, textCost(named[name], path[1:]))
-			}
-			continue
-		case "patternProperties", "additionalProperties":
-			if _, ok := first[string](path); !ok {
-				continue
-			}
-			deeper = path[1:]
-		case "items", "contains":
-			if _, ok := first[int](path); !ok {
-				continue
-			}
-			deeper = path[1:]
-		default:
-			continue
-		}
-		for _, part := range several(key, part) {
-			most = max(most, textCost(part, deeper))
-		}
-	}
-	return most
-}
-
-func first[T any](path []any) (step T, ok bool) {
-	if len(path) > 0 {
-		step, ok = path[0].(T)
-	}
-	return step, ok
-}
-
-// several are the schemas that a keyword has.
-func several(keyword string, value any) []any {
-	switch v := value.(type) {
-	case []any:
-		return v
-	case map[string]any:
-		if keyword == "patternProperties" {
-			return slices.Collect(maps.Values(v))
-		}
-	}
-	return []any{value}
-}
-
-// ownTextCost is what a part of a schema itself costs for each byte of a text.
-func ownTextCost(schema map[string]any) (cost int) {
-	if pattern, ok := schema["pattern"].(string); ok {
-		cost += steps(pattern)
-	}
-	if _, ok := schema["format"]; ok {
-		cost += perByte
-	}
-	return cost
-}
-
-// nameCost is what the names of an object cost.
-func nameCost(names int, object map[string]any) (cost int) {
-	if names == 0 {
-		return 0
-	}
-	for name := range object {
-		cost += names * (len(name) + 1) / perByte
-	}
-	return cost
 }
 
 func (m *meter) spend(n int) {
@@ -220,41 +136,39 @@ func (m *meter) spend(n int) {
 
 // Compile implements [lib.ExtCompiler]: every part of a schema costs.
 func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSchema, error) {
-	p := priced{meter: m, each: perPart + len(schema), text: ownTextCost(schema)}
+	p := priced{meter: m, each: perPart + perKey*len(schema), wanted: weigh(schema["enum"]) + weigh(schema["const"])}
+	if pattern, ok := schema["pattern"].(string); ok {
+		p.text += steps(pattern)
+	}
+	if _, ok := schema["format"]; ok {
+		p.text += perByte
+	}
 	patterns, _ := schema["patternProperties"].(map[string]any)
 	for pattern := range patterns {
 		p.names += steps(pattern)
 	}
-	if _, ok := schema["propertyNames"]; ok {
-		p.names += perByte
-	}
-	if closed, ok := schema["additionalProperties"].(bool); ok && !closed {
-		p.names += perByte
-	}
-	for _, list := range []string{"properties", "required", "dependencies"} {
-		switch list := schema[list].(type) {
-		case []any:
-			p.keys += len(list)
-		case map[string]any:
-			p.keys += len(list)
+	for _, keyword := range []string{"propertyNames", "additionalProperties"} {
+		if _, ok := schema[keyword]; ok {
+			p.names += perByte
 		}
 	}
-	p.wanted, _ = schema["enum"].([]any)
-	if only, ok := schema["const"]; ok {
-		p.wanted = append(slices.Clip(p.wanted), only)
-	}
-	for _, w := range p.wanted {
-		p.weight += weigh(w)
-	}
-	for _, key := range []string{"pattern", "format", "not", "contains", "anyOf", "oneOf", "minLength", "maxLength", "minimum", "maximum",
-		"exclusiveMinimum", "exclusiveMaximum", multipleOf, "minItems", "maxItems", "minProperties", "maxProperties"} {
-		if _, ok := schema[key]; ok {
-			p.each += perCheck
-		}
+	for _, keyword := range []string{"properties", "required", "dependencies"} {
+		p.keys += count(schema[keyword])
 	}
 	_, p.unique = schema["uniqueItems"]
-	m.names, m.text = max(m.names, p.names), max(m.text, p.text)
+	m.most = max(m.most, p.names, p.text)
 	return p, nil
+}
+
+// count is the number of items or names of a value.
+func count(value any) int {
+	switch v := value.(type) {
+	case []any:
+		return len(v)
+	case map[string]any:
+		return len(v)
+	}
+	return 0
 }
 
 // steps is how many instructions a pattern may take for a byte.
@@ -270,78 +184,59 @@ func steps(pattern string) int {
 
 // weigh is how much there is to compare in a value.
 func weigh(value any) int {
+	const perValue = 10
 	switch v := value.(type) {
+	case nil:
+		return 0
+	case string:
+		return 1 + len(v)/perByte
 	case []any:
-		n := perNumber
+		n := perValue
 		for _, item := range v {
 			n += weigh(item)
 		}
 		return n
 	case map[string]any:
-		n := perNumber
+		n := perValue
 		for name, item := range v {
 			n += 1 + len(name)/perByte + weigh(item)
 		}
 		return n
-	case string:
-		return 1 + len(v)/perByte
 	}
-	return perNumber
+	return perValue
 }
 
 // priced is what a part of a schema costs.
 type priced struct {
 	meter  *meter
-	each   int   // for any value
-	names  int   // instructions for each byte of a property's name
-	text   int   // instructions for each byte of a text
-	keys   int   // looked up in an object
-	wanted []any // of enum and const
-	weight int   // of those
+	each   int // for any value
+	names  int // instructions for each byte of a property's name
+	text   int // instructions for each byte of a text
+	keys   int // looked up in an object
+	wanted int // to compare with enum and const
 	unique bool
 }
 
 // Validate implements [lib.ExtSchema]; it finds nothing wrong.
 func (p priced) Validate(_ lib.ValidationContext, value any) error {
 	cost := p.each
+	if p.wanted > 0 {
+		cost += perFault + p.wanted
+	}
 	switch v := value.(type) {
 	case string:
 		cost += p.text * len(v) / perByte
 	case []any:
-		cost += perChild * len(v)
+		cost += perKey * len(v)
 		if p.unique {
 			cost += weigh(v)
 		}
 	case map[string]any:
-		cost += perChild*len(v) + p.keys + nameCost(p.names, v)
-	}
-	if len(p.wanted) > 0 {
-		cost += p.compare(value)
+		cost += perKey*len(v) + p.keys
+		for name := range v {
+			cost += p.names * (len(name) + 1) / perByte
+		}
 	}
 	p.meter.spend(cost)
 	return nil
-}
-
-// compare is what enum and const cost.
-func (p priced) compare(value any) int {
-	cost := len(p.wanted)
-	switch value.(type) {
-	case []any, map[string]any:
-		return cost + perMismatch + p.weight
-	case string, bool, nil:
-	default:
-		cost += p.weight
-	}
-	if slices.ContainsFunc(p.wanted, func(w any) bool { return isScalar(w) && w == value }) {
-		return cost
-	}
-	return cost + perMismatch
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case []any, map[string]any:
-		return false
-	}
-	return true
 }

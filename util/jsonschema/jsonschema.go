@@ -50,7 +50,7 @@ func Compile(schema any) (*Schema, error) {
 	}
 	c.Formats = map[string]func(any) bool{"ocas_ref": isRef, "cas_ref": isRef}
 	c.RegisterExtension(multipleOf, nil, multipleOfCompiler{})
-	counted := &meter{schema: schema}
+	counted := &meter{}
 	c.RegisterExtension(work, nil, counted)
 	if err := c.AddResource(base, bytes.NewReader(raw)); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
