@@ -208,6 +208,10 @@ $(TOOLS)/actionlint: Makefile
 release: ## commit and tag VERSION=v0.2.0; it pushes nothing
 	$(GO) run ./internal/release release -version "$(VERSION)"
 
+.PHONY: test-install
+test-install: $(TOOLS)/nfpm ## install what make archives makes for this system, as a user would: install.sh, Debian package, npm, container file
+	$(GO) test -tags install -count=1 -v -run TestInstalled ./internal/release
+
 .PHONY: size
 size: ## count the lines of Go without tests: core, leaf modules, kits, instruments; the widest and the largest
 	@$(GO) run ./internal/release size

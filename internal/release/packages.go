@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -77,5 +80,61 @@ func (t *tree) installers(d delivery, sums *checksums, p process) error {
 	if err != nil {
 		return err
 	}
-	return d.write(sums, "install.sh", script, p)
+	if err := d.write(sums, "install.sh", script, p); err != nil {
+		return err
+	}
+	name, data, err := t.npm(d, sums)
+	if err != nil {
+		return fmt.Errorf("npm package: %w", err)
+	}
+	return d.write(sums, name, data, p)
+}
+
+// npm makes the package for npm: a launcher for each program, and what fetches the archives and
+// checks them against the checksums that it brings.
+func (t *tree) npm(d delivery, sums *checksums) (name string, data []byte, err error) {
+	dir, version := filepath.Join(t.root, packaging, "npm"), strings.TrimPrefix(d.version, "v")
+	var files []member
+	for _, name := range []string{"install.js", "launch.js"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", nil, err
+		}
+		files = append(files, member{name, text, 0o644})
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		return "", nil, err
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(bytes.ReplaceAll(text, []byte("{version}"), []byte(version)), &manifest); err != nil {
+		return "", nil, err
+	}
+	programs, err := t.programs(nil)
+	if err != nil {
+		return "", nil, err
+	}
+	launchers := map[string]string{}
+	for _, built := range programs {
+		file := "bin/" + built.name() + ".js"
+		launchers[built.name()] = file
+		files = append(files, member{file, fmt.Appendf(nil, "#!/usr/bin/env node\nrequire(\"../launch.js\")(%q);\n", built.name()), 0o755})
+	}
+	manifest["bin"] = launchers
+	archives := map[string]string{}
+	for i, name := range sums.names {
+		if strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".zip") {
+			archives[name] = sums.sums[i]
+		}
+	}
+	for name, value := range map[string]any{"package.json": manifest, "sums.json": archives} {
+		text, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return "", nil, err
+		}
+		files = append(files, member{name, append(text, '\n'), 0o644})
+	}
+	slices.SortFunc(files, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	data, err = tarArchive("package", files, d.when)
+	return "uwf-npm-" + version + ".tgz", data, err
 }
