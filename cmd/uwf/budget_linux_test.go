@@ -11,9 +11,9 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// "It stopped with me beside it": on a terminal a run that has cost what it may asks how
-// much more; no is the answer of whoever says nothing.
-func TestARunAtItsBudgetAsksHowMuchMore(t *testing.T) {
+// "It stopped with me beside it": on a terminal a run that has cost what it may asks
+// whether it may cost as much again; no is the answer of whoever says nothing.
+func TestARunAtItsBudgetAsksForMore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"loop.yaml": loopWorkflow, "scenario.yaml": loopScenario} {
@@ -30,7 +30,7 @@ func TestARunAtItsBudgetAsksHowMuchMore(t *testing.T) {
 		return tty.text(t), cmd.ProcessState.ExitCode()
 	}
 	const agent = "uwf-mock --mock-data scenario.yaml"
-	shown, code := on("lots\n0.5\n\n", "run", "loop.yaml", "-p", "task", "--max-cost", "1", "--agent", agent)
+	shown, code := on("y\n\n", "run", "loop.yaml", "-p", "task", "--max-cost", "1", "--agent", agent)
 	require.Equal(t, 6, code, shown)
 	prosetest.Text(t, shown)
 
@@ -38,7 +38,7 @@ func TestARunAtItsBudgetAsksHowMuchMore(t *testing.T) {
 	require.Equal(t, 6, code, shown)
 	prosetest.Text(t, shown)
 
-	shown, code = on("15\n\n", "run", "loop.yaml", "-p", "task", "--max-tokens", "15", "--agent", agent)
+	shown, code = on("y\n\n", "run", "loop.yaml", "-p", "task", "--max-tokens", "15", "--agent", agent)
 	require.Equal(t, 6, code, shown)
 	prosetest.Text(t, shown)
 	require.Contains(t, shown, "granted 15 more tokens")

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,7 +211,6 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
-	sweepEdit(dirs)
 	s, err := a.Store(ctx)
 	if err != nil {
 		return nil, err
@@ -272,19 +270,6 @@ func (a *App) SayOnce(about, text string) {
 func (a *App) warnExposed(dirs home.Dirs) {
 	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
 		a.Say("uwf: warning: %s", warning)
-	}
-}
-
-// EditLock is held while the config is open in an editor.
-func EditLock(dirs home.Dirs) string { return filepath.Join(dirs.Locks(), "edit.lock") }
-
-// sweepEdit removes the copy of an editor that was killed.
-func sweepEdit(dirs home.Dirs) {
-	if _, err := os.Lstat(dirs.Edit()); err != nil {
-		return
-	}
-	if lock, err := durable.TryLock(EditLock(dirs)); err == nil {
-		_ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) // otherwise the next start does it
 	}
 }
 
@@ -359,17 +344,23 @@ func InGroups(commands []*ucli.Command, headings map[string]string) []*ucli.Comm
 	return commands
 }
 
+// AskYes asks the person at the terminal; yes must be said.
+func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
+	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
+	said = strings.ToLower(said)
+	return said == "y" || said == "yes", err
+}
+
 // Confirm asks a person whether something is meant; script is how it is said without
 // being asked.
 func (a *App) Confirm(ctx context.Context, question, script string) error {
 	if !terminal.Is(a.Env.Stdin) {
 		return cmdline.UsageError("nobody can be asked here: "+question, script)
 	}
-	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
-	if err != nil {
+	switch yes, err := a.AskYes(ctx, question); {
+	case err != nil:
 		return err
-	}
-	if said = strings.ToLower(said); said != "y" && said != "yes" {
+	case !yes:
 		return &protocol.Error{Code: protocol.CodeFailed, Message: "not done: the answer was no"}
 	}
 	return nil

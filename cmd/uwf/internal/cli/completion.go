@@ -121,8 +121,6 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 		return a.remoteValues()
 	case "shell":
 		return words(shellNames()...)
-	case "key":
-		return a.keyValues(ctx)
 	case "--var":
 		return threads.New(a.App).VarValues(ctx, typed)
 	case "--set":
@@ -276,24 +274,4 @@ func (a commands) quietConfig(ctx context.Context) (protocol.Config, bool) {
 	}
 	c, err := config.Load(ctx, dirs.Config(), a.Env)
 	return c, err == nil
-}
-
-// keyValues are the keys of the config that are set.
-func (a commands) keyValues(ctx context.Context) []cmdline.Candidate {
-	c, ok := a.quietConfig(ctx)
-	if !ok {
-		return nil
-	}
-	keys := []string{"defaultAgent", "defaultModel", "timeout"}
-	for name := range c.Providers {
-		keys = append(keys, "providers."+name+".baseUrl", "providers."+name+".apiKey", "providers."+name+".apiKeyEnv")
-	}
-	for name := range c.Models {
-		keys = append(keys, "models."+name+".provider", "models."+name+".name")
-	}
-	for name := range c.Agents {
-		keys = append(keys, "agents."+name+".command", "agents."+name+".model", "agents."+name+".permission", "agents."+name+".sandbox.mode", "agents."+name+".timeout")
-	}
-	slices.Sort(keys)
-	return words(keys...)
 }

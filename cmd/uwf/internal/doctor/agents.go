@@ -79,11 +79,8 @@ func (x *examination) asRoot() {
 		if filepath.Base(a.Command) != "uwf-claude-code" || sandbox != "" || a.Permission != "" && a.Permission != "full" {
 			continue
 		}
-		report, key := x.warn, plaintext.Word("agents."+alias)
-		if x.playsAll([]string{alias}) {
-			report = x.problem
-		}
-		report("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission full", alias)
+		key := plaintext.Word("agents." + alias)
+		x.of(alias)("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission full", alias)
 	}
 }
 
@@ -96,11 +93,7 @@ func (x *examination) candidates() []candidate {
 		for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 			a, err := config.ResolveAgent(*x.config, alias, x.Env)
 			if err != nil {
-				report := x.warn
-				if x.playsAll([]string{alias}) {
-					report = x.problem
-				}
-				report("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
+				x.of(alias)("agents", remedy(err, "correct agents."+alias+" in "+x.Dirs.Config()), "%s: %v", alias, err)
 				continue
 			}
 			known[filepath.Base(a.Command)] = true
@@ -126,11 +119,7 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 		name = fmt.Sprintf("%s (%s)", strings.Join(aliases, ", "), a.Command)
 	}
 	if a.Err != nil {
-		report := x.warn
-		if x.playsAll(aliases) {
-			report = x.problem
-		}
-		report("agents", installing(a.Command), "%s: %v", name, a.Err)
+		x.of(aliases...)("agents", installing(a.Command), "%s: %v", name, a.Err)
 		return
 	}
 	text := strings.TrimSpace(name + " " + a.Version)
@@ -146,15 +135,20 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 		return
 	}
 	for _, p := range a.Check.Problems {
-		report := x.warn
-		switch {
-		case len(aliases) == 0: // it is installed, but nobody asks for it
+		report := x.of(aliases...)
+		if len(aliases) == 0 { // it is installed, but nobody asks for it
 			report = x.note
-		case x.playsAll(aliases):
-			report = x.problem
 		}
 		report("agents", p.Do, "%s: %s", text, p.What)
 	}
+}
+
+// of is how what stops an agent with these names is reported.
+func (x *examination) of(aliases ...string) func(area, do, format string, args ...any) {
+	if x.playsAll(aliases) {
+		return x.problem
+	}
+	return x.warn
 }
 
 // playsAll reports whether the roles that nothing else is said of are played by one of

@@ -232,17 +232,6 @@ func (x *examination) disk(context.Context) {
 	}
 }
 
-// size prints bytes for people.
-func size(n uint64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MB", n>>20)
-	}
-	return fmt.Sprintf("%d kB", n>>10)
-}
-
 // store looks at the node store: what it is, and how it flushes. Whether every
 // node is whole is fsck's to say, since that takes time.
 func (x *examination) store(ctx context.Context) {
@@ -435,4 +424,15 @@ func (x *examination) git(ctx context.Context) {
 	case len(left) > 0:
 		x.note(area, "", "a step in %s does not keep: %s", plaintext.Line(repo.Root), plaintext.Line(strings.Join(left, "; ")))
 	}
+}
+
+// size prints bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d kB", n>>10)
 }

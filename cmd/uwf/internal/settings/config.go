@@ -332,14 +332,14 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, err := durable.TryLock(app.EditLock(dirs))
+	lock, err := durable.TryLock(filepath.Join(dirs.Locks(), "edit.lock"))
 	if errors.Is(err, durable.ErrLocked) {
 		return &protocol.Error{Code: protocol.CodeLocked, Message: dirs.Config() + " is open in another editor", Err: err, Hints: []string{"uwf config set <key> <value>"}}
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next start does it
+	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next editor does it
 	before, err := config.ReadFile(dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read config: %w", err)

@@ -22,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/yamltext"
 )
 
 // Setup changes the config of one home.
@@ -354,7 +353,7 @@ func (s *Setup) permissions(a Answers) []change {
 		if !known {
 			continue // written with it, see agentMap
 		}
-		if !config.IsAdapter(agent.Command) || !config.HeedsPermission(agent.Command) {
+		if !heedsPermission(agent.Command) {
 			continue
 		}
 		switch {
@@ -369,10 +368,10 @@ func (s *Setup) permissions(a Answers) []change {
 
 // text is config.yaml with the answers in it.
 func (s *Setup) text(a Answers) ([]byte, error) {
-	if len(bytes.TrimSpace(s.src)) == 0 {
-		return s.fresh(a)
-	}
 	text := s.src
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte(header)
+	}
 	for _, c := range s.changes(a) {
 		key, err := config.ParseKey(c.key)
 		if err != nil {
@@ -403,7 +402,7 @@ func (s *Setup) changes(a Answers) []change {
 			if a.BaseURL == "" {
 				a.BaseURL = was.BaseURL
 			}
-			out = append(out, change{provider, plain(providerMap(a))})
+			out = append(out, change{provider, providerMap(a)})
 		} else {
 			out = append(out, ifSet(provider+".baseUrl", a.BaseURL)...)
 			out = append(out, ifSet(provider+".apiKey", a.APIKey)...)
@@ -413,7 +412,7 @@ func (s *Setup) changes(a Answers) []change {
 	}
 	for _, name := range a.agents() {
 		if _, known := s.old.Agents[name]; !known {
-			out = append(out, change{"agents." + quoted(name), plain(agentMap(name, a))})
+			out = append(out, change{"agents." + quoted(name), agentMap(name, a)})
 		}
 	}
 	out = append(out, ifSet("defaultAgent", a.Agent)...)
@@ -442,7 +441,7 @@ func (s *Setup) modelChanges(a Answers) (out []change) {
 		}
 	}
 	if _, known := s.old.Models[alias]; !known {
-		out = append(out, change{"models." + quoted(alias), plain(modelMap(a))})
+		out = append(out, change{"models." + quoted(alias), modelMap(a)})
 	}
 	if s.old.DefaultModel != alias {
 		out = append(out, change{"defaultModel", alias})
@@ -478,72 +477,43 @@ func quoted(part string) string {
 }
 
 // providerMap is a provider as it is written, without what it has not.
-func providerMap(a Answers) yamltext.Map {
-	m := yamltext.Map{{Key: "baseUrl", Value: a.BaseURL}}
+func providerMap(a Answers) map[string]any {
+	m := map[string]any{"baseUrl": a.BaseURL}
 	if a.APIKey != "" {
-		m = append(m, yamltext.Entry{Key: "apiKey", Value: a.APIKey})
+		m["apiKey"] = a.APIKey
 	}
 	if a.APIKeyEnv != "" {
-		m = append(m, yamltext.Entry{Key: "apiKeyEnv", Value: a.APIKeyEnv})
+		m["apiKeyEnv"] = a.APIKeyEnv
 	}
 	return m
 }
 
-func modelMap(a Answers) yamltext.Map {
-	return yamltext.Map{{Key: "provider", Value: a.Provider}, {Key: "name", Value: a.Model}}
-}
-
-// plain is a mapping without an order, as the config's editor takes it.
-func plain(m yamltext.Map) map[string]any {
-	out := map[string]any{}
-	for _, e := range m {
-		out[e.Key] = e.Value
-	}
-	return out
+func modelMap(a Answers) map[string]any {
+	return map[string]any{"provider": a.Provider, "name": a.Model}
 }
 
 // agentMap is an agent as it is written.
-func agentMap(name string, a Answers) yamltext.Map {
-	program := protocol.AgentName(name)
-	m := yamltext.Map{{Key: "command", Value: program}}
-	if a.Commands != "" && a.Commands != commandsAll && config.IsAdapter(program) && config.HeedsPermission(program) {
-		m = append(m, yamltext.Entry{Key: "permission", Value: editsOnly})
+func agentMap(name string, a Answers) map[string]any {
+	m := map[string]any{"command": protocol.AgentName(name)}
+	if a.Commands != "" && a.Commands != commandsAll && heedsPermission(protocol.AgentName(name)) {
+		m["permission"] = editsOnly
 	}
 	return m
 }
 
-// fresh is a config for a home that has none.
-func (s *Setup) fresh(a Answers) ([]byte, error) {
-	out := bytes.NewBufferString("# The configuration of uwf. `uwf config list` shows what is in force, `uwf doctor`\n" +
-		"# what is wrong with it. It holds keys: keep it to yourself (mode 0600).\n")
-	one := func(key string, value any) yamltext.Map { return yamltext.Map{{Key: key, Value: value}} }
-	var err error
-	section := func(comment string, m yamltext.Map) {
-		text, marshalErr := yamltext.Marshal(m)
-		if err == nil {
-			err = marshalErr
-		}
-		out.WriteString("\n" + comment)
-		out.Write(text)
-	}
-	if a.model() {
-		section("# Where models are. Instead of apiKey, apiKeyEnv names the variable that holds it.\n",
-			one("providers", one(a.Provider, providerMap(a))))
-		section("# Models by a name of your own. More of them: agents and roles can have their own\n# (agents.<name>.model, modelOverrides).\n",
-			one("models", one(s.alias(), modelMap(a))))
-		section("", one("defaultModel", s.alias()))
-	}
-	if a.Agent != "" {
-		agents := yamltext.Map{}
-		for _, name := range a.agents() {
-			agents = append(agents, yamltext.Entry{Key: name, Value: agentMap(name, a)})
-		}
-		section("# Agents by a name of your own: any program that follows the protocol. permission says\n# what one may do: full (anything), edits (no commands), read-only.\n", one("agents", agents))
-		section("# Who plays the roles. Others for some of them:\n# agentOverrides: { <workflow>: { <role>: <agent> } }\n", one("defaultAgent", a.Agent))
-	}
-	if programs, ok := s.listed(a); ok {
-		section("# Which programs uwf's own agents may run, such as [go, git]: \"*\" is any, [] is none.\n# They can write only in the directory where a step works.\n",
-			one("builtin", one("allowCommands", programs)))
-	}
-	return out.Bytes(), err
+// heedsPermission reports whether a command drives a program that is told what it may do.
+func heedsPermission(command string) bool {
+	return config.IsAdapter(command) && config.HeedsPermission(command)
 }
+
+// header begins the config of a home that has none.
+const header = `# The configuration of uwf. "uwf config list" shows what is in force, "uwf doctor" what is
+# wrong with it. It holds keys: keep it to yourself (mode 0600).
+#
+# Providers, models and agents have names of your own. Instead of apiKey, apiKeyEnv names the
+# variable that holds it. An agent is any program that follows the protocol; its permission is
+# full, edits (no commands) or read-only. modelOverrides and agentOverrides choose for a role:
+#   agentOverrides: { <workflow>: { <role>: <agent> } }
+# builtin.allowCommands lists the programs that our own agents may run: "*" is any, [] is none.
+
+`

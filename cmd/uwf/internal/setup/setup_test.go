@@ -59,9 +59,9 @@ func TestText(t *testing.T) {
 		fails   bool
 	}{
 		"a new home": {"", Answers{Provider: "ollama", Model: "llama", Agent: "uwf-builtin"}, nil,
-			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: { provider: ollama, name: llama }", "defaultModel: default", "  builtin: { command: uwf-builtin }", "defaultAgent: builtin"}, nil, false},
+			[]string{`  ollama: { baseUrl: "http://localhost:11434/v1" }`, "  default: {name: llama, provider: ollama}", "defaultModel: default", "  builtin: {command: uwf-builtin}", "defaultAgent: builtin"}, nil, false},
 		"a key from the environment": {"", Answers{Provider: "OpenAI", Model: "m"}, []string{"OPENAI_API_KEY=sk-1234567890"},
-			[]string{`  openai: { baseUrl: "https://api.openai.com/v1", apiKeyEnv: OPENAI_API_KEY }`}, nil, false},
+			[]string{`  openai: { apiKeyEnv: OPENAI_API_KEY, baseUrl: "https://api.openai.com/v1" }`}, nil, false},
 		"only an agent":           {existing, Answers{Agent: "mock"}, nil, []string{"  mock: {command: uwf-mock}", "defaultAgent: mock"}, []string{"defaultAgent: builtin"}, false},
 		"an agent that is there":  {existing, Answers{Agent: "builtin"}, nil, nil, nil, false},
 		"only a model":            {existing, Answers{Model: "large"}, nil, []string{"  large: {name: large, provider: openai}", "defaultModel: large"}, []string{"defaultModel: fast"}, false},
@@ -79,7 +79,7 @@ func TestText(t *testing.T) {
 		"all commands again": {"agents: {claude-code: {command: uwf-claude-code, permission: edits}}\n", Answers{Commands: "all"}, nil,
 			[]string{"agents: {claude-code: {command: uwf-claude-code, permission: full}}"}, []string{"agents: {claude-code: {command: uwf-claude-code, permission: edits}}"}, false},
 		"two agents": {"", Answers{Agent: "uwf-codex", More: "builtin", Commands: "none"}, nil,
-			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: { allowCommands: [] }"}, nil, false},
+			[]string{"  codex: { command: uwf-codex, permission: edits }", "defaultAgent: codex", "builtin: {allowCommands: []}"}, nil, false},
 		"no programs":              {existing, Answers{Commands: "rm -rf /"}, nil, nil, nil, true},
 		"no provider":              {"", Answers{Model: "m"}, nil, nil, nil, true},
 		"no address":               {"", Answers{Provider: "opnai", Model: "m"}, nil, nil, nil, true},

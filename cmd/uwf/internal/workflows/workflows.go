@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
@@ -356,8 +353,7 @@ func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() erro
 		}
 		confirmed = untrusted.Error()
 		a.Say("%s", plaintext.Indent(confirmed))
-		answer, asked := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "may they run, now and later? [y/N] ")
-		if asked != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+		if yes, asked := a.AskYes(ctx, "may they run, now and later?"); asked != nil || !yes {
 			return err
 		}
 		if untrusted.Thread != "" {
