@@ -6,7 +6,6 @@ type program struct {
 	places []Place  // that are its own
 	obeys  []string // names in a working directory that no agent may write
 	plants []plant  // what it would obey of a clone
-	logins []string // below the user's home: hidden from other agents
 	// harmless are words in what it prints when it is refused something that it does without.
 	harmless []string
 
@@ -30,7 +29,6 @@ var known = []program{
 		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
 		obeys:  []string{".claude", ".mcp.json"},
 		plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json", around: true}},
-		logins: []string{".claude.json", ".claude/.credentials.json"},
 	},
 	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
 	{
@@ -44,47 +42,36 @@ var known = []program{
 		}}},
 		obeys:  []string{".codex"},
 		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts each directory (2.6.0)
-		logins: []string{".codex/auth.json"},
 	},
 	{
 		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
-		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Apart: []string{"tmp/", "history/"}, Fresh: []string{"projects.json"},
-			Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}, Made: []string{"commands"}, Writes: []string{
-				"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json",
-			}}},
+		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: obeyed,
+			Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}}},
 		obeys: []string{".gemini"}, plants: geminis(".gemini"),
-		logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/mcp-oauth-tokens.json"},
 	},
 	{
 		names:  []string{"qwen", "qwen-code"},
-		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Apart: []string{"tmp/", "projects/", "history/", "debug/"}, Writes: []string{"oauth_creds.json"}, Logins: []string{"oauth_creds.json"}}},
+		places: []Place{{variable: "QWEN_HOME", home: ".qwen", Obeys: obeyed, Logins: []string{"oauth_creds.json"}}},
 		obeys:  []string{".qwen"}, plants: geminis(".qwen"),
-		logins: []string{".qwen/oauth_creds.json", ".qwen/.env"},
 	},
 	{
 		names: []string{"cursor-agent"}, asksForTrust: true,
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}, Logins: []string{"auth.json"}},
-			{home: ".cursor", Obeys: []string{
-				"mcp.json", "mcp-approvals.json", "permissions.json", "hooks.json", "hooks", "cli-config.json", "sandbox.json", "argv.json", "environment.json",
-				"commands", "extensions", "plugins", "rules", "skills", "skills-cursor", "agents", "bin",
-			}},
+			{home: ".cursor", Obeys: obeyed},
 		},
 		obeys: []string{".cursor"}, plants: around(".cursor/hooks.json", ".cursor/mcp.json", ".cursor/plugins"),
-		logins: []string{".config/cursor/auth.json", ".config/Cursor"},
 	},
 	{
 		names:  []string{"hermes"},
-		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Apart: []string{"sessions/", "logs/", "state.db"}, Writes: []string{"auth.json"}, Logins: []string{"auth.json"}, Kept: true}},
+		places: []Place{{variable: "HERMES_HOME", home: ".hermes", Obeys: obeyed, Logins: []string{"auth.json"}}},
 		obeys:  []string{".hermes"},
-		logins: []string{".hermes/.env", ".hermes/auth.json"},
 	},
 	{
 		names:  []string{"copilot"},
-		places: []Place{{variable: "COPILOT_HOME", home: ".copilot", Apart: []string{"session-state/", "history-session-state/", "command-history-state/", "logs/", "session-store.db"}, Writes: []string{}}},
+		places: []Place{{variable: "COPILOT_HOME", home: ".copilot", Obeys: obeyed}},
 		obeys:  []string{".copilot"},
 		plants: around(".github/hooks", ".github/copilot", ".github/mcp.json", ".copilot", ".mcp.json", ".vscode/mcp.json"),
-		logins: []string{".config/github-copilot", ".copilot"},
 	},
 	{
 		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
@@ -95,17 +82,15 @@ var known = []program{
 		},
 		obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
 		plants: around(".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools"),
-		logins: []string{".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json"},
 	},
 	{
 		names: []string{"crush"},
 		places: []Place{ // its data say which servers it starts, too
-			{variable: "CRUSH_GLOBAL_CONFIG", above: "XDG_CONFIG_HOME", home: ".config/crush", Apart: []string{}, Writes: []string{}},
-			{variable: "CRUSH_GLOBAL_DATA", above: "XDG_DATA_HOME", home: ".local/share/crush", Apart: []string{}, Writes: []string{}},
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "crush", Writes: []string{}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "crush", Obeys: obeyed},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
 		},
 		obeys: []string{"crush.json", ".crush.json"}, plants: around("crush.json", ".crush.json"),
-		logins: []string{".local/share/crush", ".config/crush"},
 	},
 	{
 		names: []string{"goose"},
@@ -114,7 +99,6 @@ var known = []program{
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "goose", Writes: []string{"sessions/"}},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "goose", Writes: []string{"logs/", "history.txt"}},
 		},
-		logins: []string{".config/goose"},
 	},
 	{
 		names: []string{"amp"},
@@ -123,8 +107,16 @@ var known = []program{
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl", "session.json"}},
 		},
 		obeys: []string{".amp"}, plants: around(".amp"),
-		logins: []string{".local/share/amp", ".config/amp"},
 	},
+}
+
+// obeyed are names in the own directory of a program that it writes whole, by which it starts others, or is
+// told what to do, when its user starts it next.
+var obeyed = []string{
+	"settings.json", "settings.local.json", "config.json", "config.yaml", "config.toml", "cli-config.json", "crush.json", "providers.json",
+	"mcp.json", "mcp-config.json", "mcp-approvals.json", "permissions.json", "trustedFolders.json", "sandbox.json", "argv.json",
+	"environment.json", ".env", "hooks.json", "hooks", "policies", "commands", "extensions", "plugins", "rules", "skills",
+	"skills-cursor", "agents", "memories", "bin", "GEMINI.md", "QWEN.md", "AGENTS.md",
 }
 
 // claudes are the places of Claude Code, and of the bridges to it.

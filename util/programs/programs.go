@@ -14,7 +14,6 @@ type Place struct {
 	variable string // names it, or the directory that it is in
 	home     string // otherwise that is this, below the user's home directory
 	name     string // below that
-	above    string // a variable: without the first one it names the directory above home's last part
 	unless   string // a variable: if it is set the place is not used
 
 	// Obeys are files and directories below, or "." for a file itself, that say which
@@ -33,26 +32,10 @@ type Place struct {
 	// Content is what a file holds that is not there yet; "": it is a directory.
 	Content string
 
-	// Apart are files and, with a slash at the end, directories below of which a confined
-	// program has its own, for each working directory. It gets a directory in which they
-	// lie beside links to the rest, in the place of the true one, and which goes when it
-	// ends: what it makes there nobody obeys later. It needs the variable for that.
-	Apart []string
-	// Fresh are files beside those in Apart that the program makes anew in each step, such as a
-	// list that it locks: the lock of a link would lie beside the true file.
-	Fresh []string
 	// Logins are files below that the program renews, and that its user needs then, too.
 	Logins []string
 	// Sessions is a pattern of files below by which its user finds a session, {session} for its id, {project} as in Writes.
 	Sessions string
-	// Kept reports that who started the program looks into what it has apart.
-	Kept bool
-}
-
-// Moved is how a program finds a place with Apart in another directory: the place there,
-// and the variable that names the directory.
-func (p Place) Moved(dir string) (path, variable string) {
-	return filepath.Join(dir, p.name), p.variable + "=" + dir
 }
 
 // Path is where a place is; "" if nowhere. env looks up a variable.
@@ -63,9 +46,6 @@ func (p Place) Path(env func(string) string) string {
 	base := ""
 	if p.variable != "" {
 		base = env(p.variable)
-	}
-	if above := env(p.above); p.above != "" && base == "" && above != "" {
-		base = filepath.Join(above, filepath.Base(p.home))
 	}
 	if base == "" {
 		for _, home := range []string{env("HOME"), env("USERPROFILE")} {
@@ -117,15 +97,6 @@ func Snapshots(command []string) bool {
 // in its working directory: whoever starts it there next runs what it names.
 func Obeyed(name string) bool {
 	return slices.ContainsFunc(known, func(p program) bool { return slices.Contains(p.obeys, name) })
-}
-
-// Logins are where the programs keep what they are logged in with, below the user's home.
-func Logins() []string {
-	var all []string
-	for _, p := range known {
-		all = append(all, p.logins...)
-	}
-	return all
 }
 
 // started is the first program of a table that a command starts and that is such a one;

@@ -59,13 +59,13 @@ func find(exe, profile string, restricted bool) string {
 	return ""
 }
 
-// Probe reports why box cannot do its part here; nil: it can. It starts it with nothing to run.
-func Probe(box string) error {
+// Probe reports why box cannot do its part here, and some mounts; nil: it can. It starts it with nothing to run.
+func Probe(box string, mounts ...plan.Mount) error {
 	tmp, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {
 		return err
 	}
-	text, err := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp})
+	text, err := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,22 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	return c, run, nil
 }
 
+// Check reports why the request cannot be held by namespaces; nil: it can.
+func (r Request) Check(box string) error {
+	if r.holdsHome() {
+		return ErrNotHere
+	}
+	layers := slices.DeleteFunc(slices.Clone(r.Mounts), func(m plan.Mount) bool { return m.Kind != plan.Overlay })
+	return Probe(box, layers...) // not every file system has them
+}
+
+func (r Request) holdsHome() bool {
+	return r.Workspace == "/" || slices.ContainsFunc(r.homes(), func(home string) bool { return below(r.Workspace, home) })
+}
+
 func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	b := &builder{mounts: map[string]plan.Mount{}}
-	homes := r.homes()
-	if r.Workspace == "/" || slices.ContainsFunc(homes, func(home string) bool { return below(r.Workspace, home) }) {
+	if r.holdsHome() {
 		return nil, nil, ErrNotHere
 	}
 	run, found, err := r.begin(nil)
@@ -174,7 +186,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 		return nil, nil, err
 	}
 	b.state = run.dir
-	for _, home := range homes {
+	for _, home := range r.homes() {
 		b.showHome(home)
 	}
 	for _, path := range offlimits.Named(c.Env) {

@@ -142,7 +142,7 @@ func (r *runner) bound(c *confinement, tmp string, caches []string) error {
 	if err != nil {
 		return err
 	}
-	c.rules, c.off, c.env = rules, off, append(c.env, r.moved...)
+	c.rules, c.off = rules, off
 	before := c.close
 	c.close = func() error {
 		err := errors.Join(r.putBack(run), before())
@@ -195,16 +195,10 @@ func (r *runner) unconfinable() string {
 // without.
 func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *box.Run, error) {
 	env := r.env
-	state := filepath.Join(tmp, "own")
-	if len(caches) > 0 {
-		state = caches[0] + ".own" // beside the caches, which all its steps may write
-	}
-	mine, err := places.Of(r.driven(), r.cwd, tmp, state, env.Get)
+	mine, err := places.Of(r.driven(), r.cwd, env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
-	r.moved = mine.Env
-	r.keep(mine.Kept)
 	guard := box.SharedState(r.around.Dirs) // first: what is not there cannot be hidden
 	off := r.offLimits(mine.Reads...)       // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
@@ -233,7 +227,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		}
 	}
 	run, err := box.Request{
-		Workspace: r.cwd, Git: beside, Off: off, Writable: slices.Concat(dirs, real(mine.Apart)), Obeyed: obeyed, Temporary: tmp, State: guard,
+		Workspace: r.cwd, Git: beside, Off: off, Writable: dirs, Obeyed: obeyed, Temporary: tmp, State: guard,
 		Environ: env.Environ, Now: env.Now,
 	}.Lower()
 	if err != nil {
@@ -317,8 +311,7 @@ func (r *runner) grant(names []string) error {
 	if r.confinement == nil || len(own) == 0 {
 		return nil
 	}
-	if b := r.confinement.box; b != nil { // nobody else finds what it makes
-		b.own = names
+	if r.confinement.box != nil { // nobody else finds what it makes
 		return nil
 	}
 	for _, name := range names {
@@ -343,8 +336,6 @@ type boxing struct {
 	program string // uwf-box
 	request box.Request
 	layers  places.Layers
-	instead func(why error) error // makes the confinement one without namespaces
-	own     []string              // what would be granted then; see [runner.grant]
 
 	mu   sync.Mutex
 	said []string // of what was done at the ends of processes
@@ -394,47 +385,38 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 		r.req.Warn("a program whose agent was killed %s", text)
 	}
 	r.report(err) // the next one tries again
-	kept, state := filepath.Join(tmp, "layers"), filepath.Join(tmp, "own")
-	if len(caches) > 0 {
-		state = caches[0] + ".own"
-	}
+	kept := filepath.Join(tmp, "layers")
 	if agent := protocol.AgentName(r.adapter.Name); r.req.Thread != "" {
 		kept = filepath.Join(dirs.Agents(r.req.Thread), agent)
 		if of, ok := r.shelf.get(r.req.SessionID); ok && of.Thread != "" {
 			r.report(places.Copy(filepath.Join(dirs.Agents(of.Thread), agent), kept)) // else its session is not found
 		}
 	}
-	layers, err := places.Over(r.driven(), r.cwd, filepath.Join(tmp, "box"), state, kept, env.Get)
+	layers, err := places.Over(r.driven(), r.cwd, filepath.Join(tmp, "box"), kept, env.Get)
 	if err != nil {
 		return fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
 	r.report(layers.GiveBack([]string{r.req.SessionID})) // what a killed program has left
-	r.keep(layers.Kept)
 	c.off = r.offLimits(layers.Finds...)
-	c.env = append(c.env, layers.Env...)
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
-		Writable: slices.Concat(real(layers.Dirs), real(caches), real([]string{tmp})), Temporary: realDir(tmp), State: dirs.Box(),
+		Writable: real(append(slices.Clip(caches), tmp)), Temporary: realDir(tmp), State: dirs.Box(),
 		Environ: env.Environ, Now: env.Now, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
-	r.held = "confined by: namespaces, " + confine.Describe()
-	before, b := c.close, c.box
-	b.instead = func(why error) error {
+	if why := c.box.request.Check(r.boxProgram); why != nil { // such as a file system without layers
 		if err := r.mustBox(r.sandbox.Mode, why); err != nil {
 			return err
 		}
 		if unable := r.unconfinable(); unable != "" {
 			return fmt.Errorf("%s has no namespaces (%w), and nothing else holds it: %s", r.adapter.Program, why, unable)
 		}
-		r.held = "confined by: " + confine.Describe() + confine.Open(false)
 		r.req.Warn("%s runs without namespaces (%v), held by %s%s", r.adapter.Program, why, confine.Describe(), confine.Open(false))
 		c.box = nil
-		if err := r.bound(c, tmp, caches); err != nil {
-			return err
-		}
-		return r.grant(b.own)
+		return r.bound(c, tmp, caches)
 	}
+	r.held = "confined by: namespaces, " + confine.Describe()
+	before, b := c.close, c.box
 	c.close = func() error {
 		for _, text := range b.said {
 			r.req.Warn("%s %s", r.adapter.Program, text)
@@ -452,28 +434,10 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 	request := b.request
 	request.Finds = append(slices.Clip(request.Finds), box.ProgramFiles(cmd.Path, request.Workspace, inside.Env)...)
 	held, run, err := request.Prepare(b.program, inside)
-	if errors.Is(err, box.ErrNotHere) {
-		if err := b.instead(err); err != nil {
-			return cmd, done, err
-		}
-		held, err = c.bind(cmd)
-		return held, done, err
-	}
 	if err != nil {
 		return cmd, done, err
 	}
-	lowered := false
-	held.Box.Else = func(why *proc.BoxError) (proc.Command, error) {
-		lowered = true
-		if err := b.instead(why); err != nil {
-			return cmd, err
-		}
-		return c.bind(cmd)
-	}
 	return held, func() error {
-		if lowered {
-			return run.Cancel()
-		}
 		said, err := run.End(context.Background()) // also if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -486,14 +450,6 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 func (r *runner) uses(session string) {
 	if !slices.Contains(r.used, session) {
 		r.used = append(r.used, session)
-	}
-}
-
-// keep makes variables of the program ours, too: we look into what it has apart.
-func (r *runner) keep(entries []string) {
-	for _, entry := range entries {
-		name, value, _ := strings.Cut(entry, "=")
-		r.env = r.env.With(name, value)
 	}
 }
 

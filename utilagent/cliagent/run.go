@@ -236,7 +236,6 @@ type runner struct {
 	boxProgram  string // uwf-box; "": it cannot be had here
 	confinement *confinement
 	held        string   // for the detail: what confinement is in force
-	moved       []string // variables: where the program finds what it has apart
 	used        []string // sessions that the program has used
 	hidden      []string // from what a sandbox of the program's own runs
 	refused     refusals

@@ -3,6 +3,8 @@ package places
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,11 +21,9 @@ import (
 // Layers are the places of a program in a box. What it writes there lies in a directory of the
 // thread's, over what its user has, which stays as it is.
 type Layers struct {
-	Finds     []string // the places, perhaps with links
-	Mounts    []plan.Mount
-	Dirs      []string // that it may write as they are
-	Env, Kept []string // as those of [Owned]
-	layers    []layer
+	Finds  []string // the places, perhaps with links
+	Mounts []plan.Mount
+	layers []layer
 }
 
 // layer is a place and what lies over it.
@@ -41,9 +41,9 @@ const (
 // files is where the program finds those of its files that lie in no directory of its own.
 const files = "/run/uwf-own"
 
-// Over makes the layers of a command that works in cwd. kept is the thread's directory; tmp and state
-// are as for [Of].
-func Over(command []string, cwd, tmp, state, kept string, env func(string) string) (l Layers, err error) {
+// Over makes the layers of a command that works in cwd. kept is the thread's directory; tmp is
+// removed after the step.
+func Over(command []string, cwd, tmp, kept string, env func(string) string) (l Layers, err error) {
 	all, known := programs.Places(command)
 	if !known {
 		all = programs.Guess(command)
@@ -53,23 +53,11 @@ func Over(command []string, cwd, tmp, state, kept string, env func(string) strin
 		if path == "" {
 			continue
 		}
-		for _, name := range p.Made {
-			if err == nil && p.Apart != nil { // its adapter writes there, and a link leads to it
-				err = Make(filepath.Join(path, name), "")
-			}
-		}
-		switch {
-		case err != nil:
-		case p.Content != "":
+		if p.Content != "" {
 			err = l.file(p, path, filepath.Join(tmp, "files"))
-		default:
+		} else {
 			p.Sessions = strings.ReplaceAll(p.Sessions, "{project}", cmp.Or(projectName(cwd), "*"))
 			err = l.over(p, path, filepath.Join(kept, keyOf(path)))
-		}
-		if err == nil && p.Apart != nil {
-			var o Owned
-			err = o.moved(p, path, cwd, tmp, state)
-			l.Dirs, l.Env, l.Kept = append(l.Dirs, o.Dirs...), append(l.Env, o.Env...), append(l.Kept, o.Kept...)
 		}
 		if err != nil {
 			return l, err
@@ -99,6 +87,11 @@ func (l *Layers) over(p programs.Place, path, kept string) error {
 	l.Mounts = append(l.Mounts, m)
 	l.layers = append(l.layers, layer{p, path, upper})
 	return nil
+}
+
+func keyOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
 }
 
 // resolved is a path without links, as far as there is something.

@@ -35,17 +35,12 @@ func Obeyed(command []string, env func(string) string) map[string][]string {
 type Owned struct {
 	Reads       []string // with all that is below
 	Dirs, Files []string // that it may write
-	Apart       []string // among dirs, those that it alone has
-	Env, Kept   []string // variables: where it finds what it has apart, and those that we need, too
 }
 
 // Of finds what belongs to a command that works in cwd. It creates a known program's places,
 // since the program could not: its home directory is closed. For an unknown program these are
 // the entries under its name in the usual places.
-//
-// tmp holds what is removed after the step; state holds what stays, and only the program uses
-// it.
-func Of(command []string, cwd, tmp, state string, env func(string) string) (o Owned, err error) {
+func Of(command []string, cwd string, env func(string) string) (o Owned, err error) {
 	places, known := programs.Places(command)
 	if !known {
 		places = programs.Guess(command)
@@ -72,12 +67,6 @@ func Of(command []string, cwd, tmp, state string, env func(string) string) (o Ow
 		case p.Writes == nil:
 			o.Dirs = append(o.Dirs, path)
 		default:
-			if p.Apart != nil {
-				err = o.moved(p, path, cwd, tmp, state)
-			}
-			if err != nil {
-				return o, err
-			}
 			if err := o.add(path, p.Writes, cwd); err != nil {
 				return o, err
 			}
