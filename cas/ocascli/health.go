@@ -7,17 +7,14 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cas/du"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
@@ -279,58 +276,4 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 		}
 	}
 	return homes, nil
-}
-
-func (c *CLI) statCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "stat", Usage: "show how many nodes and bytes there are, per type, and what sharing saves",
-	}, func(ctx context.Context, _ *ucli.Context) error {
-		s, err := c.existing(ctx)
-		if err != nil {
-			return err
-		}
-		home, err := c.indexHome()
-		if err != nil {
-			return err
-		}
-		var x *fileheads.Heads
-		if home != "" {
-			x = fileheads.Open(home, durable.OS())
-		}
-		report, err := du.Measure(ctx, s, x)
-		if err != nil {
-			return err
-		}
-		return c.print(report, func(w io.Writer) error { return printStat(w, report) })
-	})
-}
-
-func printStat(w io.Writer, r du.Report) error {
-	rows := [][]string{{"TYPE", "NODES", "BYTES"}}
-	for _, t := range r.Types {
-		title := t.Title
-		if title == "" {
-			title = string(t.Hash)
-		}
-		rows = append(rows, []string{title, strconv.Itoa(t.Nodes), render.Size(t.Bytes)})
-	}
-	rows = append(rows, []string{"all", strconv.Itoa(r.Nodes), render.Size(r.Bytes)})
-	if err := columns(w, rows); err != nil {
-		return err
-	}
-	if r.Unreadable > 0 {
-		if _, err := fmt.Fprintf(w, "%d nodes cannot be read: see fsck\n", r.Unreadable); err != nil {
-			return err
-		}
-	}
-	if r.Tombstones+r.Seals > 0 {
-		if _, err := fmt.Fprintf(w, "%d nodes are redacted, %d are sealed\n", r.Tombstones, r.Seals); err != nil {
-			return err
-		}
-	}
-	if r.Threads == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "%s: %s; each stored alone: %s\n", render.Count(r.Threads, "thread"), render.Size(r.Shared), render.Size(r.Alone))
-	return err
 }

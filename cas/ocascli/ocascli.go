@@ -58,7 +58,7 @@ func (c *CLI) Commands() []*ucli.Command {
 	return []*ucli.Command{
 		c.initCommand(), c.getCommand(), c.putCommand(), c.putTextCommand(), c.hasCommand(), c.hashCommand(),
 		c.refsCommand(), c.walkCommand(), c.listCommand(), c.schemaCommand(), c.verifyCommand(),
-		c.reindexCommand(), c.fsckCommand(), c.gcCommand(), c.statCommand(),
+		c.reindexCommand(), c.fsckCommand(), c.gcCommand(),
 		c.exportCommand(), c.importCommand(),
 	}
 }

@@ -40,7 +40,7 @@ func hostile(ctx context.Context, t *trial) error {
 func (s *stage) readers() [][]string {
 	return [][]string{
 		{"thread", "list", "--all"}, {"thread", "show", s.base}, {"thread", "steps", s.base}, {"thread", "read", s.base},
-		{"thread", "show", "@"}, {"workflow", "list"}, {"workflow", "validate", s.path("loop.yaml")}, {"cas", "fsck"}, {"cas", "stat"},
+		{"thread", "show", "@"}, {"workflow", "list"}, {"workflow", "validate", s.path("loop.yaml")}, {"cas", "fsck"},
 		s.stepArgs(s.base), {"thread", "start", s.path("loop.yaml"), "-p", "x", "--cwd", s.dir},
 	}
 }

@@ -69,7 +69,7 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 	readers := [][]string{
 		{"thread", "read", "@"}, {"thread", "read", "@", "--start"}, {"thread", "show", "@"}, {"thread", "steps", "@"}, {"thread", "list", "--all"}, {"thread", "diagnose", "@"},
 		{"thread", "graph", "@"}, {"step", "read", "@1"}, {"step", "show", "@1"}, {"step", "turns", "@1"}, {"thread", "step-details", "@1"}, {"workflow", "list"}, {"workflow", "show", "hostile"},
-		{"workflow", "graph", "hostile"}, {"log", "list"}, {"cas", "fsck"}, {"cas", "stat"}, {"thread", "diff", "@", "@"},
+		{"workflow", "graph", "hostile"}, {"log", "list"}, {"cas", "fsck"}, {"thread", "diff", "@", "@"},
 	}
 	for _, r := range readers {
 		if t.random.IntN(2) == 0 {

@@ -46,7 +46,7 @@ func homeArgs() map[string]string {
 		"cas init": "", "cas get": "STEP", "cas put": "text \"x\"", "cas put-text": "hi", "cas has": "STEP", "cas refs": "STEP", "cas walk": "STEP", "cas list": "",
 		"cas schema put": "s.json", "cas schema get": "text", "cas schema list": "", "cas schema validate": "text \"x\"", "cas verify": "STEP", "cas reindex": "",
 		"push": works + " ./team =3", "pull": works + " ./team =3", "fetch": "./team =3",
-		"cas fsck": "--repair", "cas gc": "--grace 0s", "cas stat": "", "cas export": "STEP -o y.uwfb", "cas import": "x.uwfb",
+		"cas fsck": "--repair", "cas gc": "--grace 0s", "cas export": "STEP -o y.uwfb", "cas import": "x.uwfb",
 	}
 }
 

@@ -306,7 +306,7 @@ func TestPrompt(t *testing.T) {
 func TestPutRefused(t *testing.T) {
 	t.Parallel()
 	w, thread := agent(t)
-	before := w.Must("cas stat")["nodes"]
+	before := w.Must("cas fsck")["nodes"]
 	for _, c := range []struct{ name, answer string }{
 		{"no frontmatter", "All well."}, {"empty", ""}, {"other data", "---\n$status: maybe\nn: one\n---\n"}, {"no YAML", "---\nn: [\n---\n"},
 	} {
@@ -319,7 +319,7 @@ func TestPutRefused(t *testing.T) {
 		assert.Nil(t, told["stepHash"], c.name)
 		prosetest.Text(t, r.Err, c.name)
 	}
-	assert.Equal(t, before, w.Must("cas stat")["nodes"], "nothing was stored")
+	assert.Equal(t, before, w.Must("cas fsck")["nodes"], "nothing was stored")
 	w.Stdin = answer
 	for _, name := range []string{"uwf-command", "command", "uwf-person", "uwf-join"} {
 		r := w.Run("step put --output - --agent " + name)
