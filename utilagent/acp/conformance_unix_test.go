@@ -295,7 +295,7 @@ func TestKilledRun(t *testing.T) {
 	go func() {
 		defer cancel(stopped)
 		for ctx.Err() == nil { // until its first words are known, and with them the session
-			known, err := filepath.Glob(filepath.Join(a.Home, "sessions", "uwf-acp", "ids", "*.json"))
+			known, err := filepath.Glob(filepath.Join(a.Home, "sessions", "uwf-acp", "records", "*.json"))
 			if err != nil || len(known) > 0 {
 				return
 			}

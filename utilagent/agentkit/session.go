@@ -2,21 +2,17 @@ package agentkit
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
 // ErrWentOn means that a session has gone on while it was copied: the copy may
@@ -63,7 +59,7 @@ func (k *kit) past(ctx context.Context) (past, error) {
 		forks: k.opts.ForksSessions || k.opts.CopiesSessions,
 	}
 	var last tried
-	if err := load(k.triedFile(), &last); err != nil {
+	if err := sessions.Load(k.triedFile(), &last); err != nil {
 		return past{}, err
 	}
 	var err error
@@ -93,7 +89,7 @@ func (k *kit) enter() error {
 		return err
 	}
 	known.Try = &try{Head: k.thread.Head, Task: edgeSum(k.edge)}
-	if err := k.records().secure(known); err != nil {
+	if err := k.records().put(known, true); err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
 	return nil
@@ -136,7 +132,7 @@ func (k *kit) remember(id string, change func(*record)) {
 	known, err := k.own(id)
 	if err == nil {
 		change(&known)
-		err = k.records().put(known)
+		err = k.records().put(known, false)
 	}
 	if err == nil && known.Try != nil && k.trying != id {
 		k.trying = id
@@ -176,8 +172,8 @@ func (k *kit) copied() error {
 func (k *kit) triedFile() string {
 	sum := fnv.New32a()
 	fmt.Fprintf(sum, "%s\x00%s", k.inv.thread, k.inv.role)
-	name := fmt.Sprintf("%s.%s-%08x.json", fileName(k.inv.thread), fileName(k.inv.role), sum.Sum32())
-	return filepath.Join(k.records().dir, name)
+	name := fmt.Sprintf("%s.%s-%08x.json", sessions.FileName(k.inv.thread), sessions.FileName(k.inv.role), sum.Sum32())
+	return filepath.Join(string(k.records().Dir), name)
 }
 
 // way is how a run stands to the sessions before it.
@@ -276,9 +272,7 @@ func choose(p past) session {
 	return s
 }
 
-// record is what the kit knows of one session: what has gone into it. There is a
-// small file for each, so that steps of different threads at once do not lose each
-// other's. Losing one costs a full prompt, no more.
+// record is what the kit knows of one session: what has gone into it.
 type record struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
@@ -345,83 +339,27 @@ func edgeSum(edge string) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// records is the directory of what is known of an agent's sessions.
-type records struct{ dir, agent string }
-
-func (k *kit) records() records {
-	agent := protocol.AgentName(k.opts.Name)
-	return records{dir: filepath.Join(k.run.Dirs.Sessions(), fileName(agent)), agent: agent}
+// records is what is known of an agent's sessions.
+type records struct {
+	sessions.Dir
+	agent string
 }
 
-// of reads the record of a session. One that is damaged, or another's, is as good
-// as none.
-func (r records) of(session string) (record, error) {
-	var known record
-	if session == "" {
-		return record{}, nil
-	}
-	if err := load(r.path(session), &known); err != nil {
+func (k *kit) records() records {
+	return records{sessions.Of(k.run.Dirs, k.opts.Name), protocol.AgentName(k.opts.Name)}
+}
+
+// of reads the record of a session, the zero value if there is none.
+func (r records) of(session string) (known record, err error) {
+	found, err := r.Get(session, sessions.Kit, &known)
+	if !found || known.Session != session || known.Agent != r.agent {
 		return record{}, err
-	}
-	if known.Session != session || known.Agent != r.agent {
-		return record{}, nil
 	}
 	return known, nil
 }
 
-// put writes a record. It is only a cache, and not flushed.
-func (r records) put(known record) error {
+// put writes a record. It is only a cache, and not flushed unless it is to hold after a power cut.
+func (r records) put(known record, flushed bool) error {
 	known.Agent = r.agent
-	return durable.ReplaceJSON(durable.OS(), r.path(known.Session), known)
-}
-
-// secure writes a record so that it holds after a power cut, too.
-func (r records) secure(known record) error {
-	known.Agent = r.agent
-	data, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
-	if err := durable.OS().MkdirAll(filepath.Dir(r.path(known.Session)), 0o700); err != nil {
-		return err
-	}
-	return durable.WriteFile(durable.OS(), r.path(known.Session), append(data, '\n'), 0o600)
-}
-
-// path may not hold the id itself, which may be anything.
-func (r records) path(session string) string {
-	sum := fnv.New128a()
-	_, _ = io.WriteString(sum, session)
-	return filepath.Join(r.dir, "records", hex.EncodeToString(sum.Sum(nil))+".json")
-}
-
-// maxRecord bounds a file of ours.
-const maxRecord = 1 << 20
-
-// load reads a small file; one that is damaged, or no file, is as good as none.
-func load[T any](path string, into *T) error {
-	data, err := careful.ReadFile(path, maxRecord, careful.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*careful.NotFileError)) || errors.As(err, new(*careful.TooBigError)) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("session: %w", err)
-	}
-	var read T
-	if json.Unmarshal(data, &read) == nil {
-		*into = read
-	}
-	return nil
-}
-
-// fileName keeps what every file system takes.
-func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-			return r
-		}
-		return '_'
-	}, s)
-	return s[:min(len(s), 60)]
+	return r.Put(known.Session, sessions.Kit, known, flushed)
 }

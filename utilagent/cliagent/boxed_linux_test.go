@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
 // desk is a user with a workspace and a program.
@@ -63,9 +64,9 @@ func (d *desk) write(name, text string) {
 func (d *desk) runner(thread string) *runner {
 	r := &runner{
 		adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: d.work, req: &agentkit.Request{Thread: thread}, ctx: d.Context(),
-		env:    env.Env{Environ: []string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH")}, Exe: d.exe, Stderr: io.Discard, Now: time.Now, Rand: rand.Reader},
-		around: &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(d.home, ".uwf"), Store: filepath.Join(d.home, ".uwf", "cas")}},
-		shelf:  shelf(filepath.Join(d.home, ".uwf", "sessions", "claude-code")),
+		env:      env.Env{Environ: []string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH")}, Exe: d.exe, Stderr: io.Discard, Now: time.Now, Rand: rand.Reader},
+		around:   &runenv.Run{Dirs: dirs.Dirs{Home: filepath.Join(d.home, ".uwf"), Store: filepath.Join(d.home, ".uwf", "cas")}},
+		sessions: sessions.Dir(filepath.Join(d.home, ".uwf", "sessions", "claude-code")),
 	}
 	r.permission = Bypass
 	return r
@@ -139,12 +140,12 @@ ln -s ~/.bashrc PROJECT/s4.jsonl; echo made > ~/work/made`)
 	require.Equal(t, "x\nnew\none\ntwo\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json .credentials.json PROJECT/s1.jsonl"), "the thread goes on")
 	require.Equal(t, "{}new\n", d.step(d.runner("B"), "cd ~/.claude && cat settings.json .credentials.json"), "others do not see it")
 	fork := d.runner("C")
-	require.NoError(t, fork.shelf.put(known{Session: "s1", Thread: "A"}))
+	fork.remember(known{Session: "s1", Thread: "A"})
 	fork.req.SessionID = "s1"
 	require.Equal(t, "x\none\ntwo\n", d.step(fork, "cd ~/.claude && cat settings.json PROJECT/s1.jsonl; rm settings.json"))
 	require.Equal(t, "x\n", d.step(d.runner("A"), "cd ~/.claude && cat settings.json"), "a fork has a copy")
 	next := d.runner("D")
-	require.NoError(t, next.shelf.put(known{Session: "s5", Thread: "C"}))
+	next.remember(known{Session: "s5", Thread: "C"})
 	next.req.SessionID = "s5"
 	require.Equal(t, "gone\n", d.step(next, "cat ~/.claude/settings.json || echo gone"))
 	require.Equal(t, want, d.files())

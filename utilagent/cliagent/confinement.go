@@ -388,7 +388,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	kept := filepath.Join(tmp, "layers")
 	if agent := protocol.AgentName(r.adapter.Name); r.req.Thread != "" {
 		kept = filepath.Join(dirs.Agents(r.req.Thread), agent)
-		if of, ok := r.shelf.get(r.req.SessionID); ok && of.Thread != "" {
+		if of, ok := r.knownOf(r.req.SessionID); ok && of.Thread != "" {
 			r.report(places.Copy(filepath.Join(dirs.Agents(of.Thread), agent), kept)) // else its session is not found
 		}
 	}

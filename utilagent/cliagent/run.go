@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
+	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
 // Messages to a session whose run ended before its work was done.
@@ -49,7 +50,7 @@ func (r *runner) run() (agentkit.Result, error) {
 		t = task{prompt: r.req.Prompt}
 	}
 	if t.session != "" {
-		k, found := r.shelf.get(t.session)
+		k, found := r.knownOf(t.session)
 		anywhere := r.adapter.Sessions.CopiesAnywhere
 		why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir || t.fork && anywhere != nil && anywhere(r.version()))
 		if !r.adapter.isPlain(t.session) || t.cut != "" && !r.adapter.isPlain(t.cut) {
@@ -229,7 +230,7 @@ type runner struct {
 	cwd         string
 	runDir      string
 	mark        string // of all that is started in this run
-	shelf       shelf
+	sessions    sessions.Dir
 	logs        *logs
 	host        *Host
 	transport   Transport
@@ -274,7 +275,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		return nil, err
 	}
 	r.env.Environ = req.Environ(slices.Concat(a.Logins, r.passEnv)...)
-	r.shelf = shelf(filepath.Join(around.Dirs.Sessions(), protocol.AgentName(a.Name)))
+	r.sessions = sessions.Of(around.Dirs, a.Name)
 	if err := r.locate(ctx); err != nil {
 		return nil, err
 	}
@@ -325,7 +326,7 @@ func (r *runner) locate(ctx context.Context) error {
 		r.adapter.Program, r.extra = filepath.Base(r.extra[0]), r.extra[1:]
 	}
 	var err error
-	r.program, err = find(ctx, a, r.env, string(r.shelf))
+	r.program, err = find(ctx, a, r.env, string(r.sessions))
 	return err
 }
 
@@ -410,7 +411,7 @@ func (r *runner) stopped() error {
 // fail is the error for a call that led to nothing.
 func (r *runner) fail(out tried) error {
 	if out.Error == errorkind.BadUsage { // perhaps it is not the version that it was
-		_ = durable.OS().Remove(probeFile(string(r.shelf), r.program.Path))
+		_ = durable.OS().Remove(probeFile(string(r.sessions), r.program.Path))
 	}
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
 	if message := Excerpt(plaintext.Strip(out.Message)); message != "" {

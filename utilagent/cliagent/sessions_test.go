@@ -49,7 +49,7 @@ func TestSessions(t *testing.T) {
 		},
 		"nothing is known of it": {
 			between: func(t *testing.T, b *table) {
-				require.NoError(t, os.RemoveAll(filepath.Join(b.Home, "sessions", "uwf-toy", "ids")))
+				require.NoError(t, os.RemoveAll(filepath.Join(b.Home, "sessions", "uwf-toy", "records")))
 			},
 			plays: []string{first}, fails: true, calls: 2,
 		},

@@ -45,7 +45,7 @@ func TestStopped(t *testing.T) {
 
 // recorded reports whether the session is remembered.
 func recorded(b *table) bool {
-	files, err := filepath.Glob(filepath.Join(b.Home, "sessions", "uwf-toy", "ids", "*.json"))
+	files, err := filepath.Glob(filepath.Join(b.Home, "sessions", "uwf-toy", "records", "*.json"))
 	return err == nil && len(files) > 0
 }
 

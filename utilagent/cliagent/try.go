@@ -67,7 +67,7 @@ func (r *runner) try(t task) (tried, error) {
 	}
 	c.began = func(session string) error {
 		r.uses(session)
-		r.report(r.shelf.put(r.known(session, c, before)))
+		r.remember(r.known(session, c, before))
 		return r.req.Began(session)
 	}
 	r.host.current(c)
@@ -102,7 +102,7 @@ func (r *runner) try(t task) (tried, error) {
 	out.usage.DurationMs = took.Milliseconds()
 	if out.Session != "" && out.Kind != SessionLost {
 		r.uses(out.Session)
-		r.report(r.shelf.put(r.known(out.Session, c, totals)))
+		r.remember(r.known(out.Session, c, totals))
 	}
 	return out, nil
 }
@@ -135,7 +135,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 		c.Session = preset
 		return c, protocol.Usage{}, nil
 	}
-	k, _ := r.shelf.get(t.session)
+	k, _ := r.knownOf(t.session)
 	c.Used = k.used()
 	if c.Fork {
 		c.Copy = preset

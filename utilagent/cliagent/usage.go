@@ -5,10 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"hash/fnv"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
 // Usage is what a program says that its run cost.
@@ -110,8 +108,7 @@ func (s *spent) usage() *protocol.Usage {
 	return u
 }
 
-// known is what is remembered of a session of the program: one small file each,
-// in which a person finds where it belongs. Losing it costs a full prompt.
+// known is what is remembered of a session of the program.
 type known struct {
 	Session string         `json:"session"`
 	Program string         `json:"program"` // with its arguments if it is [Adapter.Commanded]
@@ -122,29 +119,6 @@ type known struct {
 	Totals  protocol.Usage `json:"totals"` // counted so far, if the program counts on
 	UsedMs  int64          `json:"usedMs"`
 }
-
-// shelf is the directory of an agent's sessions.
-type shelf string
-
-func (s shelf) path(session string) string {
-	sum := fnv.New128a() // an id may hold anything, and be long
-	_, _ = io.WriteString(sum, session)
-	return filepath.Join(string(s), "ids", hex.EncodeToString(sum.Sum(nil))+".json")
-}
-
-// get returns what is known of a session. A file that is damaged, or of another
-// session, is as good as none.
-func (s shelf) get(session string) (known, bool) {
-	data, err := os.ReadFile(s.path(session))
-	var k known
-	if err != nil || json.Unmarshal(data, &k) != nil || k.Session != session {
-		return known{}, false
-	}
-	return k, true
-}
-
-// put remembers a session.
-func (s shelf) put(k known) error { return durable.ReplaceJSON(durable.OS(), s.path(k.Session), k) }
 
 // stale says why a session cannot be continued; "" if nothing speaks against it.
 func (k known) stale(found bool, program, cwd string, anyDir bool) string {
@@ -158,6 +132,15 @@ func (k known) stale(found bool, program, cwd string, anyDir bool) string {
 	}
 	return ""
 }
+
+// knownOf returns what is remembered of a session. A file that cannot be read is as good as none.
+func (r *runner) knownOf(session string) (k known, found bool) {
+	found, _ = r.sessions.Get(session, sessions.Adapter, &k)
+	return k, found
+}
+
+// remember keeps what is known of a session.
+func (r *runner) remember(k known) { r.report(r.sessions.Put(k.Session, sessions.Adapter, k, false)) }
 
 func (k known) used() time.Time {
 	if k.UsedMs == 0 {
