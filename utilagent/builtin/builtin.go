@@ -301,9 +301,7 @@ func (w *work) equip(ctx context.Context, c protocol.Config, more []tools.Tool) 
 	}
 	var err error
 	w.tools, err = tools.NewRegistry()
-	search := tools.FindSearch(commands.Env, w.req.Cwd)
-	search.Exe, search.Hidden = w.run.Env.Exe, w.off.Hidden()
-	own := append(tools.All(w.workspace, commands, search), fetch.New(w.workspace, pages))
+	own := append(tools.All(w.workspace, commands), fetch.New(w.workspace, pages))
 	for _, t := range append(own, more...) {
 		if t.Spec().Effect <= most {
 			err = errors.Join(err, w.tools.Add(t))

@@ -29,7 +29,7 @@ const (
 )
 
 // Grep is the tool grep.
-func Grep(w *Workspace, s Search) Tool {
+func Grep(w *Workspace) Tool {
 	return New(Spec{
 		Name:    "grep",
 		Aliases: []string{"search_files", "grep_search"},
@@ -45,7 +45,7 @@ func Grep(w *Workspace, s Search) Tool {
 			"limit":       property("integer", fmt.Sprintf("How many matches to show (default %d, at most %d)", defaultMatches, maxMatches)),
 		}),
 		Effect: Reads, SideBySide: true,
-	}, func(ctx context.Context, a grepArgs) (string, error) { return w.grep(ctx, s, a) })
+	}, func(ctx context.Context, a grepArgs) (string, error) { return w.grep(ctx, a) })
 }
 
 type grepArgs struct {
@@ -58,13 +58,13 @@ type grepArgs struct {
 	Limit   int    `json:"limit"`
 }
 
-func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, error) {
+func (w *Workspace) grep(ctx context.Context, a grepArgs) (string, error) {
 	p, err := parsePattern(a.Pattern, a.Fold)
 	if err != nil {
 		return "", err
 	}
 	w = w.reading(a.Path)
-	names, all, err := w.grepFiles(ctx, s, a)
+	names, all, err := w.grepFiles(ctx, a)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (w *Workspace) grep(ctx context.Context, s Search, a grepArgs) (string, err
 }
 
 // grepFiles are the files to look at, sorted.
-func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs) (names []string, all bool, err error) {
+func (w *Workspace) grepFiles(ctx context.Context, a grepArgs) (names []string, all bool, err error) {
 	dir, err := w.searchDir(a.Path)
 	if isFile(err) {
 		local, err := w.resolve(a.Path)
@@ -88,7 +88,7 @@ func (w *Workspace) grepFiles(ctx context.Context, s Search, a grepArgs) (names 
 	if err != nil {
 		return nil, false, err
 	}
-	names, all, err = finder{w, s}.files(ctx, dir)
+	names, all, err = w.files(ctx, dir)
 	if err != nil || a.Glob == "" {
 		return names, all, err
 	}

@@ -34,8 +34,8 @@ func TestFileToolsKeepOut(t *testing.T) {
 	}
 	prosetest.Text(t, call(t, r, "list_dir", args{"path": "keys"}))
 	require.NotContains(t, call(t, r, "list_dir", args{"path": ".", "depth": 3.0}), "id")
-	require.NoError(t, r.Add(Grep(w, Search{})))
-	require.NoError(t, r.Add(Glob(w, Search{})))
+	require.NoError(t, r.Add(Grep(w)))
+	require.NoError(t, r.Add(Glob(w)))
 	found := call(t, r, "grep", args{"pattern": "needle"})
 	require.Contains(t, found, "src/f")
 	require.NotContains(t, found, "token")

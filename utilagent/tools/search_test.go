@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func searching(t *testing.T, s Search, files map[string]string) (*Workspace, *Registry) {
+func searching(t *testing.T, files map[string]string) (*Workspace, *Registry) {
 	t.Helper()
 	w, r := space(t, files)
-	require.NoError(t, r.Add(Glob(w, s)))
-	require.NoError(t, r.Add(Grep(w, s)))
+	require.NoError(t, r.Add(Glob(w)))
+	require.NoError(t, r.Add(Grep(w)))
 	return w, r
 }
 
@@ -22,19 +22,14 @@ var tree = map[string]string{
 	".gitignore": "ignored/\n*.log\n", "ignored/d.go": "Alpha\n", "x.log": "Alpha\n", "bin": "Alpha\x00", ".github/e.yml": "alpha: 1\n",
 }
 
-// What is found is the same with git, without, and in no
-// repository.
+// What is found is the same in a repository and in none.
 func TestSearchFindsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	with := FindSearch(os.Environ(), "")
-	for name, c := range map[string]struct {
-		s    Search
-		repo bool
-	}{"git": {with, true}, "alone": {Search{}, false}} {
+	for name, repo := range map[string]bool{"git": true, "alone": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, r := searching(t, c.s, tree)
-			if c.repo {
+			w, r := searching(t, tree)
+			if repo {
 				git(t, w.Dir(), "init", "-q")
 				git(t, w.Dir(), "add", "a.go")
 			}
@@ -76,7 +71,7 @@ func TestSearchFindsTheSameEverywhere(t *testing.T) {
 // A repository is data: its settings start no program, and lead nowhere.
 func TestSearchIsNotLedAstrayByARepository(t *testing.T) {
 	t.Parallel()
-	w, r := searching(t, FindSearch(os.Environ(), ""), map[string]string{"a.txt": "needle\n"})
+	w, r := searching(t, map[string]string{"a.txt": "needle\n"})
 	git(t, w.Dir(), "init", "-q")
 	git(t, w.Dir(), "add", ".")
 	ran := filepath.Join(w.Dir(), "ran")

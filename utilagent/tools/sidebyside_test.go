@@ -23,7 +23,7 @@ func TestReadingToolsSideBySide(t *testing.T) {
 	w, err := OpenWorkspace(dir)
 	require.NoError(t, err)
 	defer w.Close()
-	r, err := NewRegistry(All(w, Commands{}, Search{})...)
+	r, err := NewRegistry(All(w, Commands{})...)
 	require.NoError(t, err)
 	type call struct {
 		name string

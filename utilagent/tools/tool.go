@@ -123,9 +123,9 @@ func property(typ, description string) map[string]any {
 // All returns every tool of this package that works on files and programs, first those that
 // change nothing. A caller that allows less filters them by [Effect]; what Commands do not
 // allow is off.
-func All(w *Workspace, c Commands, s Search) []Tool {
+func All(w *Workspace, c Commands) []Tool {
 	return []Tool{
-		ReadFile(w), ListDir(w), Glob(w, s), Grep(w, s),
+		ReadFile(w), ListDir(w), Glob(w), Grep(w),
 		WriteFile(w), EditFile(w), RunCommand(w, c),
 	}
 }

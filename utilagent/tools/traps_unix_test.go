@@ -19,9 +19,9 @@ import (
 )
 
 // traps is a workspace full of what a careless tool falls for.
-func traps(t *testing.T, s Search) (*Workspace, *Registry) {
+func traps(t *testing.T) (*Workspace, *Registry) {
 	t.Helper()
-	w, r := searching(t, s, map[string]string{
+	w, r := searching(t, map[string]string{
 		"in.txt": "mine\n", "dir/f": "f\n", "a\nb.txt": "newline\n", " spaced ": "spaces\n", "README.md": "readme\n", "-n": "dash\n", "$(id)": "shell\n",
 	})
 	dir, base := w.Dir(), filepath.Dir(w.Dir())
@@ -113,7 +113,7 @@ func TestAWorkspaceFullOfTraps(t *testing.T) {
 		{strings.Repeat("x", 300), `^Error: the path, or a name in it, is too long`, `^Error: the path, or a name in it, is too long`},
 		{strings.Repeat("y/", 3000) + "z", `^Error: the path is longer than 4096 bytes`, `^Error: the path is longer than 4096 bytes`},
 	} {
-		w, r := traps(t, Search{})
+		w, r := traps(t)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("%q blocks", c.path))
 		for _, do := range []struct{ tool, want string }{{"read_file", c.read}, {"write_file", c.write}} {
 			result, err := r.Call(ctx, do.tool, args{"path": c.path, "content": "x\n"})
@@ -145,13 +145,11 @@ func requireUntouched(t *testing.T, w *Workspace) {
 // A search goes past every trap, whoever is asked.
 func TestSearchAmongTraps(t *testing.T) {
 	t.Parallel()
-	with := FindSearch(os.Environ(), "")
-	for name, s := range map[string]Search{"alone": {}, "git": with} {
+	for _, name := range []string{"alone", "git"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, r := traps(t, s)
+			w, r := traps(t)
 			if name == "git" {
-				require.NoError(t, os.Remove(filepath.Join(w.Dir(), "piped/.gitignore"))) // see TestGitThatHangsIsNotWaitedFor
 				git(t, w.Dir(), "init", "-q")
 			}
 			text := call(t, r, "grep", args{"pattern": "mine|secret|newline|closed"})
@@ -173,28 +171,16 @@ func TestSearchAmongTraps(t *testing.T) {
 
 func TestTheEndOfAHugeFile(t *testing.T) {
 	t.Parallel()
-	_, r := traps(t, Search{})
+	_, r := traps(t)
 	text := call(t, r, "read_file", args{"path": "tailed", "offset": -2.0})
 	prosetest.Text(t, text)
 	prosetest.Text(t, call(t, r, "read_file", args{"path": "tailed", "offset": -2.0, "limit": 1.0}))
 	prosetest.Text(t, call(t, r, "read_file", args{"path": "tailed", "offset": 5000.0}))
 }
 
-// Git opens what a model may have put in its way. It is asked in vain, and the
-// search goes on without it.
-func TestGitThatHangsIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	s := FindSearch(os.Environ(), "")
-	s.Patience = 200 * time.Millisecond
-	w, r := traps(t, s)
-	git(t, w.Dir(), "init", "-q")
-	require.Contains(t, call(t, r, "grep", args{"pattern": "mine"}), "piped/f:1: mine too\n")
-	require.Contains(t, call(t, r, "glob", args{"pattern": "piped/*"}), "piped/f\n")
-}
-
 func TestAHundredThousandFilesInOneDirectory(t *testing.T) {
 	t.Parallel()
-	w, r := searching(t, Search{}, nil)
+	w, r := searching(t, nil)
 	many := filepath.Join(w.Dir(), "many")
 	require.NoError(t, os.Mkdir(many, 0o755))
 	one := filepath.Join(many, "f00000.txt")
