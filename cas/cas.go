@@ -16,6 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
+	"unicode"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
@@ -150,4 +155,129 @@ type TypeError struct {
 // Error implements error.
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("node %s is not a %s node (its type is %s)", e.Hash, e.Want, e.Got)
+}
+
+// Algorithm is a hash function of 64 bits. It is a property of a store.
+type Algorithm string
+
+// The hash functions.
+const (
+	XXH3  Algorithm = "xxh3"  // XXH3-64, the default
+	XXH64 Algorithm = "xxh64" // the original's
+)
+
+// Known reports whether this program has the function.
+func (a Algorithm) Known() bool { return a == XXH3 || a == XXH64 }
+
+// Sum is the hash of a node: H(ascii(typ) ‖ payload). An empty typ gives the
+// hash of a node that is its own type. It is the empty hash, which names
+// nothing, if the function is not known.
+func (a Algorithm) Sum(typ Hash, payload []byte) Hash {
+	switch a {
+	case XXH3:
+		var h xxh3.Hasher
+		_, _ = h.WriteString(string(typ))
+		_, _ = h.Write(payload)
+		return protocol.HashOf(h.Sum64())
+	case XXH64:
+		var h xxhash.Digest
+		h.Reset()
+		_, _ = h.WriteString(string(typ))
+		_, _ = h.Write(payload)
+		return protocol.HashOf(h.Sum64())
+	}
+	return ""
+}
+
+// MetaHash is the hash of the meta-schema, which is its own type.
+func (a Algorithm) MetaHash() Hash { return NewKinds(a).MetaHash() }
+
+// Matches reports whether a node has the hash that it claims.
+func (a Algorithm) Matches(n Node) bool {
+	if !n.Hash.Valid() {
+		return false
+	}
+	if n.Type == n.Hash {
+		return a.Sum("", n.Payload) == n.Hash
+	}
+	return a.Sum(n.Type, n.Payload) == n.Hash
+}
+
+// Check reports why a node must not be stored: a hash or type in the wrong
+// form, a payload that is not canonical or too big, or a hash that is not the
+// node's. Every [Store] checks what it is given.
+func (a Algorithm) Check(n Node) error {
+	switch {
+	case !n.Hash.Valid():
+		return fmt.Errorf("%q is not a hash", n.Hash)
+	case !n.Type.Valid():
+		return fmt.Errorf("node %s: type %q is not a hash", n.Hash, n.Type)
+	case n.Timestamp < 0 || n.Timestamp > maxSafe:
+		return fmt.Errorf("node %s: timestamp %d is out of range", n.Hash, n.Timestamp)
+	}
+	if err := CheckCanonical(n.Payload); err != nil {
+		return fmt.Errorf("node %s: %w", n.Hash, err)
+	}
+	if !a.Matches(n) {
+		return &CorruptError{Hash: n.Hash, Reason: "the node to be stored has another " + string(a) + " hash"}
+	}
+	return nil
+}
+
+// Holder is a store from which what nothing names can be collected.
+type Holder interface {
+	// Hold keeps the collector away until release is called. Any number may
+	// hold a store at once; nobody may for longer than an instant, because the
+	// collector waits.
+	Hold(ctx context.Context) (release func() error, err error)
+}
+
+// Hold holds a store if it can be held. Whoever puts nodes and then names the
+// newest of them where the collector looks, in the index or in a run's record,
+// holds the store from before the first read or put that it relies on until the
+// name is written. See docs/storage.md.
+func Hold(ctx context.Context, s Store) (release func() error, err error) {
+	if h, ok := s.(Holder); ok {
+		return h.Hold(ctx)
+	}
+	return func() error { return nil }, ctx.Err()
+}
+
+// CheckTitle refuses a schema that is titled as only the schemas of our kinds are,
+// and is none of them: readers would take what has it for what it is not. Those
+// that a store has already stay readable. Of a node that is no schema nothing is
+// asked. The error is a [*protocol.Error] of code invalid.
+func CheckTitle(kinds *Kinds, n Node) error {
+	if n.Type != kinds.MetaHash() && n.Type != n.Hash {
+		return nil
+	}
+	value, err := Decode(n.Payload)
+	if err != nil {
+		return nil // which is found where it is checked
+	}
+	schema, _ := value.(map[string]any)
+	title, _ := schema["title"].(string)
+	if !strings.HasPrefix(strings.Map(seen, title), protocol.TitlePrefix) {
+		return nil
+	}
+	if _, ok := kinds.Builtin(n.Hash); ok {
+		return nil
+	}
+	return &protocol.Error{
+		Code:    protocol.CodeInvalid,
+		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, protocol.TitlePrefix),
+	}
+}
+
+// seen is a character as a person sees it: capital and wide letters are the others,
+// and white space and what cannot be seen is nothing.
+func seen(r rune) rune {
+	const wide, wideEnd = '\uff01', '\uff5e' // ASCII, as wide as the letters of Chinese
+	switch {
+	case unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r):
+		return -1
+	case wide <= r && r <= wideEnd:
+		r -= wide - '!'
+	}
+	return unicode.ToLower(r)
 }

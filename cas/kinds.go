@@ -3,6 +3,7 @@ package cas
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
 // Kinds knows the schema nodes of our kinds, and the meta-schema, under one
@@ -215,4 +217,85 @@ func schemaPayload(name string) []byte {
 		panic(fmt.Sprintf("cas: no schema for %q", name))
 	}
 	return payload
+}
+
+// Schema returns the JSON Schema of a type as a JSON value. Errors: those of
+// Get; a [*CorruptError] if typ is not a schema node.
+func Schema(ctx context.Context, r Reader, typ Hash) (any, error) {
+	n, err := getSchema(ctx, r, typ)
+	if err != nil {
+		return nil, err
+	}
+	return n.Value()
+}
+
+// getSchema gets the node of a type.
+func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
+	n, err := r.Get(ctx, typ)
+	if err != nil {
+		return Node{}, fmt.Errorf("schema: %w", err)
+	}
+	if n.Type != r.Kinds().MetaHash() && n.Type != n.Hash {
+		return Node{}, &CorruptError{Hash: typ, Reason: "it is used as a type but is not a schema"}
+	}
+	return n, nil
+}
+
+// compile checks the payload of a schema node and compiles it. Errors:
+// [*SchemaError] against the meta-schema, whose hash is meta.
+func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
+	schema, err := Decode(payload)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := jsonschema.Compile(schema)
+	if invalid, ok := errors.AsType[*jsonschema.InvalidError](err); ok {
+		return nil, &SchemaError{Type: meta, Problems: invalid.Problems}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compile schema: %w", err)
+	}
+	return compiled, nil
+}
+
+// maxCandidates bounds the list in an [AmbiguousError].
+const maxCandidates = 16
+
+// Resolve finds the one node whose hash begins with prefix, as a person types
+// it. Errors: [ErrNotFound], [*AmbiguousError], those of [Store].All.
+func Resolve(ctx context.Context, s Store, prefix string) (Hash, error) {
+	if prefix == "" {
+		return "", fmt.Errorf("%w: the hash is empty", ErrNotFound)
+	}
+	folded := protocol.FoldCrockford(prefix)
+	if h := Hash(folded); h.Valid() {
+		return resolveWhole(ctx, s, h)
+	}
+	var found []Hash
+	for h, err := range s.All(ctx, folded) {
+		if err != nil {
+			return "", fmt.Errorf("resolve %s: %w", prefix, err)
+		}
+		if found = append(found, h); len(found) == maxCandidates {
+			break
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%w: no hash begins with %q", ErrNotFound, prefix)
+	case 1:
+		return found[0], nil
+	}
+	return "", &AmbiguousError{Prefix: prefix, Candidates: found}
+}
+
+func resolveWhole(ctx context.Context, s Store, h Hash) (Hash, error) {
+	ok, err := s.Has(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", fmt.Errorf("%w: %s", ErrNotFound, h)
+	}
+	return h, nil
 }

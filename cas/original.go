@@ -1,8 +1,10 @@
 package cas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -95,4 +97,173 @@ func asOriginal[P protocol.Payload](n Node) (P, error) {
 	}
 	p, _ := form.payload().(P)
 	return p, check(n, p)
+}
+
+// originalWorkflow is the Workflow node of all versions: roles have their schema
+// as frontmatter, meta or outputSchema, and say who they are in one text or in
+// several.
+type originalWorkflow struct {
+	Name        string                        `json:"name"`
+	Description string                        `json:"description"`
+	Roles       map[string]originalRole       `json:"roles"`
+	Conditions  map[string]protocol.Condition `json:"conditions"`
+	Graph       map[string]protocol.GraphNode `json:"graph"`
+}
+
+type originalRole struct {
+	Description   string   `json:"description"`
+	Goal          string   `json:"goal"`
+	Capabilities  []string `json:"capabilities"`
+	Procedure     string   `json:"procedure"`
+	Output        string   `json:"output"`
+	ExtractPrompt string   `json:"extractPrompt"`
+
+	Frontmatter  Hash `json:"frontmatter"`
+	Meta         Hash `json:"meta"`
+	OutputSchema Hash `json:"outputSchema"`
+
+	SystemPrompt string `json:"systemPrompt"`
+	Identity     string `json:"identity"`
+	Prepare      string `json:"prepare"`
+	Execute      string `json:"execute"`
+	Report       string `json:"report"`
+}
+
+func (o *originalWorkflow) payload() protocol.Payload {
+	w := protocol.Workflow{
+		Name: o.Name, Description: o.Description, Conditions: o.Conditions, Graph: o.Graph,
+		Roles: map[string]protocol.Role{},
+	}
+	for name, r := range o.Roles {
+		w.Roles[name] = r.role()
+	}
+	return w
+}
+
+func (r originalRole) role() protocol.Role {
+	out := protocol.Role{
+		Description: r.Description, Capabilities: r.Capabilities, ExtractPrompt: r.ExtractPrompt,
+		Goal:        cmp.Or(r.Goal, r.Identity, r.SystemPrompt),
+		Procedure:   cmp.Or(r.Procedure, paragraphs(r.Prepare, r.Execute)),
+		Output:      cmp.Or(r.Output, r.Report),
+		Frontmatter: cmp.Or(r.Frontmatter, r.Meta, r.OutputSchema),
+	}
+	if out.Capabilities == nil {
+		out.Capabilities = []string{}
+	}
+	return out
+}
+
+func paragraphs(texts ...string) string {
+	var all []string
+	for _, t := range texts {
+		if t != "" {
+			all = append(all, t)
+		}
+	}
+	return strings.Join(all, "\n\n")
+}
+
+// originalStep is the StepNode of all versions. The oldest have no times and no
+// directory.
+type originalStep struct {
+	Start           Hash           `json:"start"`
+	Prev            *Hash          `json:"prev"`
+	Role            string         `json:"role"`
+	Output          Hash           `json:"output"`
+	Detail          Hash           `json:"detail"`
+	Agent           string         `json:"agent"`
+	EdgePrompt      string         `json:"edgePrompt"`
+	Cwd             string         `json:"cwd"`
+	StartedAtMs     int64          `json:"startedAtMs"`
+	CompletedAtMs   int64          `json:"completedAtMs"`
+	AssembledPrompt *Hash          `json:"assembledPrompt"`
+	Usage           *originalUsage `json:"usage"`
+}
+
+// originalUsage has seconds, and input tokens that include the cached ones.
+type originalUsage struct {
+	Turns        int     `json:"turns"`
+	InputTokens  int64   `json:"inputTokens"`
+	OutputTokens int64   `json:"outputTokens"`
+	Duration     float64 `json:"duration"`
+}
+
+func (o originalStep) step() protocol.Step {
+	s := protocol.Step{
+		Start: o.Start, Prev: o.Prev, Visits: map[string]int{}, Role: o.Role, Output: o.Output, Detail: o.Detail,
+		Agent: o.Agent, EdgePrompt: o.EdgePrompt, Cwd: o.Cwd, Prompt: o.AssembledPrompt,
+		StartedAtMs: o.StartedAtMs, CompletedAtMs: o.CompletedAtMs, ExtractedBy: protocol.ByFrontmatter,
+	}
+	if u := o.Usage; u != nil {
+		const msPerSecond = 1000
+		s.Usage = &protocol.Usage{
+			Turns: u.Turns, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+			DurationMs: int64(math.Round(u.Duration * msPerSecond)),
+		}
+	}
+	return s
+}
+
+// originalDetail is what the details of the original's agents have in common.
+// That of its mock agent has no turns.
+type originalDetail struct {
+	SessionID  string  `json:"sessionId"`
+	Model      string  `json:"model"`
+	Duration   float64 `json:"duration"`   // ms
+	DurationMs float64 `json:"durationMs"` // Claude Code's
+	Subtype    string  `json:"subtype"`
+	Turns      []Hash  `json:"turns"`
+}
+
+func (o *originalDetail) payload() protocol.Payload {
+	d := protocol.Detail{
+		SessionID: o.SessionID, Model: o.Model, Outcome: o.Subtype, Turns: o.Turns,
+		Capture: protocol.CaptureTurns, DurationMs: int64(math.Round(cmp.Or(o.DurationMs, o.Duration))),
+	}
+	if d.Turns == nil {
+		d.Turns, d.Capture = []Hash{}, protocol.CaptureFinal
+	}
+	return d
+}
+
+// originalTurn is a turn of any of the original's agents.
+type originalTurn struct {
+	Index     int            `json:"index"`
+	Role      string         `json:"role"`
+	Content   string         `json:"content"`
+	ToolCalls []originalCall `json:"toolCalls"`
+	Reasoning string         `json:"reasoning"`
+}
+
+// originalCall has its arguments as args, or as input (Claude Code's), or, where an
+// agent kept the endpoint's own form, as the text of a function.
+type originalCall struct {
+	ID       string           `json:"id"`
+	Name     string           `json:"name"`
+	Args     any              `json:"args"`
+	Input    any              `json:"input"`
+	Function originalFunction `json:"function"`
+}
+
+type originalFunction struct {
+	Name      string `json:"name"`
+	Arguments any    `json:"arguments"`
+}
+
+func (o *originalTurn) payload() protocol.Payload {
+	t := protocol.Turn{Index: o.Index, Role: protocol.TurnRole(o.Role), Content: o.Content, Reasoning: o.Reasoning}
+	if o.Role == "tool_result" {
+		t.Role = protocol.TurnTool
+	}
+	for _, c := range o.ToolCalls {
+		call := protocol.ToolCall{ID: c.ID, Name: cmp.Or(c.Name, c.Function.Name), Args: c.Args}
+		for _, args := range []any{c.Input, c.Function.Arguments} {
+			if call.Args == nil {
+				call.Args = args
+			}
+		}
+		t.ToolCalls = append(t.ToolCalls, call)
+	}
+	return t
 }

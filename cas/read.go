@@ -3,6 +3,7 @@ package cas
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -66,4 +67,124 @@ func check(n Node, p protocol.Payload) error {
 		return &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it is not a %s: %v", p.Kind(), err)}
 	}
 	return nil
+}
+
+// Expand is a node's payload with every ref replaced by what it refers to, down
+// to depth levels (<0: all). A cycle keeps its hash. What is referred to twice
+// is one value, not a copy: do not change the result. What was redacted says so
+// ([RedactedError.Value]). Errors: those of Get and [Refs], for any of the nodes.
+func Expand(ctx context.Context, r Reader, h Hash, depth int) (any, error) {
+	e := expander{finder: newRefFinder(r), open: map[Hash]bool{}, done: map[place]any{}}
+	return e.expand(ctx, h, depth)
+}
+
+// place is a node at a remaining depth.
+type place struct {
+	hash  Hash
+	depth int
+}
+
+type expander struct {
+	finder *refFinder
+	open   map[Hash]bool // being expanded: meeting one again is a cycle
+	done   map[place]any
+}
+
+func (e *expander) expand(ctx context.Context, h Hash, depth int) (any, error) {
+	at := place{h, depth}
+	if v, ok := e.done[at]; ok {
+		return v, nil
+	}
+	n, err := e.finder.reader.Get(ctx, h)
+	if redacted, ok := AsRedacted(err); ok {
+		return redacted.Value(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if depth == 0 {
+		return n.Value()
+	}
+	e.open[h] = true
+	defer delete(e.open, h)
+	v, err := e.finder.replace(ctx, n, func(ref Hash) (any, error) {
+		if e.open[ref] {
+			return string(ref), nil
+		}
+		return e.expand(ctx, ref, max(depth, 0)-1)
+	})
+	if err == nil {
+		e.done[at] = v
+	}
+	return v, err
+}
+
+// Inspector looks into many nodes: what they refer to, and whether they satisfy
+// their types. It reads and compiles each schema once. Not safe for concurrent
+// use.
+type Inspector struct {
+	verifier *Verifier
+	finder   *refFinder
+}
+
+// NewInspector returns an Inspector for the nodes of r.
+func NewInspector(r Reader) *Inspector {
+	return &Inspector{verifier: NewVerifier(r), finder: newRefFinder(r)}
+}
+
+// Refs is [Refs].
+func (i *Inspector) Refs(ctx context.Context, n Node) ([]Hash, error) { return i.finder.refs(ctx, n) }
+
+// Inspect checks a node that a Get has returned, as [Verify] does, and returns
+// what it refers to. Of a node that does not satisfy its type it returns the
+// refs and the error; otherwise, errors come alone.
+func (i *Inspector) Inspect(ctx context.Context, n Node) ([]Hash, error) {
+	value, err := Decode(n.Payload)
+	if err != nil {
+		return nil, &CorruptError{Hash: n.Hash, Reason: err.Error()}
+	}
+	refs, err := i.finder.refsIn(ctx, n, value)
+	if err != nil {
+		return nil, err
+	}
+	return refs, i.verifier.verifyValue(ctx, n, value)
+}
+
+// recallBytes bounds what a [Recalling] keeps: the nodes that several parts of one
+// step need are few and small.
+const recallBytes = 1 << 20
+
+// Recalling returns a reader that reads a node once, as long as there are few of
+// them. It is for one step: what becomes of a node that was read, such as damage or
+// a redaction, it does not see. Safe for concurrent use if r is.
+func Recalling(r Reader) Reader {
+	return &recalling{Reader: r, nodes: map[Hash]Node{}, room: recallBytes}
+}
+
+type recalling struct {
+	Reader
+	mu    sync.Mutex
+	nodes map[Hash]Node
+	room  int
+}
+
+// Get implements [Getter].
+func (r *recalling) Get(ctx context.Context, h Hash) (Node, error) {
+	r.mu.Lock()
+	n, ok := r.nodes[h]
+	r.mu.Unlock()
+	if ok {
+		return n, ctx.Err()
+	}
+	n, err := r.Reader.Get(ctx, h)
+	if err != nil {
+		return n, err
+	}
+	const entry = 256 // roughly, besides the payload
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if size := len(n.Payload) + entry; size <= r.room {
+		r.nodes[h], r.room = n, r.room-size
+	}
+	return n, nil
 }

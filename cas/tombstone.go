@@ -2,12 +2,15 @@ package cas
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -154,4 +157,148 @@ func parseTombstone(file []byte) (Tombstone, error) {
 // CleanReason makes a reason fit for a tombstone and for one line.
 func CleanReason(reason string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
+}
+
+// Seal is a SHA-256 that stands for a node and all that it leads to, types
+// included. The hash of a node finds damage; a seal also withstands somebody who
+// constructs other content for the same hash. The zero Seal is none.
+type Seal [sha256.Size]byte
+
+// sealPrefix keeps seals apart from every other use of SHA-256.
+const sealPrefix = "uwf seal 1\n"
+
+// SealOf is the seal of a node. below are the seals of what it needs, in order:
+// of its type, unless it is its own, then of its refs ([Refs]).
+//
+//	SHA-256( "uwf seal 1\n" ‖ ascii(type) ‖ length of payload, 8 bytes, big endian ‖ payload ‖ below )
+func SealOf(n Node, below []Seal) Seal {
+	h := sha256.New()
+	_, _ = h.Write([]byte(sealPrefix))
+	_, _ = h.Write([]byte(n.Type))
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(n.Payload))))
+	_, _ = h.Write(n.Payload)
+	for _, s := range below {
+		_, _ = h.Write(s[:])
+	}
+	return Seal(h.Sum(nil))
+}
+
+// ParseSeal reads a seal as [Seal.String] writes it, in either case.
+func ParseSeal(text string) (Seal, error) {
+	b, err := hex.DecodeString(strings.ToLower(text))
+	if err != nil || len(b) != sha256.Size {
+		return Seal{}, fmt.Errorf("%q is not a seal: want %d hexadecimal digits", text, 2*sha256.Size)
+	}
+	return Seal(b), nil
+}
+
+// String is the seal as 64 hexadecimal digits, "" for none.
+func (s Seal) String() string {
+	if s.IsZero() {
+		return ""
+	}
+	return hex.EncodeToString(s[:])
+}
+
+// IsZero reports whether s is none.
+func (s Seal) IsZero() bool { return s == Seal{} }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Seal) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// SealError means that a node, or something that it leads to, is not what was
+// sealed. Got is none if the content could not be sealed.
+type SealError struct {
+	Hash      Hash
+	Want, Got Seal
+	Path      string // of the file that keeps the seal, if there is one
+}
+
+// Error implements error.
+func (e *SealError) Error() string {
+	where := ""
+	if e.Path != "" {
+		where = " (" + e.Path + ")"
+	}
+	if e.Got.IsZero() {
+		return fmt.Sprintf("the seal of node %s is damaged%s", e.Hash, where)
+	}
+	return fmt.Sprintf("node %s is not what was sealed: its seal is %s, its content gives %s%s", e.Hash, e.Want, e.Got, where)
+}
+
+// Verify reads a node and checks its hash, that its type exists, and that it
+// satisfies it. Errors: those of Get for the node or its schema, [*CorruptError]
+// for a payload that is not canonical, [*SchemaError], those of
+// [jsonschema.Schema.Validate].
+func Verify(ctx context.Context, r Reader, h Hash) error {
+	return NewVerifier(r).Verify(ctx, h)
+}
+
+// Verifier verifies many nodes and compiles each schema once. Not safe for
+// concurrent use.
+type Verifier struct {
+	reader   Reader
+	compiled map[Hash]*jsonschema.Schema
+}
+
+// NewVerifier returns a Verifier for the nodes of r.
+func NewVerifier(r Reader) *Verifier {
+	return &Verifier{reader: r, compiled: map[Hash]*jsonschema.Schema{}}
+}
+
+// Verify is [Verify].
+func (v *Verifier) Verify(ctx context.Context, h Hash) error {
+	n, err := v.reader.Get(ctx, h)
+	if err != nil {
+		return err
+	}
+	value, err := Decode(n.Payload)
+	if err != nil {
+		return &CorruptError{Hash: h, Reason: err.Error()}
+	}
+	return v.verifyValue(ctx, n, value)
+}
+
+// verifyValue checks the value of a node against its type.
+func (v *Verifier) verifyValue(ctx context.Context, n Node, value any) error {
+	if n.Type == v.reader.Kinds().MetaHash() || n.Type == n.Hash {
+		return v.verifySchema(n, value)
+	}
+	schema, err := v.schema(ctx, n.Type)
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", n.Hash, err)
+	}
+	problems, err := schema.Validate(ctx, value)
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", n.Hash, err)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
+	}
+	return nil
+}
+
+func (v *Verifier) verifySchema(n Node, schema any) error {
+	if problems := jsonschema.Check(schema); len(problems) > 0 {
+		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
+	}
+	return nil
+}
+
+func (v *Verifier) schema(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
+	if s, ok := v.compiled[typ]; ok {
+		return s, nil
+	}
+	n, err := getSchema(ctx, v.reader, typ)
+	if err != nil {
+		return nil, err
+	}
+	s, err := compile(n.Type, n.Payload)
+	if len(v.compiled) == maxSchemas {
+		clear(v.compiled)
+	}
+	if err == nil {
+		v.compiled[typ] = s
+	}
+	return s, err
 }

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,13 +11,19 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Written says what a bundle that was written has.
@@ -242,4 +249,391 @@ func (w *writer) end() {
 	w.record(kindEnd, endSize)
 	w.write(binary.BigEndian.AppendUint64(nil, uint64(w.written.Nodes+w.written.Tombstones+w.written.Objects)))
 	w.write(w.digest.Sum(nil))
+}
+
+// What an import does with a thread or a name.
+const (
+	Added     = "added"     // was not here
+	Unchanged = "unchanged" // is here, at the same node
+	Advanced  = "advanced"  // was behind, and is now where the bundle has it
+	Replaced  = "replaced"  // its last steps were made again there, and it has not moved here since
+	Ahead     = "ahead"     // has gone on here: stays
+	Stays     = "ended"     // has ended here, before the bundle's steps: stays ended, as it is
+	Renamed   = "renamed"   // another run has the id: added under a new one
+	Kept      = "kept"      // the name stands for another workflow here: stays
+	Offered   = "offered"   // the name is new here, and nobody has asked to register it
+	Misnamed  = "misnamed"  // the workflow calls itself otherwise: never registered
+)
+
+// ImportedThread is what became of a thread.
+type ImportedThread struct {
+	Thread string   `json:"thread"` // its id here
+	From   string   `json:"from,omitempty"`
+	Head   cas.Hash `json:"head"` // here, afterwards
+	Result string   `json:"result"`
+	Was    cas.Hash `json:"was,omitempty"`    // its head here before, if steps were replaced
+	Parent string   `json:"parent,omitempty"` // whose part it plays
+}
+
+// ImportedWorkflow is what became of a name.
+type ImportedWorkflow struct {
+	Name string `json:"name"`
+	// WorkflowName is what the bundle's workflow calls itself.
+	WorkflowName string   `json:"workflowName"`
+	Hash         cas.Hash `json:"hash"` // here, afterwards
+	Result       string   `json:"result"`
+}
+
+// ConflictError means that a thread has gone another way here: neither head leads
+// to the other.
+type ConflictError struct {
+	Thread       string
+	Here, Bundle cas.Hash
+}
+
+// Error implements error.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither leads to the other", e.Thread, e.Here, e.Bundle)
+}
+
+// FutureError means that the id of a thread is later than now. It would be the
+// newest thread for ever.
+type FutureError struct {
+	Thread string
+	At     time.Time // that its id tells
+}
+
+// Error implements error.
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("the id of thread %s is of %s, which is in the future", e.Thread, e.At.Format(time.DateOnly))
+}
+
+// skew allows for clocks that differ. A thread of that much later is the newest for no
+// longer.
+const skew = 10 * time.Minute
+
+// ofTheFuture is a [*FutureError] if an id is later than the clocks' differences
+// explain.
+func (i *importing) ofTheFuture(id string) error {
+	at, err := threadid.Time(id)
+	if err != nil || at.After(i.options.Now().Add(skew)) {
+		return &FutureError{Thread: id, At: at}
+	}
+	return nil
+}
+
+// planThreads decides about each thread. A thread that moves is locked, and its
+// place read again: nobody may be stepping it.
+func (i *importing) planThreads(ctx context.Context) error {
+	i.done.Threads = []ImportedThread{}
+	if i.to.Index == nil || len(i.file.Manifest.Threads) == 0 {
+		return nil
+	}
+	// A line that cannot be read is looked at when threads are adopted.
+	here, _ := heads.Standings(ctx, i.to.Index)
+	var conflicts []error
+	parents, renamed := i.file.Parents(ctx), map[string]string{}
+	for _, t := range parentsFirst(i.file.Manifest.Threads, parents) {
+		result, err := i.planOne(ctx, t, parents[t.Thread], renamed, here)
+		if _, ok := errors.AsType[*ConflictError](err); ok {
+			conflicts = append(conflicts, err)
+			continue
+		}
+		if _, ok := errors.AsType[*FutureError](err); ok {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("thread %s: %w", t.Thread, err)
+		}
+		i.done.Threads = append(i.done.Threads, result)
+	}
+	if len(conflicts) > 0 {
+		return conflicts[0]
+	}
+	slices.SortStableFunc(i.done.Threads, func(a, b ImportedThread) int { // as the bundle has them
+		return strings.Compare(cmp.Or(a.From, a.Thread), cmp.Or(b.From, b.Thread))
+	})
+	return nil
+}
+
+// parentsFirst orders threads so that those whose part one plays come before it.
+func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
+	depth := func(id string) (n int) {
+		for p := parents[id]; p != nil && n < len(threads); p = parents[p.Thread] {
+			n++
+		}
+		return n
+	}
+	ordered := slices.Clone(threads)
+	slices.SortStableFunc(ordered, func(a, b Thread) int { return depth(a.Thread) - depth(b.Thread) })
+	return ordered
+}
+
+// planOne decides about a thread. A child goes with its parent: its id follows from that of
+// its parent, whether that is the bundle's or a new one.
+func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string, here map[string]heads.Standing) (ImportedThread, error) {
+	before := len(i.adoptions)
+	var out ImportedThread
+	var err error
+	if parent != nil && renamed[parent.Thread] != "" {
+		follows := *parent
+		follows.Thread = renamed[parent.Thread]
+		parent = &follows
+		out = ImportedThread{From: t.Thread, Head: t.Head, Result: Renamed}
+		if out.Thread, err = threadid.Child(parent.Thread, string(parent.Head), parent.Role, parent.Attempt, parent.Key); err == nil {
+			i.adopt(t, out.Thread, "")
+		}
+	} else {
+		at, known := here[t.Thread]
+		out, err = i.planThread(ctx, t, at, known)
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Result == Renamed {
+		renamed[t.Thread] = out.Thread
+	}
+	if parent != nil {
+		out.Parent = parent.Thread
+		for n := before; n < len(i.adoptions); n++ {
+			i.adoptions[n].Facts.Parent = parent
+		}
+	}
+	return out, nil
+}
+
+func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing, known bool) (ImportedThread, error) {
+	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
+	if !known {
+		future := i.ofTheFuture(t.Thread)
+		if future == nil {
+			i.adopt(t, t.Thread, "")
+			return out, nil
+		}
+		if i.options.NewID == nil {
+			return out, future
+		}
+		return i.rename(t, out)
+	}
+	var seen cas.Hash
+	if i.options.Seen != nil {
+		seen = i.options.Seen(t.Thread)
+	}
+	if at.Head == t.Head {
+		if seen == at.Head && at.End == nil && t.Ended() {
+			return i.advance(ctx, t, at, out)
+		}
+		out.Result = Unchanged // also if it has ended on one side only: who is here decides
+		return out, nil
+	}
+	if seen == at.Head && (at.End == nil || at.End.Status == protocol.StatusCompleted) {
+		return i.advance(ctx, t, at, out)
+	}
+	if seen == t.Head {
+		out.Head, out.Result = at.Head, Ahead
+		return out, nil
+	}
+	behind, err := leadsTo(ctx, i.file, t.Head, at.Head)
+	if err != nil {
+		return out, err
+	}
+	if behind && at.End != nil && !t.Ended() {
+		// Somebody here has ended it: nobody from elsewhere begins it again.
+		if i.options.NewID != nil {
+			return i.rename(t, out)
+		}
+		out.Head, out.Result = at.Head, Stays
+		return out, nil
+	}
+	if behind {
+		return i.advance(ctx, t, at, out)
+	}
+	ahead, err := leadsTo(ctx, i.to.Store, at.Head, t.Head)
+	if err != nil {
+		return out, err
+	}
+	if ahead {
+		out.Head, out.Result = at.Head, Ahead
+		return out, nil
+	}
+	if i.options.NewID == nil {
+		return out, &ConflictError{Thread: t.Thread, Here: at.Head, Bundle: t.Head}
+	}
+	return i.rename(t, out)
+}
+
+// advance brings a thread that is here to where the bundle has it, under its lock.
+func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing, out ImportedThread) (ImportedThread, error) {
+	if err := i.lock(ctx, t.Thread); err != nil {
+		return out, err
+	}
+	if err := i.waits(ctx, t); err != nil {
+		return out, err
+	}
+	facts, err := i.to.Index.Facts(ctx, t.Thread)
+	if err != nil {
+		return out, err
+	}
+	i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
+	out.Result = Advanced
+	if behind, err := leadsTo(ctx, i.file, t.Head, at.Head); err != nil || !behind {
+		out.Result, out.Was = Replaced, at.Head
+		return out, err
+	}
+	return out, nil
+}
+
+// waits refuses a thread whose finished step here would be in no chain any more.
+func (i *importing) waits(ctx context.Context, t Thread) error {
+	if i.options.Waits == nil {
+		return nil
+	}
+	step := i.options.Waits(ctx, t.Thread)
+	if step == "" {
+		return nil
+	}
+	if with, err := leadsTo(ctx, i.file, t.Head, step); with || err != nil {
+		return err
+	}
+	return &protocol.Error{
+		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: it is not passed over", t.Thread, step),
+		Hints: []string{"uwf thread step " + t.Thread + " takes it over", "uwf thread step " + t.Thread + " --discard-result discards it"},
+	}
+}
+
+// rename adds a thread under an id of its own.
+func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error) {
+	id, err := i.options.NewID()
+	if err != nil {
+		return out, err
+	}
+	i.adopt(t, id, "")
+	out.Thread, out.From, out.Result = id, t.Thread, Renamed
+	return out, nil
+}
+
+// adopt notes a thread. From now on it is known to come from elsewhere, also if its
+// first steps were made here, and asks again where it may work, unless its last step is
+// our own. One that was started
+// here, and has gone on elsewhere, is still one of ours to @.
+func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
+	a := t.adoption(id, was)
+	if i.options.Facts != nil {
+		a.Facts = i.options.Facts(t.Thread)
+	}
+	if t.Title != "" && was == "" {
+		a.Facts.Title = &t.Title
+	}
+	if was != "" && i.options.Own != nil && i.options.Own(t.Thread) {
+		i.adoptions = append(i.adoptions, a)
+		return &heads.Imported{} // it stays what it was
+	}
+	a.Facts.Imported = &heads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
+	i.adoptions = append(i.adoptions, a)
+	return a.Facts.Imported
+}
+
+func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
+	a := fileheads.Adoption{Thread: id, Was: was, Head: t.Head}
+	if t.Ended() {
+		a.End = &heads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
+	}
+	return a
+}
+
+// Adoptions are what brings the threads of a bundle into an empty index.
+func (f *File) Adoptions(ctx context.Context) []fileheads.Adoption {
+	all, parents := make([]fileheads.Adoption, 0, len(f.Manifest.Threads)), f.Parents(ctx)
+	for _, t := range f.Manifest.Threads {
+		a := t.adoption(t.Thread, "")
+		a.Facts.Parent = parents[t.Thread]
+		all = append(all, a)
+	}
+	return all
+}
+
+func (i *importing) lock(ctx context.Context, id string) error {
+	if i.options.Lock == nil {
+		return nil
+	}
+	release, err := i.options.Lock(ctx, id)
+	if err == nil {
+		i.locks = append(i.locks, release)
+	}
+	return err
+}
+
+// leadsTo reports whether the chain of a head goes through an older node.
+func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
+	t, err := thread.Open(ctx, r, head)
+	if err != nil {
+		return false, err
+	}
+	if older == t.StartHash {
+		return true, nil
+	}
+	// Whether the older node is in this store at all, nobody knows yet; if it is
+	// not, no chain here goes through it.
+	if there, err := has(ctx, r, older); !there || err != nil {
+		return false, err
+	}
+	end, err := thread.Open(ctx, r, older)
+	if err != nil {
+		return false, err
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if s.Hash == older {
+			return true, nil
+		}
+		if s.Index <= end.Len()-1 {
+			break
+		}
+	}
+	return false, nil
+}
+
+func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
+	_, err := r.Get(ctx, h)
+	if errors.Is(err, cas.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// planNames decides about each name. A name is what people run, so a bundle gives none
+// in silence, and none but the workflow's own. One that stands for another workflow
+// here stays: threads do not need names.
+func (i *importing) planNames(ctx context.Context) error {
+	i.done.Workflows = []ImportedWorkflow{}
+	if i.to.Index == nil || len(i.file.Manifest.Workflows) == 0 {
+		return nil
+	}
+	names, err := i.to.Index.Workflows(ctx)
+	if err != nil {
+		return err
+	}
+	given, err := i.file.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range given {
+		out := ImportedWorkflow{Name: w.Name, WorkflowName: w.WorkflowName, Hash: w.Hash, Result: Offered}
+		at := slices.IndexFunc(names, func(n heads.Named) bool { return n.Name == w.Name })
+		switch {
+		case at >= 0 && names[at].Hash == w.Hash:
+			out.Result = Unchanged
+		case at >= 0:
+			out.Hash, out.Result = names[at].Hash, Kept
+		case w.WorkflowName != w.Name:
+			out.Result = Misnamed
+		case i.options.Register:
+			i.names = append(i.names, Workflow{Name: w.Name, Hash: w.Hash})
+			out.Result = Added
+		}
+		i.done.Workflows = append(i.done.Workflows, out)
+	}
+	return nil
 }

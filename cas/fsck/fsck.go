@@ -9,6 +9,7 @@
 package fsck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -226,4 +229,358 @@ func (c *check) note(f Fault) {
 	if len(c.report.Faults) < maxFaults {
 		c.report.Faults = append(c.report.Faults, f)
 	}
+}
+
+// knowing reads the schemas of our kinds also where the store has lost them:
+// without them nobody could tell what depends on what.
+type knowing struct{ *fsstore.Store }
+
+// Get implements [cas.Getter].
+func (k knowing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+	n, err := k.Store.Get(ctx, h)
+	if err == nil {
+		return n, nil
+	}
+	if known, ok := k.Kinds().Builtin(h); ok {
+		return known, nil
+	}
+	return n, err
+}
+
+// seen is what one node said.
+type seen struct {
+	id     census.ID
+	refs   []cas.Hash // its type included
+	step   *step
+	faults []Fault
+	// tombstone is set if it was redacted.
+	tombstone *cas.Tombstone
+}
+
+// examine checks one node by itself. Many run at once.
+func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+	out := seen{id: id}
+	h := c.graph.Hash(id)
+	wrong := func(kind Kind, message string) {
+		out.faults = append(out.faults, Fault{Kind: kind, Hash: h, Path: c.store.Path(h), Message: message})
+	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		out.tombstone = &redacted.Tombstone
+		return out
+	}
+	if err != nil {
+		wrong(kindOf(err), reason(err))
+		var corrupt *cas.CorruptError
+		out.faults[0].cut = errors.As(err, &corrupt) && corrupt.Cut
+		return out
+	}
+	refs, err := inspector.Inspect(ctx, n)
+	out.refs = append(refs, n.Type)
+	switch {
+	case err == nil:
+		err = c.place(ctx, n, &out)
+		if err != nil {
+			wrong(Invalid, reason(err))
+		}
+	case isOthersFault(err, h):
+		// The type is missing or damaged, which is reported with the type.
+		if _, err := c.store.Get(ctx, n.Type); err == nil {
+			wrong(Invalid, fmt.Sprintf("its type %s is not a schema", n.Type))
+		}
+	default:
+		wrong(kindOf(err), reason(err))
+	}
+	if n.Timestamp > c.limit {
+		wrong(Future, fmt.Sprintf("its timestamp, %d ms, is in the future", n.Timestamp))
+	}
+	return out
+}
+
+// isOthersFault reports whether an error is about another node, the type.
+func isOthersFault(err error, h cas.Hash) bool {
+	var corrupt *cas.CorruptError
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) && corrupt.Hash != h
+}
+
+// kindOf tells damage from what could not be read at all.
+func kindOf(err error) Kind {
+	var (
+		corrupt *cas.CorruptError
+		schema  *cas.SchemaError
+	)
+	switch {
+	case errors.As(err, &corrupt):
+		return Damaged
+	case errors.As(err, &schema):
+		return Invalid
+	case errors.Is(err, cas.ErrNotFound):
+		return Missing
+	}
+	return Unreadable
+}
+
+// reason is an error without what the fault says already.
+func reason(err error) string {
+	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
+		return corrupt.Reason
+	}
+	return err.Error()
+}
+
+// place reads where a step stands. Of the other kinds nothing is read: their
+// schemas say all that their programs ask for.
+func (c *check) place(ctx context.Context, n cas.Node, out *seen) error {
+	kind, version, err := c.store.Kinds().Of(ctx, knowing{c.store}, n.Type)
+	if err != nil || kind != protocol.KindStep {
+		return err
+	}
+	var s protocol.Step
+	if version == 0 {
+		s, _, err = cas.OriginalStep(ctx, knowing{c.store}, n)
+	} else {
+		s, err = cas.As[protocol.Step](ctx, c.store, n)
+	}
+	if err != nil {
+		return err
+	}
+	if out.step = newStep(s); version == 0 {
+		out.step.index = unplaced
+	}
+	return nil
+}
+
+// take collects what a chunk of nodes said.
+func (c *check) take(nodes []seen) {
+	for _, n := range nodes {
+		c.graph.Add(n.id, n.refs...)
+		if n.tombstone != nil {
+			c.bury(n.id, *n.tombstone)
+		}
+		if n.step != nil {
+			c.steps[n.id] = *n.step
+		}
+		for _, f := range n.faults {
+			c.fault(f)
+		}
+	}
+}
+
+// expectFoundation names the schemas that every store of ours begins with, so
+// that they are missed if they are not there.
+func (c *check) expectFoundation() {
+	if !c.store.Exists() || c.store.Originals() {
+		return
+	}
+	for _, n := range c.store.Kinds().Foundation() {
+		c.graph.Node(n.Hash)
+	}
+}
+
+func (c *check) inspector() *cas.Inspector {
+	return cas.NewInspector(knowing{c.store})
+}
+
+// absent looks for the nodes that are named but were not listed. One that was
+// put since is checked now.
+func (c *check) absent(ctx context.Context) error {
+	inspector := c.inspector()
+	for _, id := range c.graph.Absent() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h := c.graph.Name(id)
+		n, err := c.store.Get(ctx, h)
+		if err == nil {
+			_, err = inspector.Inspect(ctx, n)
+		}
+		if _, redacted := cas.AsRedacted(err); redacted {
+			continue // since
+		}
+		switch {
+		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):
+		case errors.Is(err, cas.ErrNotFound):
+			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Path(h), Message: "the node is named but not there"})
+		default:
+			c.fault(Fault{Kind: kindOf(err), Hash: h, Path: c.store.Path(h), Message: reason(err)})
+		}
+	}
+	return nil
+}
+
+// step is the place of a step in its chain.
+type step struct {
+	start, prev cas.Hash
+	index       int
+}
+
+// unplaced is the index of a step of the original's, which does not say it.
+const unplaced = -1
+
+func newStep(s protocol.Step) *step {
+	out := &step{start: s.Start, index: s.Index}
+	if s.Prev != nil {
+		out.prev = *s.Prev
+	}
+	return out
+}
+
+// chains checks that each step fits the one before it.
+func (c *check) chains() {
+	for id, s := range c.steps {
+		h := c.graph.Hash(id)
+		wrong := func(format string, args ...any) {
+			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Path(h), Message: fmt.Sprintf(format, args...)})
+		}
+		if s.index != unplaced && (s.index == 0) != (s.prev == "") {
+			wrong("its index is %d, but only the first step, 0, has no previous one", s.index)
+			continue
+		}
+		for _, link := range []cas.Hash{s.prev, s.start} {
+			if c.isRedacted(link) {
+				wrong("node %s, which its chain needs, was redacted", link)
+			}
+		}
+		if s.prev == "" {
+			continue
+		}
+		prevID, ok := c.graph.ID(s.prev)
+		if !ok {
+			continue // missing, or put since
+		}
+		prev, ok := c.steps[prevID]
+		switch {
+		case !ok:
+			if n, err := c.store.Get(context.Background(), s.prev); err == nil && !c.is(n.Type, protocol.KindStep) {
+				wrong("its previous node %s is not a step", s.prev)
+			}
+		case prev.start != s.start:
+			wrong("its previous step %s belongs to another start, %s", s.prev, prev.start)
+		case s.index != unplaced && c.indexOf(prevID) != s.index-1:
+			wrong("its index is %d, but that of its previous step %s is %d", s.index, s.prev, c.indexOf(prevID))
+		}
+	}
+}
+
+// indexOf is the index of a step, counted back to a step that says its own.
+// It is asked only where our steps follow the original's.
+func (c *check) indexOf(id census.ID) int {
+	n := 0
+	seen := map[census.ID]bool{}
+	for !seen[id] {
+		seen[id] = true
+		s := c.steps[id]
+		if s.index != unplaced {
+			return s.index + n
+		}
+		prev, ok := c.graph.ID(s.prev)
+		if s.prev == "" || !ok {
+			break
+		}
+		id, n = prev, n+1
+	}
+	return n
+}
+
+// is reports whether a type is one of some kinds.
+func (c *check) is(typ cas.Hash, kinds ...protocol.Kind) bool {
+	kind, _, err := c.store.Kinds().Of(context.Background(), knowing{c.store}, typ)
+	return err == nil && slices.Contains(kinds, kind)
+}
+
+// Tombstone is a redacted node. Sealed means that a stored seal proves it; otherwise anyone
+// who can write here could have made it.
+type Tombstone struct {
+	Hash    cas.Hash `json:"hash"`
+	Type    cas.Hash `json:"type"`
+	Path    string   `json:"path"`
+	Reason  string   `json:"reason"`
+	At      int64    `json:"redactedAt"` // ms
+	Sealed  bool     `json:"sealed"`
+	Foreign bool     `json:"foreign,omitempty"` // an import brought it: it was not made here
+	Threads []string `json:"threads"`           // the first that lead to it
+}
+
+// bury notes a tombstone.
+func (c *check) bury(id census.ID, t cas.Tombstone) {
+	c.redacted[id] = len(c.report.Tombstones)
+	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
+		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign, Threads: []string{},
+	})
+}
+
+func (c *check) isRedacted(h cas.Hash) bool {
+	id, ok := c.graph.ID(h)
+	if ok {
+		_, ok = c.redacted[id]
+	}
+	return ok
+}
+
+// seals compares every stored seal with the content, and notes which tombstones are sealed.
+// One change is one fault: a seal that differs only because one below it differs is not
+// reported.
+func (c *check) seals(ctx context.Context) error {
+	sealer := seal.New(knowing{c.store}, seal.Options{})
+	for h, err := range c.store.Seals(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.fault(Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
+		default:
+			c.report.Seals++
+			c.sealOf(ctx, sealer, h)
+		}
+	}
+	slices.SortFunc(c.report.Tombstones, func(a, b Tombstone) int { return cmp.Compare(a.Hash, b.Hash) })
+	return nil
+}
+
+func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
+	kept, err := c.store.Seal(h)
+	if _, ok := errors.AsType[*cas.SealError](err); ok {
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		return
+	}
+	if err != nil {
+		c.fault(Fault{Kind: Unreadable, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		return
+	}
+	got, err := sealer.Seal(ctx, h)
+	if seal.IsUnsealed(err) && c.isRedacted(h) {
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h), Message: "the node was sealed, but its tombstone does not name the seal: anyone could have made it"})
+		return
+	}
+	switch {
+	case err == nil && got == kept:
+		if id, ok := c.graph.ID(h); ok && c.isRedacted(h) {
+			c.report.Tombstones[c.redacted[id]].Sealed = true
+		}
+	case err != nil && !seal.IsUnsealed(err):
+		// Something below is missing or damaged, which is reported with it.
+	case c.inherits(ctx, h, kept, sealer):
+	default:
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept, Got: got}).Error()})
+	}
+}
+
+// inherits reports whether a node fits its seal, given the stored seals of what it needs.
+func (c *check) inherits(ctx context.Context, h cas.Hash, kept cas.Seal, sealer *seal.Sealer) bool {
+	n, err := c.store.Get(ctx, h)
+	if err != nil {
+		return false
+	}
+	refs, err := cas.Refs(ctx, c.store, n)
+	if err != nil {
+		return false
+	}
+	var below []cas.Seal
+	for _, need := range cas.Needs(n, refs) {
+		s, err := c.store.Seal(need)
+		if err != nil || s.IsZero() {
+			s = sealer.Of(need)
+		}
+		below = append(below, s)
+	}
+	return cas.SealOf(n, below) == kept
 }

@@ -12,15 +12,25 @@
 package fsstore
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/exactjson"
 )
 
 // Options for a store. The zero value works.
@@ -174,3 +184,283 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 
 // Originals reports whether the store is one of the original's.
 func (s *Store) Originals() bool { return s.Exists() && s.format.Layout != fan2 }
+
+// The names beside the nodes.
+const (
+	formatFile = "format.json"
+	lockFile   = "format.lock" // held while format.json is made
+	nodesDir   = "nodes"
+)
+
+// formatVersion is the one that this program writes.
+const formatVersion = 1
+
+// format is format.json: what a program must know to use a store.
+type format struct {
+	Version int           `json:"version"`
+	Hash    cas.Algorithm `json:"hash"`
+	Layout  layout        `json:"layout"`
+	Flush   string        `json:"flush"`
+}
+
+// found is what is at a store's directory.
+type found struct {
+	format format
+	exists bool
+}
+
+// find tells what is at dir. Nothing at all is a store to be made.
+func find(dir string) (found, error) {
+	data, err := readSmall(filepath.Join(dir, formatFile))
+	switch {
+	case err == nil:
+		return parseFormat(data)
+	case !errors.Is(err, fs.ErrNotExist):
+		return found{}, err
+	}
+	l, err := detectLayout(dir)
+	switch {
+	case err != nil:
+		return found{}, err
+	case l == "":
+		return newStore(), nil
+	case l == fan2:
+		if only, err := onlyFoundation(dir); only || err != nil {
+			return newStore(), err
+		}
+		if data, err := readSmall(filepath.Join(dir, formatFile)); err == nil {
+			return parseFormat(data) // another process has made the store since we looked
+		}
+		return found{}, &protocol.Error{
+			Code:    protocol.CodeCorrupt,
+			Message: fmt.Sprintf("%s is missing, but there are nodes: restore it; its hash is %q or %q", formatFile, cas.XXH3, cas.XXH64),
+		}
+	}
+	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
+}
+
+// newStore is a store that is still to be made.
+func newStore() found {
+	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
+}
+
+// maxSmall bounds the files of a store that hold a line, in bytes.
+const maxSmall = 64 << 10
+
+func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxSmall, careful.Follow) }
+
+// parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
+// store of a newer program, which may rely on something that we would break or
+// not see: that is whatever is JSON, or nearly so, and not understood; of code corrupt
+// for the rest.
+func parseFormat(data []byte) (found, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as an editor leaves it
+	if !json.Valid(data) {
+		return found{}, notJSON(data)
+	}
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
+		return found{}, newerFormat("another form")
+	}
+	var f format
+	if err := json.Unmarshal(entries["version"], &f.Version); err != nil || f.Version != formatVersion {
+		return found{}, newerFormat("version %.40s", entries["version"])
+	}
+	delete(entries, "version")
+	for key, into := range map[string]any{"hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
+		if err := json.Unmarshal(entries[key], into); err != nil {
+			return found{}, newerFormat("%s %.40s", key, entries[key])
+		}
+		delete(entries, key)
+	}
+	switch {
+	case !f.Hash.Known():
+		return found{}, newerFormat("hash function %.40q", f.Hash)
+	case !knownLayout(f.Layout):
+		return found{}, newerFormat("layout %.40q", f.Layout)
+	case !knownFlush(f.Flush):
+		return found{}, newerFormat("flush mode %.40q", f.Flush)
+	}
+	if extra := slices.Sorted(maps.Keys(entries)); len(extra) > 0 {
+		return found{}, newerFormat("entry %q", extra[0])
+	}
+	if err := exactjson.Check(data); err != nil {
+		return found{}, newerFormat("another form: %v", err)
+	}
+	return found{format: f, exists: true}, nil
+}
+
+// notJSON tells a damaged format.json from that of a newer program in a form which is
+// not quite JSON: one that goes on behind its first value, or names another version.
+func notJSON(data []byte) error {
+	values := json.NewDecoder(bytes.NewReader(data))
+	if values.Decode(new(json.RawMessage)) == nil && len(bytes.Trim(data[values.InputOffset():], "\x00 \t\r\n")) > 0 {
+		return newerFormat("more than one value")
+	}
+	text := bytes.ReplaceAll(data, []byte("\x00"), nil) // it may be UTF-16
+	for _, m := range regexp.MustCompile(`(?i)version\W{0,8}(\w[\w.]*)`).FindAllSubmatch(text, -1) {
+		if string(m[1]) != fmt.Sprint(formatVersion) {
+			return newerFormat("version %.40s", m[1])
+		}
+	}
+	return damagedFormat("it is not JSON")
+}
+
+// newerFormat is the error for the store of a newer program.
+func newerFormat(format string, args ...any) error {
+	return &protocol.Error{
+		Code:    protocol.CodeUnsupportedVersion,
+		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile, fmt.Sprintf(format, args...)),
+	}
+}
+
+func damagedFormat(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s is damaged: %v", formatFile, err), Err: err}
+}
+
+// Readable reports whether this program may use what is at dir: errors are those of
+// [Open], for commands that need no node but must not change a home whose store
+// is a newer program's.
+func Readable(dir string) error {
+	_, err := find(dir)
+	return atStore(dir, err)
+}
+
+// atStore says which store an error is about, and keeps its code.
+func atStore(dir string, err error) error {
+	if coded, ok := errors.AsType[*protocol.Error](err); ok {
+		return &protocol.Error{Code: coded.Code, Message: fmt.Sprintf("store %s: %s", dir, coded.Message), Err: err}
+	}
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return nil
+}
+
+func writeFormat(fsys durable.FS, dir string, f format) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(fsys, filepath.Join(dir, formatFile), append(text, '\n'), 0o644)
+}
+
+// The foundation of a store are the nodes that it is made with
+// ([cas.Kinds.Foundation]). They become durable before format.json does, so that no
+// later commit needs to flush them again: they are the types of nearly every node of
+// a step. The schemas of later versions are flushed like any other node.
+
+// layFoundation makes the foundation durable; at is its timestamp.
+func (s *Store) layFoundation(ctx context.Context, at int64) error {
+	nodes := s.kinds.Foundation()
+	for i := range nodes {
+		nodes[i].Timestamp = at
+	}
+	files, err := s.plan(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	return durable.WriteAll(s.fs, files, durable.Full)
+}
+
+// isFoundation reports whether a node is durable since the store was made. It
+// is not asked of a store of the original's, which nobody made for us.
+func (s *Store) isFoundation(h cas.Hash) bool {
+	return s.founded && s.kinds.InFoundation(h)
+}
+
+// onlyFoundation reports whether the nodes in dir are at most a foundation:
+// someone was killed while making the store, before it had a format.
+func onlyFoundation(dir string) (bool, error) {
+	known := map[string]bool{}
+	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+		for _, n := range cas.NewKinds(a).Foundation() {
+			known[string(n.Hash)+nodeExt] = true
+		}
+	}
+	shards, err := os.ReadDir(filepath.Join(dir, nodesDir))
+	if err != nil || len(shards) > len(known) {
+		return false, err
+	}
+	for _, shard := range shards {
+		entries, err := os.ReadDir(filepath.Join(dir, nodesDir, shard.Name()))
+		if err != nil {
+			return false, err
+		}
+		for _, e := range entries {
+			if hashOf(e.Name()) != "" && !known[e.Name()] {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// Recover writes the format.json that a store has lost: its nodes say under
+// which hash function they have their names. A format.json that is there, but
+// cannot be read, is moved to the quarantine. It returns what it has done, "" if
+// nothing was to be done. Errors: [cas.ErrReadOnly] for the store of a newer
+// program; nodes that fit neither function.
+func Recover(ctx context.Context, dir string, fsys durable.FS) (done string, err error) {
+	at := filepath.Join(dir, formatFile)
+	data, readErr := readSmall(at)
+	if readErr == nil {
+		_, err := parseFormat(data)
+		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
+			return "", atStore(dir, err)
+		}
+	} else if !errors.Is(readErr, fs.ErrNotExist) {
+		return "", readErr
+	} else if _, err := find(dir); err == nil {
+		return "", nil // the original's, or none
+	}
+	hash, err := guessHash(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	if readErr == nil {
+		sole := Sole{store: &Store{dir: dir, fs: fsys}}
+		if _, err := sole.Quarantine(at); err != nil {
+			return "", err
+		}
+	}
+	f := format{Version: formatVersion, Hash: hash, Layout: fan2, Flush: flushAuto}
+	if err := writeFormat(fsys, dir, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("made %s again: the nodes have %s hashes", formatFile, hash), nil
+}
+
+// guessSample is how many nodes are looked at: some may be damaged.
+const guessSample = 64
+
+func guessHash(ctx context.Context, dir string) (cas.Algorithm, error) {
+	s := &Store{dir: dir, format: format{Layout: fan2}}
+	votes := map[cas.Algorithm]int{}
+	seen := 0
+	for h, err := range s.All(ctx, "") {
+		if err != nil {
+			return "", err
+		}
+		data, err := s.readFile(h)
+		if err != nil {
+			continue // one of the others will do
+		}
+		for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+			if _, err := a.UnmarshalFile(h, data); err == nil {
+				votes[a]++
+			}
+		}
+		if seen++; seen == guessSample {
+			break
+		}
+	}
+	switch {
+	case votes[cas.XXH3] > votes[cas.XXH64]:
+		return cas.XXH3, nil
+	case votes[cas.XXH64] > 0:
+		return cas.XXH64, nil
+	}
+	return "", fmt.Errorf("store %s: none of its nodes tells its hash function", dir)
+}

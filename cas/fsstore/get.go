@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 )
@@ -95,4 +100,193 @@ func kindOf(m fs.FileMode) string {
 		return "symbolic link"
 	}
 	return "special file"
+}
+
+// layout is where node files are.
+type layout string
+
+// The layouts.
+const (
+	fan2  layout = "fan2"  // <dir>/nodes/<first two>/<hash>.bin
+	nodes layout = "nodes" // <dir>/nodes/<hash>.bin, the original's
+	flat  layout = "flat"  // <dir>/<hash>.bin, the original's older one
+)
+
+func knownLayout(l layout) bool { return l == fan2 || l == nodes || l == flat }
+
+const nodeExt = ".bin"
+
+// path is the file of a node; h must be valid.
+func (s *Store) path(h cas.Hash) string {
+	name := string(h) + nodeExt
+	switch s.format.Layout {
+	case flat:
+		return filepath.Join(s.dir, name)
+	case nodes:
+		return filepath.Join(s.dir, nodesDir, name)
+	}
+	return filepath.Join(s.dir, nodesDir, string(h[:2]), name)
+}
+
+// elsewhere is where an older version of the original may have put a node beside
+// a later one's, "" if there is no such place.
+func (s *Store) elsewhere(h cas.Hash) string {
+	if s.format.Layout != nodes || h == "" {
+		return ""
+	}
+	return filepath.Join(s.dir, string(h)+nodeExt)
+}
+
+func isAt(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// hashOf is the hash that a file name stands for, "" if it is no node file.
+func hashOf(name string) cas.Hash {
+	stem, ok := strings.CutSuffix(name, nodeExt)
+	if h := cas.Hash(stem); ok && h.Valid() {
+		return h
+	}
+	return ""
+}
+
+// detectLayout looks for nodes where there is no format.json; "" if there are none.
+func detectLayout(dir string) (layout, error) {
+	isNode := func(e fs.DirEntry) bool { return hashOf(e.Name()) != "" }
+	isShard := func(e fs.DirEntry) bool { return e.IsDir() && isShardName(e.Name()) }
+	for _, try := range []struct {
+		layout layout
+		dir    string
+		match  func(fs.DirEntry) bool
+	}{
+		{nodes, filepath.Join(dir, nodesDir), isNode},
+		{flat, dir, isNode},
+		{fan2, filepath.Join(dir, nodesDir), isShard},
+	} {
+		ok, err := anyEntry(try.dir, try.match)
+		if ok || err != nil {
+			return try.layout, err
+		}
+	}
+	return "", nil
+}
+
+// anyEntry reads a directory only as far as the first match.
+func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	for {
+		entries, err := f.ReadDir(64)
+		if slices.ContainsFunc(entries, match) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+func isShardName(name string) bool {
+	return len(name) == 2 && cas.Hash(name+"00000000000").Valid()
+}
+
+// All implements [cas.Store]. Nodes that are put meanwhile may be missing.
+func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	if s.format.Layout == nodes {
+		return s.both(ctx, prefix)
+	}
+	return func(yield func(cas.Hash, error) bool) {
+		dirs, err := s.shards(prefix)
+		if err != nil && !yield("", err) {
+			return
+		}
+		for _, dir := range dirs {
+			if !s.list(ctx, dir, prefix, yield) {
+				return
+			}
+		}
+	}
+}
+
+// both is All where two versions of the original have been at work.
+func (s *Store) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		var all []cas.Hash
+		for _, dir := range []string{filepath.Join(s.dir, nodesDir), s.dir} {
+			collect := func(h cas.Hash, err error) bool {
+				if err != nil {
+					return yield("", err)
+				}
+				all = append(all, h)
+				return true
+			}
+			if !s.list(ctx, dir, prefix, collect) {
+				return
+			}
+		}
+		slices.Sort(all)
+		for _, h := range slices.Compact(all) {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+// shards are the directories that may hold nodes with a prefix, in order.
+func (s *Store) shards(prefix string) ([]string, error) {
+	root := filepath.Join(s.dir, nodesDir)
+	switch s.format.Layout {
+	case flat:
+		return []string{s.dir}, nil
+	case nodes:
+		return []string{root}, nil
+	}
+	if len(prefix) >= 2 {
+		return []string{filepath.Join(root, filepath.Base(prefix[:2]))}, nil
+	}
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for _, e := range entries {
+		if isShardName(e.Name()) && strings.HasPrefix(e.Name(), prefix) {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, err
+}
+
+// list yields the nodes of one directory; false: stop.
+func (s *Store) list(ctx context.Context, dir, prefix string, yield func(cas.Hash, error) bool) bool {
+	if err := ctx.Err(); err != nil {
+		yield("", err)
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
+		return false
+	}
+	for _, e := range entries {
+		h := hashOf(e.Name())
+		at := filepath.Join(dir, e.Name())
+		if h == "" || !strings.HasPrefix(string(h), prefix) || s.path(h) != at && s.elsewhere(h) != at {
+			continue
+		}
+		if !yield(h, nil) {
+			return false
+		}
+	}
+	return true
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
@@ -223,4 +225,108 @@ func isTorn(data []byte, n cas.Node) bool {
 		return len(rest) <= longestTimestamp
 	}
 	return len(bytes.Trim(rest, "\x00")) == 0
+}
+
+// How a Commit becomes durable, as format.json and [Options] say it.
+const (
+	flushAuto  = "auto"  // batch where that is known to be safe, else full
+	flushFull  = "full"  // every file and every directory
+	flushBatch = "batch" // one flush for all, relying on the file system's order
+	flushNone  = "none"  // not at all: a power cut may lose or tear nodes, a kill does not
+)
+
+func knownFlush(mode string) bool {
+	return mode == flushAuto || mode == flushFull || mode == flushBatch || mode == flushNone
+}
+
+type flushMode struct {
+	mode durable.Mode
+	why  string
+}
+
+// FlushMode is the mode in force: full, batch or none, and why.
+func (s *Store) FlushMode() (mode, why string) {
+	m := s.flush()
+	return m.mode.String(), m.why
+}
+
+func (s *Store) chooseFlush() flushMode {
+	switch s.format.Flush {
+	case flushFull:
+		return flushMode{durable.Full, "it is configured"}
+	case flushBatch:
+		return flushMode{durable.Batch, "it is configured"}
+	case flushNone:
+		return flushMode{durable.None, "it is configured"}
+	}
+	if s.home == "" {
+		return flushMode{durable.Full, "the home directory is not known"}
+	}
+	mode, why := durable.SafeMode(s.dir, s.home)
+	return flushMode{mode, why}
+}
+
+// Mend commits nodes in the place of damaged files, which go to the quarantine. The caller
+// sees to it that nobody else mends meanwhile. Errors: those of [Store.Commit].
+func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	sole := Sole{store: s}
+	for _, n := range nodes {
+		if err := s.format.Hash.Check(n); err != nil {
+			return err
+		}
+		var damaged *cas.CorruptError
+		if _, err := s.isThere(n); !errors.As(err, &damaged) {
+			continue // what else is wrong the commit says
+		}
+		if _, err := sole.Quarantine(s.Path(n.Hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.Commit(ctx, nodes...)
+}
+
+// keepYoung marks the files that were there already as wanted: by its time the
+// collector sees that somebody relies on a node again. It comes after the flush,
+// which a changed time would make dearer.
+func (s *Store) keepYoung(files []durable.File) error {
+	if s.format.Layout != fan2 {
+		return nil
+	}
+	for _, f := range files {
+		if !f.Present {
+			continue
+		}
+		if err := s.renew(f.Path); err != nil {
+			return fmt.Errorf("mark a node that is there already as wanted: %w", err)
+		}
+	}
+	return nil
+}
+
+// renew makes a file young. Only the owner of a file may touch it: another
+// member of a team that shares a store replaces it by a copy. Whoever may do neither
+// cannot write here at all, so no node of his can rely on this one.
+func (s *Store) renew(path string) error {
+	err := s.fs.Touch(path)
+	if !mayNot(err) {
+		return err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	err = durable.WriteAll(s.fs, []durable.File{{Path: path, Data: data, Perm: nodePerm}}, durable.Full)
+	if mayNot(err) {
+		return nil
+	}
+	return err
+}
+
+func mayNot(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

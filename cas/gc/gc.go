@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -30,6 +32,8 @@ import (
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // DefaultGrace is how long a node is young, if nobody says otherwise.
@@ -252,4 +256,30 @@ func (c *collection) count(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sweepLocks removes lock files that killed processes left for threads that are not active.
+// A lock that is held or that names a living agent stays. The files are small, so errors
+// are ignored.
+func sweepLocks(ctx context.Context, home string) {
+	active := map[string]bool{}
+	for h, err := range fileheads.Open(home, durable.OS()).Heads(ctx) {
+		if err != nil {
+			return
+		}
+		active[h.Thread] = true
+	}
+	locks, _ := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
+	for _, path := range locks {
+		thread := strings.TrimSuffix(filepath.Base(path), ".lock")
+		if ctx.Err() != nil || active[thread] || !threadid.Valid(thread) {
+			continue
+		}
+		if who, err := durable.ReadHolder(path); err == nil && proc.Lives(who.Child, who.Birth) {
+			continue
+		}
+		if held, err := durable.TryLock(path); err == nil {
+			_ = held.RemoveAndUnlock()
+		}
+	}
 }

@@ -10,10 +10,14 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
@@ -170,4 +174,301 @@ func (t *Thread) Workflow(ctx context.Context) (protocol.Workflow, error) {
 		return w, fmt.Errorf("workflow of start %s: %w", t.StartHash, err)
 	}
 	return w, nil
+}
+
+// Next is what a new step says beyond its place in the chain.
+type Next struct {
+	Role, Agent, EdgePrompt, Cwd, SessionID string
+	Output, Detail                          cas.Hash
+	Prompt                                  *cas.Hash
+	StartedAtMs, CompletedAtMs              int64
+	ExtractedBy                             protocol.ExtractedBy
+	Usage                                   *protocol.Usage
+	LimitBase                               *int // nil: the previous step's
+	Tries                                   []protocol.Try
+	Root                                    string
+	Files                                   *protocol.Files
+	Children                                []protocol.ChildEnded
+}
+
+// Append adds the step that follows the head to a batch and returns its hash.
+// Start, prev, index, visits and limitBase are derived from the head. The thread
+// stays as it is: whoever moves the head opens it again. Errors: those of
+// [cas.Batch.Add].
+func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, error) {
+	s := protocol.Step{
+		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{},
+		Role: n.Role, Agent: n.Agent, EdgePrompt: n.EdgePrompt, Cwd: n.Cwd, SessionID: n.SessionID,
+		Output: n.Output, Detail: n.Detail, Prompt: n.Prompt,
+		StartedAtMs: n.StartedAtMs, CompletedAtMs: n.CompletedAtMs,
+		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files, Children: n.Children,
+	}
+	if t.Last != nil {
+		s.Prev = &t.Last.Hash
+		s.LimitBase = t.Last.LimitBase
+		maps.Copy(s.Visits, t.Last.Visits)
+	}
+	s.Visits[n.Role]++
+	if n.LimitBase != nil {
+		s.LimitBase = *n.LimitBase
+	}
+	return b.Add(ctx, s)
+}
+
+// place finds the index and the visits of a step of the original's: it reads the
+// chain back to its beginning, or to a step of ours.
+func (t *Thread) place(ctx context.Context, last *Step) error {
+	visits := map[string]int{last.Role: 1}
+	index := 0
+	seen := map[cas.Hash]bool{last.Hash: true}
+	for s := *last; s.Prev != nil; {
+		if seen[*s.Prev] {
+			return badLink(s, "comes after it as well: the chain is a circle")
+		}
+		seen[*s.Prev] = true
+		prev, err := t.link(ctx, s)
+		if err != nil {
+			return err
+		}
+		if !prev.unplaced {
+			index += prev.Index + 1
+			for role, n := range prev.Visits {
+				visits[role] += n
+			}
+			break
+		}
+		index++
+		visits[prev.Role]++
+		s = prev
+	}
+	last.settle(index, visits)
+	return nil
+}
+
+// follow gives a step of the original's the place before a step whose place is
+// known.
+func (s *Step) follow(next Step) {
+	visits := maps.Clone(next.Visits)
+	if visits[next.Role]--; visits[next.Role] <= 0 {
+		delete(visits, next.Role)
+	}
+	s.settle(next.Index-1, visits)
+}
+
+// settle says a step's place. The original knows no limits, so its steps do not
+// count against any.
+func (s *Step) settle(index int, visits map[string]int) {
+	s.Index, s.Visits, s.LimitBase, s.unplaced = index, visits, index+1, false
+}
+
+// Output is what a role delivered.
+type Output struct {
+	Type    cas.Hash          // the role's schema, or the suspend kind
+	Value   any               // a JSON value
+	Suspend *protocol.Suspend // set if the step suspended
+}
+
+// Output reads the output of a step.
+func (t *Thread) Output(ctx context.Context, s Step) (Output, error) {
+	out, err := readOutput(ctx, t.reader, s.Output)
+	if err != nil {
+		return Output{}, fmt.Errorf("output of step %s: %w", s.Hash, err)
+	}
+	return out, nil
+}
+
+// Shown is Output for those who only show it: in the place of one that was
+// redacted stands what says so ([cas.RedactedError.Value]). Nobody may decide by it.
+func (t *Thread) Shown(ctx context.Context, s Step) (Output, error) {
+	out, err := t.Output(ctx, s)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return Output{Type: redacted.Tombstone.Type, Value: redacted.Value()}, nil
+	}
+	return out, err
+}
+
+func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
+	n, err := r.Get(ctx, h)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Type: n.Type}
+	if out.Value, err = n.Value(); err != nil {
+		return Output{}, &cas.CorruptError{Hash: h, Reason: err.Error()}
+	}
+	if value, _ := out.Value.(map[string]any); value[protocol.StatusKey] != protocol.SuspendNode {
+		return out, nil // and the schema need not be read
+	}
+	suspend, err := cas.As[protocol.Suspend](ctx, r, n)
+	var other *cas.TypeError
+	switch {
+	case err == nil:
+		out.Suspend = &suspend
+	case !errors.As(err, &other):
+		return Output{}, err
+	}
+	return out, nil
+}
+
+// Redacted is the role of a turn that was redacted: nobody knows whose it was.
+const Redacted protocol.TurnRole = "redacted"
+
+// ShownTurn reads a turn for those who only show it: one that was redacted says so
+// in its content. Errors: those of [cas.Read].
+func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, error) {
+	turn, err := cas.Read[protocol.Turn](ctx, r, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return protocol.Turn{Role: Redacted, Content: redacted.Mark(), AtMs: redacted.Tombstone.At}, nil
+	}
+	return turn, err
+}
+
+// IsNoTurn reports whether an error of [ShownTurn] says that there is no such turn, but
+// nothing or another node: of one that an agent has only announced that may be a lie.
+func IsNoTurn(err error) bool {
+	var other *cas.TypeError
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &other)
+}
+
+// ShownDetail reads a detail for those who only show it: one that was redacted says
+// so as its outcome, and has no turns. Errors: those of [cas.Read].
+func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail, error) {
+	detail, err := cas.Read[protocol.Detail](ctx, r, h)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return protocol.Detail{Outcome: redacted.Mark(), Turns: []cas.Hash{}}, nil
+	}
+	return detail, err
+}
+
+// Refused returns which answers of a step were refused, as its last turns say. What cannot be
+// read is left out: it is shown elsewhere.
+func Refused(ctx context.Context, r cas.Reader, detail cas.Hash) (all []protocol.Refused) {
+	const most = 100 // turns: a correction repeats no work
+	d, err := ShownDetail(ctx, r, detail)
+	if err != nil {
+		return nil
+	}
+	for _, h := range d.Turns[max(0, len(d.Turns)-most):] {
+		if turn, err := ShownTurn(ctx, r, h); err == nil && turn.Refused != nil {
+			all = append(all, *turn.Refused)
+		}
+	}
+	return all
+}
+
+// Content is the last answer of the agent in a step's detail, "" if there is
+// none, or if the detail is of a form that only an agent of the original's knows.
+// If that answer may have been redacted, it is the mark that says so
+// ([cas.RedactedError.Mark]). It reads turns from the last one back, so mostly one.
+func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
+	d, err := cas.Read[protocol.Detail](ctx, r, detail)
+	var other *cas.TypeError
+	if errors.As(err, &other) && r.Algorithm() == cas.XXH64 {
+		return "", nil
+	}
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return redacted.Mark(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, h := range slices.Backward(d.Turns) {
+		turn, err := cas.Read[protocol.Turn](ctx, r, h)
+		if redacted, ok := cas.AsRedacted(err); ok {
+			return redacted.Mark(), nil // nobody knows whose turn it was
+		}
+		if err != nil {
+			return "", fmt.Errorf("turn of detail %s: %w", detail, err)
+		}
+		if turn.Role == protocol.TurnAssistant && strings.TrimSpace(turn.Content) != "" {
+			return turn.Content, nil
+		}
+	}
+	return "", nil
+}
+
+// SessionID is the id of the session in which a step was made. The original's steps
+// do not name it, but their details do; "" if these are of an unknown form, or
+// redacted. Errors: those of [cas.Read].
+func (t *Thread) SessionID(ctx context.Context, s Step) (string, error) {
+	return SessionID(ctx, t.reader, s.Step)
+}
+
+// SessionID is [Thread.SessionID] for a step alone.
+func SessionID(ctx context.Context, r cas.Reader, s protocol.Step) (string, error) {
+	if s.SessionID != "" {
+		return s.SessionID, nil
+	}
+	d, err := cas.Read[protocol.Detail](ctx, r, s.Detail)
+	var other *cas.TypeError
+	if _, redacted := cas.AsRedacted(err); redacted || errors.As(err, &other) {
+		return "", nil
+	}
+	return d.SessionID, err
+}
+
+// Survivors looks through the whole store for what is left of a chain that cannot
+// be read beyond a step, since the node before it is lost. It returns the newest
+// steps that the chain can have gone through and that are whole back to the
+// start: one, unless forks have steps at the same place, too. Nodes that cannot
+// be read are passed over.
+func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error) {
+	var found []Step
+	for h, err := range s.All(ctx, "") {
+		if err != nil || h == *after.Prev {
+			continue
+		}
+		n, err := s.Get(ctx, h)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			continue
+		}
+		if step, err := cas.As[protocol.Step](ctx, s, n); err == nil && precedes(step, after) {
+			found = append(found, Step{Hash: h, Step: step})
+		}
+	}
+	slices.SortFunc(found, func(a, b Step) int { return cmp.Or(b.Index-a.Index, cmp.Compare(a.Hash, b.Hash)) })
+	var whole []cas.Hash
+	for i, step := range found {
+		if len(whole) > 0 && step.Index != found[i-1].Index {
+			break
+		}
+		if isWhole(ctx, s, step.Hash) {
+			whole = append(whole, step.Hash)
+		}
+	}
+	return whole, nil
+}
+
+// precedes reports whether a step can stand somewhere before another: it has the
+// same start, ended before the other began, and no role has had more turns.
+func precedes(s protocol.Step, after Step) bool {
+	if s.Start != after.Start || s.Index >= after.Index-1 || s.CompletedAtMs > after.StartedAtMs {
+		return false
+	}
+	for role, n := range s.Visits {
+		if n > after.Visits[role] {
+			return false
+		}
+	}
+	return true
+}
+
+// isWhole reads a chain to its start, with what its steps have delivered.
+func isWhole(ctx context.Context, s cas.Store, head cas.Hash) bool {
+	t, err := Open(ctx, s, head)
+	if err != nil {
+		return false
+	}
+	for step, err := range t.Steps(ctx) {
+		if err != nil {
+			return false
+		}
+		if _, err := t.Shown(ctx, step); err != nil {
+			return false
+		}
+	}
+	return true
 }

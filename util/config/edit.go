@@ -1,12 +1,18 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/secret"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -96,4 +102,274 @@ func judge(before, after []byte, path string, e env.Env) (missing []protocol.Pro
 func problems(src []byte, path string, e env.Env) []protocol.Problem {
 	_, r := read(src, path, e)
 	return append(r.problems, r.warnings...)
+}
+
+// Key is a place in a config, such as providers.openai.baseUrl.
+type Key struct {
+	Path []string
+	typ  reflect.Type // of the value
+}
+
+// String writes a key as it is typed.
+func (k Key) String() string {
+	parts := make([]string, len(k.Path))
+	for i, p := range k.Path {
+		parts[i] = p
+		if strings.ContainsAny(p, ". \"") && !(i == len(k.Path)-1 && k.joins()) {
+			parts[i] = strconv.Quote(p)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// joins reports whether the last part of a key may hold dots: the scenarios of
+// modelOverrides do.
+func (k Key) joins() bool { return len(k.Path) == 2 && k.Path[0] == "modelOverrides" }
+
+// Secret reports whether the value is a key or looks like one.
+func (k Key) Secret() bool {
+	switch {
+	case len(k.Path) == 3 && k.Path[0] == "providers":
+		return k.Path[2] == "apiKey"
+	case len(k.Path) == 4 && k.Path[0] == "agents" && k.Path[2] == "env":
+		return secret.Named(k.Path[3])
+	case len(k.Path) == 3 && k.Path[0] == "notify" && k.Path[1] == "webhook": // many an address is itself the key
+		return k.Path[2] == "url" || k.Path[2] == "secret"
+	}
+	return false
+}
+
+// ParseKey reads a key with dots between its parts; a part in double quotes may
+// hold dots. The error is a *protocol.Error (code usage) that says what is
+// allowed where the key goes wrong.
+func ParseKey(s string) (Key, error) {
+	parts, err := split(s)
+	if err != nil {
+		return Key{}, err
+	}
+	k := Key{typ: reflect.TypeFor[protocol.Config]()}
+	for i := 0; i < len(parts); i++ {
+		t := k.typ
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		part := parts[i]
+		switch {
+		case t.Kind() == reflect.Struct:
+			fields := fieldsOf(t)
+			index, ok := fields[part]
+			if !ok {
+				return Key{}, unknownField(k, part, keys(fields))
+			}
+			k.typ = t.Field(index).Type
+		case t.Kind() == reflect.Map:
+			if len(k.Path) == 1 && k.Path[0] == "modelOverrides" {
+				part, i = strings.Join(parts[i:], "."), len(parts)
+			}
+			k.typ = t.Elem()
+		default:
+			return Key{}, usage(fmt.Sprintf("%s has no parts: it is %s", k, kindWords(t)), "")
+		}
+		if part == "" {
+			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s), "parts are separated by single dots, as in models.default.name")
+		}
+		k.Path = append(k.Path, part)
+	}
+	return k, nil
+}
+
+// split cuts a key at the dots that are not in quotes.
+func split(s string) ([]string, error) {
+	var parts []string
+	for rest := s; ; {
+		if strings.HasPrefix(rest, `"`) {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
+			}
+			part, err := strconv.Unquote(quoted)
+			if err != nil {
+				return nil, usage(fmt.Sprintf("the key %q has a quote that cannot be read", s), "")
+			}
+			parts, rest = append(parts, part), rest[len(quoted):]
+			if rest == "" {
+				return parts, nil
+			}
+			if rest[0] != '.' {
+				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
+			}
+			rest = rest[1:]
+			continue
+		}
+		part, tail, more := strings.Cut(rest, ".")
+		parts, rest = append(parts, part), tail
+		if !more {
+			return parts, nil
+		}
+	}
+}
+
+func unknownField(k Key, part string, known []string) error {
+	slices.Sort(known)
+	message := fmt.Sprintf("unknown config key: %s", part)
+	if len(k.Path) > 0 {
+		message = fmt.Sprintf("unknown field %q in %s", part, k)
+	}
+	err := usage(message, "one of "+strings.Join(known, ", "))
+	if now := renamedKeys(k.String())[part]; now != "" {
+		err.Hints = append([]string{"it is " + now + " now"}, err.Hints...)
+	} else if near := suggest.Nearest(part, known, 2); len(near) > 0 {
+		err.Hints = append([]string{"did you mean " + quoted(near, " or ") + "?"}, err.Hints...)
+	}
+	return err
+}
+
+func usage(message, hint string) *protocol.Error {
+	e := &protocol.Error{Code: protocol.CodeUsage, Message: message}
+	if hint != "" {
+		e.Hints = []string{hint}
+	}
+	return e
+}
+
+// Value reads a value as it is typed on a command line: a text as it is, a list
+// or a mapping as JSON or YAML. Errors are *protocol.Error (code invalid) and hold
+// nothing of the value, which may be a secret.
+func (k Key) Value(text string) (any, error) {
+	t := k.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.String {
+		return text, nil
+	}
+	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
+	if err != nil {
+		return nil, k.wrong(t)
+	}
+	ok := false
+	switch t.Kind() {
+	case reflect.Bool:
+		_, ok = doc.Root.Scalar.(bool)
+	case reflect.Int, reflect.Int64:
+		_, ok = doc.Root.Scalar.(int64)
+	case reflect.Float64:
+		_, whole := doc.Root.Scalar.(int64)
+		_, ok = doc.Root.Scalar.(float64)
+		ok = ok || whole
+	case reflect.Slice:
+		ok = doc.Root.Kind == yamldoc.Sequence || t == reflect.TypeFor[protocol.Network]() && doc.Root.Kind == yamldoc.Scalar
+	default:
+		ok = doc.Root.Kind == yamldoc.Mapping
+	}
+	if !ok {
+		return nil, k.wrong(t)
+	}
+	return doc.Root.Value(), nil
+}
+
+func (k Key) wrong(t reflect.Type) error {
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s must be %s", k, kindWords(t)), Hints: k.examples(t)}
+}
+
+// examples of what may be typed.
+func (k Key) examples(t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return []string{"uwf config set " + k.String() + ` '["first","second"]'`}
+	case reflect.Struct:
+		fields := keys(fieldsOf(t))
+		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>", "its fields are " + strings.Join(fields, ", ")}
+	case reflect.Map:
+		return []string{"uwf config set " + k.String() + ".<name> <value>"}
+	}
+	return nil
+}
+
+func kindWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list, such as [\"a\",\"b\"]"
+	}
+	return "a mapping, such as {\"key\": \"value\"}"
+}
+
+// Lookup finds the value at a key in what [Raw] returns.
+func (k Key) Lookup(raw any) (any, bool) {
+	for _, part := range k.Path {
+		m, ok := raw.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if raw, ok = m[part]; !ok {
+			return nil, false
+		}
+	}
+	return raw, true
+}
+
+// Raw reads a config as it is written, with its secrets masked: what is wrong in
+// it beyond its form is no error. Errors are those of Parse.
+func Raw(src []byte, path string) (any, error) {
+	r := report{path: path, src: src}
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		r.addYAML(err)
+		return nil, r.err()
+	}
+	root := doc.Root.Value()
+	if root == nil {
+		root = map[string]any{}
+	}
+	return mask(root, Key{}), nil
+}
+
+// Shown is a config as it may be shown, with its secrets masked.
+func Shown(c protocol.Config) (any, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var raw any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	return mask(raw, Key{}), nil
+}
+
+// mask replaces the secrets below a key.
+func mask(v any, at Key) any {
+	if at.Secret() {
+		if s, ok := v.(string); ok && strings.HasPrefix(s, "${") && strings.HasSuffix(s, "}") {
+			return v // the name of a variable is no secret
+		}
+		if v == nil {
+			return nil
+		}
+		s, ok := v.(string)
+		if !ok {
+			data, _ := json.Marshal(v) // it came from YAML
+			s = string(data)
+		}
+		return MaskKey(s)
+	}
+	if s, ok := v.(string); ok {
+		return secret.NewSet(secret.OfVariable("", s)...).Hide(s) // the password of a URL
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for key, value := range m {
+		m[key] = mask(value, Key{Path: append(slices.Clone(at.Path), key)})
+	}
+	return m
 }

@@ -1,8 +1,17 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/joho/godotenv"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -58,4 +67,261 @@ func written(root *yamldoc.Node, e env.Env) (found []string) {
 		found = append(found, value(hook.Get("url")), value(hook.Get("secret")))
 	}
 	return found
+}
+
+// MaskKey is what may be shown of a key: its last four characters if it is long
+// enough to keep the rest a secret.
+func MaskKey(key string) string {
+	const enough, shown = 20, 4
+	switch {
+	case key == "":
+		return ""
+	case len(key) < enough:
+		return "***"
+	}
+	return "***" + key[len(key)-shown:]
+}
+
+// literalSecrets lists the places in a config.yaml that hold a secret as such
+// and not as ${NAME}, sorted.
+func literalSecrets(src []byte) []string {
+	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	if err != nil {
+		return nil // Load reports it
+	}
+	var found []string
+	for name, p := range entries(doc.Root.Get("providers")) {
+		if isLiteral(p.Get("apiKey")) {
+			found = append(found, fmt.Sprintf("providers.%s.apiKey", name))
+		}
+	}
+	for alias, a := range entries(doc.Root.Get("agents")) {
+		for name, value := range entries(a.Get("env")) {
+			if secret.Named(name) && isLiteral(value) {
+				found = append(found, fmt.Sprintf("agents.%s.env.%s", alias, name))
+			}
+		}
+	}
+	if hook := entries(doc.Root.Get("notify"))["webhook"]; hook != nil && isLiteral(hook.Get("secret")) {
+		found = append(found, "notify.webhook.secret")
+	}
+	slices.Sort(found)
+	return found
+}
+
+func isLiteral(n *yamldoc.Node) bool {
+	return n != nil && n.Text != "" && !strings.Contains(n.Text, "${")
+}
+
+// entries are the entries of a mapping; a node that is none has none.
+func entries(n *yamldoc.Node) map[string]*yamldoc.Node {
+	m := map[string]*yamldoc.Node{}
+	if n == nil {
+		return m
+	}
+	for _, e := range n.Entries {
+		m[e.Text] = e.Value
+	}
+	return m
+}
+
+// maxDotEnv bounds a .env file, in bytes.
+const maxDotEnv = 1 << 20
+
+// LoadDotEnv returns e with the variables of a .env file that e does not set; an
+// empty value counts as not set. A missing file changes nothing. Errors hold
+// nothing of the file but the names of variables.
+func LoadDotEnv(path string, e env.Env) (env.Env, error) {
+	vars, err := readDotEnvFile(path)
+	if err != nil {
+		return e, err
+	}
+	for _, name := range keys(vars) {
+		if vars[name] != "" && e.Get(name) == "" {
+			e = e.With(name, vars[name])
+		}
+	}
+	return e, nil
+}
+
+// Handed is the environment for a program that gets only what it needs: given,
+// and of what [LoadDotEnv] has added to it in with, all that is no secret, proxies,
+// and what names lists; a name that ends with * is a prefix.
+func Handed(given []string, with env.Env, names []string) []string {
+	handed := slices.Clone(given)
+	for _, kv := range with.Environ[len(given):] {
+		name, value, _ := strings.Cut(kv, "=")
+		guarded := secret.Guarded(name, value) || len(secret.OfDotEnv(name, value)) > 0
+		if !guarded || strings.HasSuffix(strings.ToUpper(name), "_PROXY") || slices.ContainsFunc(names, func(pattern string) bool {
+			prefix, some := strings.CutSuffix(pattern, "*")
+			return name == pattern || some && strings.HasPrefix(name, prefix)
+		}) {
+			handed = append(handed, kv)
+		}
+	}
+	return handed
+}
+
+// readDotEnvFile reads the variables of a .env file; one that is missing has none.
+func readDotEnvFile(path string) (map[string]string, error) {
+	src, err := careful.ReadFile(path, maxDotEnv, careful.Follow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read environment file: %w", err)
+	}
+	return parseDotEnv(path, strings.TrimPrefix(string(src), "\ufeff"))
+}
+
+func parseDotEnv(path, src string) (map[string]string, error) {
+	if strings.Contains(src, "\x00") {
+		return nil, invalid(nil, "%s is not a file of lines NAME=value", path)
+	}
+	vars, err := readDotEnv(src)
+	if err != nil {
+		return nil, &protocol.Error{
+			Code:    protocol.CodeInvalid,
+			Message: fmt.Sprintf("%s:%d: this line cannot be read", path, badLine(src)),
+			Err:     err,
+			Hints:   []string{"every line is NAME=value; put values with special characters into single quotes"},
+		}
+	}
+	if name := eaten(src, vars); name != "" {
+		return nil, invalid([]string{"put the value into single quotes: " + name + "='…'"},
+			"%s: the value of %s contains a $ before a name that the file does not define", path, name)
+	}
+	return vars, nil
+}
+
+var errDotEnv = errors.New("not a file of lines NAME=value")
+
+// readDotEnv hides the library's error, which quotes the rest of the file,
+// secrets and all. Without a line end it would take a line without '=' for the
+// value of a variable without a name.
+func readDotEnv(src string) (map[string]string, error) {
+	vars, err := godotenv.Unmarshal(src + "\n")
+	if _, nameless := vars[""]; err != nil || nameless {
+		return nil, errDotEnv
+	}
+	return vars, nil
+}
+
+// badLine finds the line after the longest beginning that can be read.
+func badLine(src string) int {
+	lines := strings.Split(src, "\n")
+	for n := len(lines) - 1; n > 0; n-- {
+		if _, err := readDotEnv(strings.Join(lines[:n], "\n")); err == nil {
+			return n + 1
+		}
+	}
+	return 1
+}
+
+// eaten returns a variable whose value has lost a piece: in values without
+// single quotes the library takes $NAME for a variable of the same file, and
+// drops it if there is none, so that "p$1q" becomes "pq".
+func eaten(src string, vars map[string]string) string {
+	const stand = "\ue000" // nothing is expanded without a dollar sign
+	raw, err := readDotEnv(strings.ReplaceAll(src, "$", stand))
+	if err != nil {
+		return ""
+	}
+	reference := regexp.MustCompile(`\\?` + stand + `\{?([A-Z0-9_]+)`)
+	for _, name := range keys(vars) {
+		if strings.ReplaceAll(raw[name], stand, "$") == vars[name] {
+			continue
+		}
+		for _, match := range reference.FindAllStringSubmatch(raw[name], -1) {
+			_, defined := vars[match[1]]
+			if !defined && match[0][0] != '\\' {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// expand replaces ${NAME} by the variable's value and $$ by a dollar sign. It
+// returns the first variable that is not set, or what is wrong; neither holds
+// anything of the value.
+func expand(s string, e env.Env) (text, unset, msg string) {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String(), unset, ""
+		}
+		switch {
+		case strings.HasPrefix(after, "$"):
+			b.WriteByte('$')
+			s = after[1:]
+		case strings.HasPrefix(after, "{"):
+			name, rest, closed := strings.Cut(after[1:], "}")
+			if !closed || !isVariable(name) {
+				return "", "", "has a ${ that is not the beginning of ${NAME}"
+			}
+			value := e.Get(name)
+			if value == "" && unset == "" {
+				unset = name
+			}
+			b.WriteString(value)
+			s = rest
+		default:
+			b.WriteByte('$')
+			s = after
+		}
+	}
+}
+
+// variables lists the variables that a value asks for.
+func variables(s string) []string {
+	var names []string
+	for _, part := range strings.Split(strings.ReplaceAll(s, "$$", ""), "${")[1:] {
+		name, _, _ := strings.Cut(part, "}")
+		names = append(names, name)
+	}
+	return names
+}
+
+// hasVariable reports whether a value is only known when it is used.
+func hasVariable(s string) bool {
+	return len(variables(s)) > 0
+}
+
+// isVariable reports whether s can be the name of an environment variable.
+func isVariable(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// user expands values that are about to be used and keeps the first error.
+type user struct {
+	env env.Env
+	err error
+}
+
+// value is the expanded value of the key at path.
+func (u *user) value(s, path string) string {
+	text, unset, msg := expand(s, u.env)
+	switch {
+	case u.err != nil:
+	case msg != "":
+		u.err = invalid(nil, "%s in config.yaml %s", path, msg)
+	case unset != "":
+		u.err = notSet(unset, path)
+	}
+	return text
+}
+
+func notSet(variable, path string) error {
+	return invalid([]string{fmt.Sprintf("export %s=…", variable), "or add the line " + variable + "='…' to the file .env beside config.yaml"},
+		"the environment variable %s is not set; %s in config.yaml asks for it", variable, path)
 }

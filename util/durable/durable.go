@@ -10,7 +10,18 @@
 // Lock files are the one exception: they carry no data, so they bypass FS.
 package durable
 
-import "io/fs"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/united-workforce/uwf/util/careful"
+)
 
 // FS is every operation that changes a disk. Errors are *[fs.PathError] with the
 // path that the caller named.
@@ -46,3 +57,353 @@ const (
 	StartFlush              // handed to the device, which may still cache it; a later flush on the same disk completes it
 	FullFlush               // on the disk
 )
+
+// NewFile is a file that is being written, too big to be held in memory. It has a
+// temporary name until [NewFile.Commit] gives it its own.
+type NewFile struct {
+	f    *os.File
+	path string
+}
+
+// Create begins a file that will replace path. Its mode is 0600 until then.
+func Create(path string) (*NewFile, error) {
+	f, err := createTemp(path, newFile(0o600))
+	if err != nil {
+		return nil, pathError("create", path, err)
+	}
+	return &NewFile{f: f, path: path}, nil
+}
+
+// Write implements io.Writer.
+func (n *NewFile) Write(data []byte) (int, error) {
+	written, err := n.f.Write(data)
+	return written, pathError("write", n.path, err)
+}
+
+// ReadAt implements io.ReaderAt.
+func (n *NewFile) ReadAt(data []byte, at int64) (int, error) { return n.f.ReadAt(data, at) }
+
+// Commit makes the content durable, gives the file its name and the mode perm, and
+// makes the name durable. A link at path is followed. After an error nothing is
+// left of the new file, unless it was the flush of the directory that failed.
+func (n *NewFile) Commit(perm os.FileMode) error {
+	path, perm, err := replaced(n.path, perm)
+	if err != nil {
+		return errors.Join(pathError("write", n.path, err), n.Abort())
+	}
+	synced, moded := n.f.Sync(), n.f.Chmod(perm)
+	if err := pathError("write", n.path, synced, moded, n.f.Close()); err != nil {
+		return errors.Join(err, os.Remove(n.f.Name()))
+	}
+	if err := rename(n.f.Name(), path); err != nil {
+		return errors.Join(pathError("rename to", n.path, err), os.Remove(n.f.Name()))
+	}
+	return pathError("flush", n.path, syncDir(filepath.Dir(path)))
+}
+
+// Abort removes what was written.
+func (n *NewFile) Abort() error {
+	return pathError("remove", n.path, n.f.Close(), os.Remove(n.f.Name()))
+}
+
+// OS is the real disk.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+const (
+	tempPrefix = ".tmp-"
+	tempTries  = 100
+)
+
+// IsTemp reports whether a file name is one that WriteTemp makes. Such a file that
+// no process is about to rename was left behind by a kill or a power cut.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(filepath.Base(name), tempPrefix)
+}
+
+// WriteTemp implements FS.
+func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (string, error) {
+	f, err := createTemp(path, newFile(perm))
+	if err != nil {
+		return "", pathError("write", path, err)
+	}
+	written, closed := writeAndFlush(f, data, flush), f.Close()
+	if written != nil || closed != nil {
+		return "", pathError("write", path, written, closed, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// newFile creates a file of a name that is free.
+func newFile(perm fs.FileMode) func(name string) (*os.File, error) {
+	return func(name string) (*os.File, error) { return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm) }
+}
+
+// createTemp never opens a file that exists, so two writers cannot share one.
+func createTemp(path string, create func(name string) (*os.File, error)) (*os.File, error) {
+	for range tempTries {
+		name := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
+		f, err := create(filepath.Join(filepath.Dir(path), name))
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("no free temporary name in %d tries", tempTries)
+}
+
+func writeAndFlush(f *os.File, data []byte, flush Flush) error {
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	switch flush {
+	case StartFlush:
+		return startFlush(f, int64(len(data)))
+	case FullFlush:
+		return f.Sync()
+	default:
+		return nil
+	}
+}
+
+// Rename implements FS.
+func (osFS) Rename(from, to string) error {
+	return pathError("rename to", to, rename(from, to))
+}
+
+// Append implements FS.
+func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm, careful.Follow)
+	if err != nil {
+		return pathError("append to", path, err)
+	}
+	return pathError("append to", path, appendTo(f, data, flush), f.Close())
+}
+
+// appendTo takes back what a full disk or a failed flush has left half written.
+func appendTo(f *os.File, data []byte, flush Flush) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := writeAndFlush(f, data, flush); err != nil {
+		return errors.Join(err, f.Truncate(info.Size()))
+	}
+	return nil
+}
+
+// Truncate implements FS.
+func (osFS) Truncate(path string, size int64) error { return os.Truncate(path, size) }
+
+// Remove implements FS.
+func (osFS) Remove(path string) error { return os.Remove(path) }
+
+// MkdirAll implements FS.
+func (osFS) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(path, perm) }
+
+// Touch implements FS.
+func (osFS) Touch(path string) error { return pathError("touch", path, touch(path)) }
+
+// StartSync implements FS.
+func (osFS) StartSync(path string) error {
+	f, err := openForSync(path)
+	if err != nil {
+		return pathError("flush", path, err)
+	}
+	return pathError("flush", path, startFlush(f, 0), f.Close())
+}
+
+// SyncFile implements FS.
+func (osFS) SyncFile(path string) error {
+	f, err := openForSync(path)
+	if err != nil {
+		return pathError("flush", path, err)
+	}
+	return pathError("flush", path, f.Sync(), f.Close())
+}
+
+// SyncDir implements FS.
+func (osFS) SyncDir(path string) error {
+	return pathError("flush", path, syncDir(path))
+}
+
+type notFile struct{ *careful.NotFileError }
+
+func (e notFile) Error() string { return e.Reason() }
+func (e notFile) Unwrap() error { return e.NotFileError }
+
+// pathError joins what went wrong, or returns nil. It names the file that the
+// caller knows, where the causes name a temporary one.
+func pathError(op, path string, errs ...error) error {
+	var causes []error
+	for _, err := range errs {
+		if err != nil {
+			causes = append(causes, cause(err))
+		}
+	}
+	switch len(causes) {
+	case 0:
+		return nil
+	case 1:
+		return &fs.PathError{Op: op, Path: path, Err: causes[0]}
+	default:
+		return &fs.PathError{Op: op, Path: path, Err: errors.Join(causes...)}
+	}
+}
+
+// cause strips the path from an error of package os, or careful.
+func cause(err error) error {
+	if e := (*careful.NotFileError)(nil); errors.As(err, &e) {
+		return notFile{e}
+	}
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	if e := (*os.LinkError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// RemoveTemps removes the temporary files that killed processes have left behind
+// of a file: whole copies of it, with all that it held then. Call it with the lock
+// under which alone the file is written. A missing directory has none.
+func RemoveTemps(fsys FS, path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if digits, ok := strings.CutPrefix(name, tempPrefix+filepath.Base(path)+"-"); ok && isTempNumber(digits) {
+			if gone := fsys.Remove(filepath.Join(filepath.Dir(path), name)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	return err
+}
+
+// isTempNumber: a file may be called like another with a dash after it.
+func isTempNumber(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
+
+// Beneath is the disk below a directory that strangers may write, too: whatever a path leads
+// through, nothing is changed outside of the directory, and no link is written through.
+func Beneath(dir string) FS { return &beneath{dir: dir} }
+
+type beneath struct {
+	osFS
+	dir string
+
+	mu   sync.Mutex
+	root *os.Root // of dir, opened once; nil: not yet
+}
+
+// open opens the directory, which must be there.
+func (b *beneath) open() (_ *os.Root, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.root == nil {
+		b.root, err = os.OpenRoot(b.dir)
+	}
+	return b.root, err
+}
+
+// within calls do with the directory and a path below it.
+func (b *beneath) within(op, path string, do func(root *os.Root, name string) error) error {
+	name, err := filepath.Rel(b.dir, path)
+	if err != nil {
+		return pathError(op, path, err)
+	}
+	root, err := b.open()
+	if err != nil {
+		return pathError(op, path, err)
+	}
+	return pathError(op, path, do(root, name))
+}
+
+// WriteTemp implements FS.
+func (b *beneath) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
+	err = b.within("write", path, func(root *os.Root, name string) error {
+		f, err := createTemp(name, func(name string) (*os.File, error) {
+			return root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+		})
+		if err != nil {
+			return err
+		}
+		temp = filepath.Join(filepath.Dir(path), filepath.Base(f.Name()))
+		written, closed := writeAndFlush(f, data, flush), f.Close()
+		if written != nil || closed != nil {
+			return errors.Join(written, closed, b.Remove(temp))
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return temp, nil
+}
+
+// Rename implements FS.
+func (b *beneath) Rename(from, to string) error {
+	old, err := filepath.Rel(b.dir, from)
+	if err != nil {
+		return pathError("rename to", to, err)
+	}
+	return b.within("rename to", to, func(root *os.Root, name string) error { return root.Rename(old, name) })
+}
+
+// openFile opens a file that is no link, which is checked before it is opened and after.
+func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, &careful.NotFileError{Path: name, Mode: info.Mode().Type()}
+	}
+	f, err := root.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	is, err := f.Stat()
+	at, lerr := root.Lstat(name)
+	if err = errors.Join(err, lerr); err == nil && !os.SameFile(is, at) {
+		err = &careful.NotFileError{Path: name, Mode: at.Mode().Type()}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Append implements FS.
+func (b *beneath) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+	return b.within("append to", path, func(root *os.Root, name string) error {
+		f, err := openFile(root, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
+		if err != nil {
+			return err
+		}
+		return errors.Join(appendTo(f, data, flush), f.Close())
+	})
+}
+
+// Truncate implements FS.
+func (b *beneath) Truncate(path string, size int64) error {
+	return b.within("truncate", path, func(root *os.Root, name string) error {
+		f, err := openFile(root, name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(size), f.Close())
+	})
+}
+
+// Remove implements FS.
+func (b *beneath) Remove(path string) error {
+	return b.within("remove", path, func(root *os.Root, name string) error { return root.Remove(name) })
+}
+
+// MkdirAll implements FS. The directory itself is made like any other.
+func (b *beneath) MkdirAll(path string, perm fs.FileMode) error {
+	if err := b.osFS.MkdirAll(b.dir, perm); err != nil || filepath.Clean(path) == filepath.Clean(b.dir) {
+		return err
+	}
+	return b.within("make", path, func(root *os.Root, name string) error { return root.MkdirAll(name, perm) })
+}

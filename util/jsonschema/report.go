@@ -1,11 +1,15 @@
 package jsonschema
 
 import (
+	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
+	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // reporter turns the library's tree of errors into problems that a model can
@@ -142,4 +146,385 @@ func notAllowed(p place) []Problem {
 		all = append(all, Problem{Path: p.path + "/" + escape(name), Message: msg})
 	}
 	return all
+}
+
+// Problem is one violation.
+type Problem struct {
+	Path    string `json:"path"`    // JSON pointer into the value; "" is the whole
+	Message string `json:"message"` // a predicate: "must be a string, but is null"
+}
+
+// String is the problem as one line.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// maxProblems is how many problems are told at once: a list of thousands of items
+// may have as many each, and whoever corrects it needs the first.
+const maxProblems = 50
+
+// few keeps the first problems, and says that there are more.
+func few(problems []Problem) []Problem {
+	if len(problems) <= maxProblems {
+		return problems
+	}
+	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind: correct these first"})
+}
+
+// sorted sorts problems and drops those that are there twice; nil if there are
+// none.
+func sorted(problems []Problem) []Problem {
+	slices.SortFunc(problems, func(a, b Problem) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	if len(problems) == 0 {
+		return nil
+	}
+	return slices.Compact(problems)
+}
+
+// InvalidError says why a schema was not compiled.
+type InvalidError struct{ Problems []Problem }
+
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return "invalid schema: " + strings.Join(lines, "; ")
+}
+
+// message says what a keyword wants and what is there instead.
+func message(p place) string {
+	subject := "must "
+	if p.name {
+		subject = "the name of this property must "
+	}
+	limit := show(p.schema[p.keyword])
+	is := ", but is " + show(p.value)
+	switch p.keyword {
+	case "type", "const", "enum", "format":
+		return subject + "be " + wanted(map[string]any{p.keyword: p.schema[p.keyword]}) + is
+	case "pattern":
+		return subject + "match the pattern " + limit + is
+	case "minimum":
+		return subject + "be at least " + limit + is
+	case "maximum":
+		return subject + "be at most " + limit + is
+	case "exclusiveMinimum":
+		return subject + "be more than " + limit + is
+	case "exclusiveMaximum":
+		return subject + "be less than " + limit + is
+	case "multipleOf":
+		return subject + "be a multiple of " + limit + is
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		return subject + length(p, limit)
+	case "uniqueItems":
+		return subject + "not have the same item twice"
+	case "not":
+		return subject + "not fit " + limit
+	}
+	return fmt.Sprintf("does not satisfy %q", p.keyword)
+}
+
+// length says how long a value must be and how long it is.
+func length(p place, limit string) string {
+	bound, unit := "at least ", ""
+	if strings.HasPrefix(p.keyword, "max") {
+		bound = "at most "
+	}
+	n := 0
+	switch v := p.value.(type) {
+	case string:
+		n, unit = utf8.RuneCountInString(v), "characters"
+	case []any:
+		n, unit = len(v), "items"
+	case map[string]any:
+		n, unit = len(v), "properties"
+	}
+	return fmt.Sprintf("have %s%s %s, but has %d", bound, limit, unit, n)
+}
+
+// wanted says what a schema asks for, "" if that is not simple.
+func wanted(schema any) string {
+	m, ok := schema.(map[string]any)
+	if !ok {
+		return ""
+	}
+	if c, ok := m["const"]; ok {
+		return show(c)
+	}
+	if values, ok := m["enum"].([]any); ok {
+		return oneOfThese(values)
+	}
+	if format, ok := m["format"].(string); ok {
+		return formatName(format)
+	}
+	return typeNames(m["type"])
+}
+
+func oneOfThese(values []any) string {
+	shown := make([]string, len(values))
+	for i, v := range values {
+		shown[i] = show(v)
+	}
+	if len(shown) == 1 {
+		return shown[0]
+	}
+	return "one of " + strings.Join(shown, ", ")
+}
+
+func typeNames(t any) string {
+	switch t := t.(type) {
+	case string:
+		return typeName(t)
+	case []any:
+		names := make([]string, len(t))
+		for i, item := range t {
+			name, _ := item.(string)
+			names[i] = typeName(name)
+		}
+		return strings.Join(names, " or ")
+	}
+	return ""
+}
+
+func typeName(t string) string {
+	switch t {
+	case "integer":
+		return "a whole number"
+	case "boolean":
+		return "true or false"
+	case "object":
+		return "an object (key: value)"
+	case "array":
+		return "a list"
+	case "null":
+		return "null"
+	}
+	return "a " + t
+}
+
+func formatName(format string) string {
+	switch format {
+	case "ocas_ref", "cas_ref":
+		return "the hash of a node (13 characters, upper case)"
+	case "date-time":
+		return "a date and time such as 2026-01-31T12:00:00Z"
+	case "date":
+		return "a date such as 2026-01-31"
+	case "time":
+		return "a time such as 12:00:00Z"
+	case "email":
+		return "an email address"
+	case "uri":
+		return "an absolute URI such as https://example.org/"
+	case "uuid":
+		return "a UUID"
+	}
+	return format
+}
+
+func fitsPattern(schema map[string]any, name string) bool {
+	patterns, _ := schema["patternProperties"].(map[string]any)
+	for pattern := range patterns {
+		if re, err := regexp.Compile(pattern); err == nil && re.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// patternProblem says why a pattern is none, "" if it is one.
+func patternProblem(pattern string) string {
+	if _, err := regexp.Compile(pattern); err != nil {
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		return fmt.Sprintf("the pattern does not compile: %s (the syntax is RE2: no look-around, no back-references, \\x{e9} instead of \\u00e9)", why)
+	}
+	return ""
+}
+
+// unknown says what to do about a keyword that a schema may not use.
+func unknown(name string) string {
+	switch name {
+	case "$ref", "$recursiveRef", "$dynamicRef":
+		return name + " is not allowed: a schema must stand alone; write out here what it refers to"
+	case "$defs", "definitions":
+		return name + " is not allowed: write each definition out where it is used"
+	case "$schema":
+		return "$schema is not allowed: every schema is read as draft-07; remove it"
+	case "$id", "id", "$anchor":
+		return name + " is not allowed: a schema is named by its hash; remove it"
+	case "prefixItems", "additionalItems":
+		return name + " is not supported; use an object with named properties, or items with one schema for all"
+	case "nullable":
+		return `nullable is not a keyword of JSON Schema; write {"type": ["string", "null"]}`
+	}
+	return fmt.Sprintf("the keyword %s is not supported%s", show(name), didYouMean(name, keywordNames()))
+}
+
+func didYouMean(word string, candidates []string) string {
+	near := suggest.Nearest(word, candidates, 1)
+	if word == "" || len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + show(near[0]) + "?"
+}
+
+// noVariant reports a value that fits none of several schemas. If a property
+// tells the variants apart, only the one that is meant counts.
+func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
+	variants, _ := p.schema[p.keyword].([]any)
+	if name, values := Discriminator(variants); name != "" {
+		if object, ok := p.value.(map[string]any); ok {
+			return r.discriminated(p, object, name, values, causes)
+		}
+	}
+	reports := make([][]Problem, len(causes))
+	for i, cause := range causes {
+		reports[i] = sorted(r.problems(cause))
+	}
+	if want := wantedTypes(p, reports, variants); want != "" {
+		return problem(p.path, "must be "+want+", but is "+show(p.value))
+	}
+	if best := onlyRightType(p, reports); best >= 0 {
+		return reports[best]
+	}
+	return problem(p.path, listVariants(reports))
+}
+
+// discriminated reports the problems of the variant that an object claims to
+// be, or that it claims to be none.
+func (r reporter) discriminated(p place, object map[string]any, name string, values []any, causes []*lib.ValidationError) []Problem {
+	path := p.path + "/" + escape(name)
+	claimed, ok := object[name]
+	if !ok {
+		return problem(path, "is required, but missing; it must be "+oneOfThese(values))
+	}
+	i := slices.IndexFunc(values, func(v any) bool { return equal(v, claimed) })
+	if i < 0 {
+		return problem(path, "must be "+oneOfThese(values)+", but is "+show(claimed))
+	}
+	return r.problems(causes[i])
+}
+
+// wantedTypes joins what the variants want if each of them only says that the
+// whole value is not of its type.
+func wantedTypes(p place, reports [][]Problem, variants []any) string {
+	var want []string
+	for i, report := range reports {
+		simple := wanted(variants[i])
+		if len(report) != 1 || report[0].Path != p.path || simple == "" || !strings.HasPrefix(report[0].Message, "must be "+simple) {
+			return ""
+		}
+		want = append(want, simple)
+	}
+	return strings.Join(want, " or ")
+}
+
+// onlyRightType returns the variant that complains about parts of the value
+// while all others complain about the whole, or -1.
+func onlyRightType(p place, reports [][]Problem) int {
+	best := -1
+	for i, report := range reports {
+		aboutWhole := slices.ContainsFunc(report, func(q Problem) bool { return q.Path == p.path })
+		if aboutWhole {
+			continue
+		}
+		if best >= 0 {
+			return -1
+		}
+		best = i
+	}
+	return best
+}
+
+// listVariants says in one line why each of the first variants does not fit.
+func listVariants(reports [][]Problem) string {
+	const limit = 3
+	lines := make([]string, 0, limit)
+	for i, report := range reports[:min(limit, len(reports))] {
+		lines = append(lines, fmt.Sprintf("(%d) %s", i+1, report[0]))
+	}
+	msg := fmt.Sprintf("fits none of %d variants: %s", len(reports), strings.Join(lines, "; "))
+	if len(reports) > limit {
+		msg += "; …"
+	}
+	return msg
+}
+
+// variantNames names the variants by their titles or their order.
+func variantNames(p place) string {
+	variants, _ := p.schema[p.keyword].([]any)
+	names := make([]string, 0, len(variants))
+	for i, v := range variants {
+		if title, ok := valueAt(v, "title").(string); ok {
+			names = append(names, title)
+			continue
+		}
+		names = append(names, fmt.Sprint(i+1))
+	}
+	return "the variants are " + strings.Join(names, ", ")
+}
+
+// Discriminator finds the property that tells the variants of a oneOf or anyOf
+// apart: each variant gives it another constant. "$status" and "status" are
+// preferred. values[i] is the constant of variant i. The name is "" if there is
+// no such property.
+func Discriminator(variants []any) (name string, values []any) {
+	if len(variants) < 2 {
+		return "", nil
+	}
+	first, _ := variants[0].(map[string]any)
+	names := propertyNames(first)
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	for _, name := range names {
+		if values := constants(variants, name); values != nil {
+			return name, values
+		}
+	}
+	return "", nil
+}
+
+func rank(name string) int {
+	switch name {
+	case "$status":
+		return 0
+	case "status":
+		return 1
+	}
+	return 2
+}
+
+// constants returns the constant that each variant gives a property, nil unless
+// all give one and all are different.
+func constants(variants []any, name string) []any {
+	var values []any
+	for _, v := range variants {
+		c, ok := constant(valueAt(v, "properties", name))
+		if !ok || slices.ContainsFunc(values, func(have any) bool { return equal(have, c) }) {
+			return nil
+		}
+		values = append(values, c)
+	}
+	return values
+}
+
+func constant(schema any) (any, bool) {
+	m, _ := schema.(map[string]any)
+	c, ok := m["const"]
+	if enum, isList := m["enum"].([]any); !ok && isList && len(enum) == 1 {
+		c, ok = enum[0], true
+	}
+	switch c.(type) {
+	case map[string]any, []any:
+		return nil, false
+	}
+	return c, ok
 }

@@ -16,6 +16,8 @@ package plaintext
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -210,4 +212,139 @@ func Strip(s string) string {
 func lineFeeds(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.ReplaceAll(s, "\r", "\n")
+}
+
+// Ends returns what is left of a text when its middle is cut out: at most head and tail bytes, in
+// whole characters, and how many bytes lie between them; 0: begin is the whole text.
+func Ends(s string, head, tail int) (begin, end string, left int) {
+	if len(s) <= head+tail {
+		return s, "", 0
+	}
+	begin, end = WholeRunes(s[:head], s[len(s)-tail:])
+	return begin, end, len(s) - len(begin) - len(end)
+}
+
+// WholeRunes drops the halves of a character that a cut has left at the end of head and at the
+// beginning of tail.
+func WholeRunes(head, tail string) (string, string) {
+	for len(head) > 0 {
+		if r, n := utf8.DecodeLastRuneInString(head); r != utf8.RuneError || n > 1 {
+			break
+		}
+		head = head[:len(head)-1]
+	}
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	return head, tail
+}
+
+// Literal are the words of a command, quoted one by one, so that a person sees all that
+// would run: what [Word] makes a blank is shown as what it is, in the form of $'\n'.
+func Literal(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = literal(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// manyBlanks push what follows them out of sight.
+const manyBlanks = 8
+
+func literal(s string) string {
+	padded := strings.Contains(s, strings.Repeat(" ", manyBlanks))
+	if !padded && utf8.ValidString(s) && !strings.ContainsFunc(s, hides) {
+		return Word(s)
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for at := 0; at < len(s); {
+		r, n := utf8.DecodeRuneInString(s[at:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[at])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == ' ' && padded:
+			b.WriteString(`\x20`)
+		case !hides(r):
+			b.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r <= 0xFFFF:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+		at += n
+	}
+	return b.String() + "'"
+}
+
+// hides reports whether a character is not seen as itself.
+func hides(r rune) bool {
+	return r < ' ' || r != ' ' && unicode.IsSpace(r) || Harmful(r) || invisible(r) || r >= 0xFE00 && r <= 0xFE0F
+}
+
+// Names is a list of at most so many names, each of which may be anything: one that could be
+// taken for more, or for the end of the list, is quoted.
+func Names(names []string, most int) string {
+	var said []string
+	for _, name := range names[:min(len(names), most)] {
+		if strings.ContainsAny(name, `,"`) || strings.TrimSpace(name) != name || Line(name) != name {
+			name = strconv.Quote(name)
+		}
+		said = append(said, name)
+	}
+	if more := len(names) - len(said); more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(said, ", ")
+}
+
+// Short is a text cut after so many characters, which "…" then says.
+func Short(text string, most int) string {
+	n := 0
+	for at := range text {
+		if n == most {
+			return text[:at] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+// Word is a word of a command as it must be typed into a POSIX shell: a path, a name
+// or an argument that somebody else may have chosen, in a hint that people paste. A
+// plain one stays as it is; ~/ before a path still stands for the home directory.
+func Word(s string) string {
+	if rest, ok := strings.CutPrefix(s, "~/"); ok && rest != "" {
+		return "~/" + Word(rest)
+	}
+	if s != "" && s[0] != '~' && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(Line(s), "'", `'\''`) + "'"
+}
+
+// special reports whether a character is more than itself to a shell. Letters of any
+// alphabet are not; what cannot be seen is.
+func special(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_@%+:,./-=~", r):
+		return false
+	case r == '\\':
+		return os.PathSeparator != '\\'
+	case r < 0x80:
+		return true
+	}
+	return r == '\u00a0' || Harmful(r) || invisible(r)
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -211,4 +212,243 @@ func (c *Child) status(waitErr error) (Status, error) {
 	}
 	state := c.cmd.ProcessState
 	return Status{Code: state.ExitCode(), Signal: endSignal(state)}, nil
+}
+
+// WithSignals returns a context that ends at the first interrupt, terminate or
+// hangup, with a [*SignalError] as its cause. A second signal ends the process at
+// once, as if it had not been asked for.
+func WithSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(signals, s)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(&SignalError{Signal: s})
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}
+
+// UntilSignal runs a command and returns its exit status. Once a signal has ended
+// ctx, the command has as long as patience says to come to its own end; then
+// UntilSignal returns without it: some work looks at no context, and whoever has
+// typed Ctrl-C waits. That is safe where a kill is, and the process must end then.
+func UntilSignal(ctx context.Context, patience func() time.Duration, command func() int) int {
+	ended := make(chan int, 1)
+	go func() { ended <- command() }()
+	select {
+	case status := <-ended:
+		return status
+	case <-ctx.Done():
+	}
+	var s *SignalError
+	if !errors.As(context.Cause(ctx), &s) {
+		return <-ended
+	}
+	late := time.NewTimer(patience())
+	defer late.Stop()
+	select {
+	case status := <-ended:
+		return status
+	case <-late.C:
+		return s.Code().ExitCode()
+	}
+}
+
+// Between two looks whether something has ended.
+const (
+	minPause = time.Millisecond
+	maxPause = 50 * time.Millisecond
+)
+
+// StopGroup asks a group of a child that is not ours to stop and kills it after
+// grace. alive reports whether it still runs (for an agent: whether its lock is
+// held); nothing is signalled unless it says so just before, because process
+// ids are used again. Errors: [ErrAlive], ctx's cause.
+func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() bool) error {
+	g, err := groupOf(pid)
+	if err != nil {
+		return fmt.Errorf("stop process %d: %w", pid, err)
+	}
+	err = stop(ctx, grace, alive, func(hard bool) error {
+		if !hard {
+			return g.ask(nil)
+		}
+		return errors.Join(g.kill(), g.killSession())
+	})
+	if err != nil {
+		return fmt.Errorf("stop process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// StopHolders is StopGroup for whoever holds a lock on the file at path: a child
+// whose parent was killed, so that its id was never recorded, or is no longer
+// its own. Of each holder that leads a group the whole group is stopped, of
+// another only that process; never ourselves. Where holders cannot be found
+// (only Linux shows them) it is StopGroup of pid, unless that is 0.
+func StopHolders(ctx context.Context, path string, pid int, grace time.Duration, alive func() bool) error {
+	holders, err := lockHolders(path)
+	if err != nil {
+		return fmt.Errorf("stop who holds %s: %w", path, err)
+	}
+	if len(holders) == 0 && pid != 0 {
+		return StopGroup(ctx, pid, grace, alive)
+	}
+	err = stop(ctx, grace, alive, func(hard bool) error { return signalHolders(path, hard) })
+	if err != nil {
+		return fmt.Errorf("stop who holds %s: %w", path, err)
+	}
+	return nil
+}
+
+// stop asks, waits, kills and waits, as long as alive says so.
+func stop(ctx context.Context, grace time.Duration, alive func() bool, signal func(hard bool) error) error {
+	if !alive() {
+		return nil
+	}
+	if err := signal(false); err != nil {
+		return err
+	}
+	gone, err := waitUntil(ctx, grace, func() bool { return !alive() })
+	if gone || err != nil {
+		return err
+	}
+	if err := signal(true); err != nil {
+		return err
+	}
+	gone, err = waitUntil(ctx, settle, func() bool { return !alive() })
+	if gone || err != nil {
+		return err
+	}
+	return ErrAlive
+}
+
+// waitUntil looks until a condition holds or the limit is over. The pauses grow
+// with the time that was waited already. The error is ctx's cause.
+func waitUntil(ctx context.Context, limit time.Duration, holds func() bool) (bool, error) {
+	for waited := time.Duration(0); ; {
+		if holds() {
+			return true, nil
+		}
+		if waited >= limit {
+			return false, nil
+		}
+		pause := min(max(waited/10, minPause), maxPause, limit-waited)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false, context.Cause(ctx)
+		case <-timer.C:
+			waited += pause
+		}
+	}
+}
+
+// Birth tells a process from another that gets the same id after it has ended. It
+// means nothing by itself, and is "" where the system does not tell it (only
+// Linux does).
+func Birth(pid int) string { return look(pid).birth }
+
+// Lives reports whether the process with this birth has not ended. Where births are
+// not known nothing is said to live.
+func Lives(pid int, born string) bool {
+	s := look(pid)
+	return born != "" && s.birth == born && s.state != "Z" && s.state != "X"
+}
+
+// Stopped reports whether a process was stopped, as by Ctrl-Z, and does nothing
+// until somebody continues it. Only Linux tells.
+func Stopped(pid int) bool { return look(pid).state == "T" }
+
+// Reused reports whether an id belongs to another process now than to the one
+// with this birth. A process that has ended and whose id is free is not reused.
+func Reused(pid int, was string) bool {
+	now := Birth(pid)
+	return was != "" && now != "" && now != was
+}
+
+// stat is what the system says about a process; empty if it is gone, or if the
+// system does not tell.
+type stat struct {
+	state          string // Z: ended, but not waited for; T: stopped
+	parent         int
+	group, session int
+	birth          string // "" in a text that is cut short
+}
+
+// Box makes a child the first process of user, mount, pid and IPC namespaces of its own. Its
+// program, uwf-box, does there what its plan says, and runs another program; all that this has
+// started ends with the child.
+type Box struct {
+	Plan    []byte   // the child reads it from descriptor 3
+	Network bool     // it has a network namespace, too
+	Owner   *Owner   // whose files it writes, besides its user's
+	Status  *os.File // the child writes there how the program ended, for who comes after us; may be nil
+	// Listener gets the listener that uwf-box makes in its network, if the plan has one. It owns it.
+	Listener func(*os.File)
+	// Else is what is started where the child could not do its part, with the reason. Nil: nothing is.
+	Else func(why *BoxError) (Command, error)
+}
+
+// Owner is a user that has files.
+type Owner struct{ UID, GID int }
+
+// BoxError is why a program could not be run in namespaces of its own.
+type BoxError struct {
+	Stage string // what could not be done, such as "namespaces", "mount"
+	Err   error
+}
+
+// Error implements error.
+func (e *BoxError) Error() string { return e.Stage + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BoxError) Unwrap() error { return e.Err }
+
+// refusal is what the child said: an error text of its own with the number of the kernel's error.
+type refusal struct {
+	text string
+	no   syscall.Errno
+}
+
+// Error implements error.
+func (r refusal) Error() string { return r.text }
+
+// Is compares the kernel's error.
+func (r refusal) Is(target error) bool { return r.no != 0 && errors.Is(r.no, target) }
+
+// startBox starts the child, or what is to be started instead.
+func startBox(c Command) (*Child, error) {
+	box := c.Box
+	c.Box = nil
+	child, err := box.start(c)
+	var why *BoxError
+	if err == nil || !errors.As(err, &why) {
+		return child, err
+	}
+	if box.Else == nil {
+		return nil, why
+	}
+	instead, err := box.Else(why)
+	if err != nil {
+		return nil, err
+	}
+	instead.Stdin, instead.Stdout, instead.Stderr = c.Stdin, c.Stdout, c.Stderr
+	instead.Session, instead.WithParent = c.Session, c.WithParent
+	instead.Inherit = append(c.Inherit, instead.Inherit...)
+	return Start(instead)
 }

@@ -1,11 +1,21 @@
 package proc
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // scans bounds how often killSession looks again for processes that were
@@ -103,4 +113,244 @@ func processes() ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// Holders lists the processes, other than this one, that hold a lock on the file at
+// path, as far as that can be known: elsewhere than on Linux it cannot.
+func Holders(path string) []int {
+	holders, err := lockHolders(path)
+	if err != nil {
+		return nil
+	}
+	return holders
+}
+
+// lockHolders lists the processes, other than this one, that hold a lock on the
+// file at path. Those that only have it open, to wait for the lock, do not count.
+// Processes that we may not look into are left out.
+func lockHolders(path string) ([]int, error) {
+	file, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pids, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	var holders []int
+	for _, pid := range pids {
+		if pid != os.Getpid() && holdsLock("/proc/"+strconv.Itoa(pid), file) {
+			holders = append(holders, pid)
+		}
+	}
+	return holders, nil
+}
+
+// holdsLock looks through the open files of a process. It may end meanwhile.
+func holdsLock(process string, file fs.FileInfo) bool {
+	fds, err := os.ReadDir(process + "/fd")
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		open, err := os.Stat(process + "/fd/" + fd.Name())
+		if err != nil || !os.SameFile(open, file) {
+			continue
+		}
+		info, err := os.ReadFile(process + "/fdinfo/" + fd.Name())
+		if err == nil && bytes.Contains(info, []byte("\nlock:")) {
+			return true
+		}
+	}
+	return false
+}
+
+// signalHolders finds the holders again each time, so that nobody is signalled
+// who no longer holds the lock.
+func signalHolders(path string, hard bool) error {
+	holders, err := lockHolders(path)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, pid := range holders {
+		errs = append(errs, signalHolder(pid, hard))
+	}
+	return errors.Join(errs...)
+}
+
+func signalHolder(pid int, hard bool) error {
+	g, err := groupOf(pid)
+	leads, _ := syscall.Getpgid(pid) // 0 if it has ended
+	switch {
+	case err != nil || leads != pid:
+		return signalOne(pid, hard)
+	case hard:
+		return errors.Join(g.kill(), g.killSession())
+	default:
+		return g.ask(nil)
+	}
+}
+
+func signalOne(pid int, hard bool) error {
+	sig := syscall.SIGTERM
+	if hard {
+		sig = syscall.SIGKILL
+	}
+	err := errors.Join(syscall.Kill(pid, sig), syscall.Kill(pid, syscall.SIGCONT))
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// KillMarked kills every process, other than this one, that was started with the
+// given entry (KEY=value) in its environment: children of a child that moved into
+// groups and sessions of their own, and whose parents are gone. It returns how many
+// there were, and does nothing on systems that do not show environments.
+func KillMarked(entry string) (int, error) {
+	killed := map[int]bool{} // who is dying is found again
+	for scan := range scans {
+		pids, err := processes()
+		if err != nil {
+			return len(killed), err
+		}
+		found, before := false, len(killed)
+		for _, pid := range pids {
+			switch err := killMarked(pid, entry); {
+			case err == nil:
+				found, killed[pid] = true, true
+			case !errors.Is(err, os.ErrProcessDone):
+				return len(killed), os.NewSyscallError("kill", err)
+			}
+		}
+		if !found {
+			break
+		}
+		if len(killed) == before { // they are dying; on a busy machine that takes a while
+			time.Sleep(time.Millisecond << scan)
+		}
+	}
+	return len(killed), nil
+}
+
+// killMarked kills a process that has the entry; [os.ErrProcessDone] if it has not.
+func killMarked(pid int, entry string) error {
+	if pid == os.Getpid() || !isMarked(pid, entry) {
+		return os.ErrProcessDone
+	}
+	p, err := os.FindProcess(pid) // from here on its id cannot become another's
+	if err != nil {
+		return os.ErrProcessDone
+	}
+	defer func() { _ = p.Release() }() // it is not our child
+	if !isMarked(pid, entry) {
+		return os.ErrProcessDone
+	}
+	return p.Kill()
+}
+
+// isMarked reports whether a process has an entry; a zombie has no environment any more.
+func isMarked(pid int, entry string) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false // it has ended, or belongs to somebody else
+	}
+	for variable := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(variable) == entry {
+			return true
+		}
+	}
+	return false
+}
+
+// startTied starts a child that is asked to end when this process dies. The
+// kernel takes the end of the thread that has started it for that, so the thread
+// stays until release is called.
+func startTied(cmd *exec.Cmd, c Command) (g group, release func(), err error) {
+	started, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		g, err = startInGroup(cmd, c)
+		close(started)
+		if err == nil {
+			<-over
+		}
+	}()
+	<-started
+	return g, func() { close(over) }, err
+}
+
+func tie(a *syscall.SysProcAttr, c Command) {
+	if c.WithParent {
+		a.Pdeathsig = syscall.SIGTERM
+	}
+	if c.namespaces != nil {
+		c.namespaces(a)
+	}
+}
+
+// keepNice gives the session of a child the niceness that this process has. Where the
+// kernel shares the processor among sessions first, the niceness that a child
+// inherits counts only within its own. If it fails, the child is only faster.
+func keepNice(pid int) {
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if nice := 20 - raw; err == nil && nice > 0 { // the system call counts down
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
+	}
+}
+
+// childPatience is how long KillChildren goes on against what starts others faster
+// than it is killed. Such a one dies sooner or later, since each try may hit it
+// before it has started the next.
+const childPatience = 3 * time.Second
+
+// Adopt makes this process the parent of what its children leave behind, instead of
+// init, for good: whatever such a one has done to its environment, its group and its
+// session, [Children] finds it. False: only Linux can do that.
+func Adopt() bool {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+}
+
+// Children are the ids of the processes whose parent is this one; among them those
+// that have ended and were not waited for, whose ids nobody else gets until then.
+func Children() []int {
+	pids, err := processes()
+	if err != nil {
+		return nil
+	}
+	self := os.Getpid()
+	return slices.DeleteFunc(pids, func(pid int) bool { return look(pid).parent != self })
+}
+
+// KillChildren kills all children of this process but some, and what becomes a child
+// by that, until none is left. It waits for them, so nobody else must. It returns
+// how many were still running; [ErrAlive] if some run on.
+func KillChildren(but []int) (int, error) {
+	killed := map[int]bool{}
+	left := 0
+	_, _ = waitUntil(context.Background(), childPatience, func() bool {
+		left = 0
+		for _, pid := range Children() {
+			if slices.Contains(but, pid) {
+				continue
+			}
+			left++
+			if ended, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); ended == pid {
+				continue // its own children are ours from now on: look again
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+				killed[pid] = true
+			}
+		}
+		return left == 0
+	})
+	if left > 0 {
+		return len(killed), errors.Join(ErrAlive, errors.New(strconv.Itoa(left)+" processes"))
+	}
+	return len(killed), nil
 }

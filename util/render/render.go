@@ -12,6 +12,9 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/yamltext"
 )
 
 // Format is how a result is printed.
@@ -130,4 +133,104 @@ func asYAML(value any) ([]byte, error) {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
 	return out, nil
+}
+
+// Count is a number with its noun: "1 step", "3 steps".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Duration is a time for people: 999ms, 1.5s, 1m02s.
+func Duration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%dms", max(ms, 0))
+	case ms < 60_000:
+		return fmt.Sprintf("%.1fs", float64(ms/100)/10)
+	}
+	d = d.Round(time.Second)
+	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case hours > 0 && minutes == 0:
+		return fmt.Sprintf("%dh", hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%dm", hours, minutes)
+	case seconds == 0:
+		return fmt.Sprintf("%dm", minutes)
+	}
+	return fmt.Sprintf("%dm%ds", minutes, seconds)
+}
+
+// Size is a number of bytes for people.
+func Size(n int64) string {
+	const step = 1024
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f, u := float64(n), 0
+	for f >= step && u < len(units)-1 {
+		f, u = f/step, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[u])
+}
+
+// yamlFromJSON writes JSON as YAML with the same keys in the same order.
+func yamlFromJSON(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	v, err := ordered(dec)
+	if err != nil {
+		return nil, err
+	}
+	return yamltext.Marshal(v)
+}
+
+// ordered reads the next JSON value, objects as mappings in their order.
+func ordered(dec *json.Decoder) (any, error) {
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch tok {
+	case json.Delim('{'):
+		return orderedMap(dec)
+	case json.Delim('['):
+		return orderedList(dec)
+	}
+	return tok, nil
+}
+
+func orderedMap(dec *json.Decoder) (any, error) {
+	m := yamltext.Map{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		value, err := ordered(dec)
+		if err != nil {
+			return nil, err
+		}
+		m = append(m, yamltext.Entry{Key: fmt.Sprint(key), Value: value})
+	}
+	_, err := dec.Token() // the closing brace
+	return m, err
+}
+
+func orderedList(dec *json.Decoder) (any, error) {
+	l := yamltext.List{}
+	for dec.More() {
+		value, err := ordered(dec)
+		if err != nil {
+			return nil, err
+		}
+		l = append(l, value)
+	}
+	_, err := dec.Token() // the closing bracket
+	return l, err
 }

@@ -1,7 +1,13 @@
 package secret
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/url"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 )
@@ -130,4 +136,266 @@ func replace(text string, spans []span) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
+}
+
+// Writer hides secrets in a stream, also those that come in pieces. Safe for
+// concurrent use.
+type Writer struct {
+	mu   sync.Mutex
+	set  *Set
+	to   io.Writer
+	rest string
+}
+
+// NewWriter makes a writer. What it holds back, as it may be the beginning of a
+// secret, is written by [Writer.Flush].
+func (s *Set) NewWriter(to io.Writer) *Writer { return &Writer{set: s, to: to} }
+
+// Write implements io.Writer.
+func (w *Writer) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var shown string
+	shown, w.rest = w.set.Split(w.rest + string(b))
+	if _, err := io.WriteString(w.to, shown); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Flush writes what was held back: nothing more comes.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rest := w.set.Hide(w.rest)
+	w.rest = ""
+	_, err := io.WriteString(w.to, rest)
+	return err
+}
+
+// longest is the length of the longest pattern: a longer secret is looked for in
+// pieces.
+const longest = 64
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// matcher finds patterns in a text. Line breaks are passed over, in patterns and text alike, also those of
+// JSON. It looks at the last eight bytes, which is what the shortest pattern has, and compares the rest only
+// where these are the beginning of one.
+type matcher struct {
+	patterns []string            // sorted
+	begin    map[uint64][]string // by their first eight bytes
+	filter   []uint64            // bits of hashes of those, as most bytes begin nothing
+	shift    int
+}
+
+func newMatcher(secrets []string) *matcher {
+	m := &matcher{begin: map[uint64][]string{}}
+	for _, s := range secrets {
+		for _, form := range forms(s) {
+			if form, _ = unwrapped(form); len(form) >= Shortest {
+				m.patterns = append(m.patterns, pieces(form)...)
+			}
+		}
+	}
+	slices.Sort(m.patterns)
+	m.patterns = slices.Compact(m.patterns)
+	bits := 14
+	for 1<<bits < 64*len(m.patterns) {
+		bits++
+	}
+	m.shift, m.filter = 64-bits, make([]uint64, 1<<bits/64)
+	for _, p := range m.patterns {
+		var w uint64
+		for i := range Shortest {
+			w = w<<8 | uint64(p[i])
+		}
+		m.begin[w] = append(m.begin[w], p)
+		h := m.hash(w)
+		m.filter[h/64] |= 1 << (h % 64)
+	}
+	return m
+}
+
+func (m *matcher) hash(w uint64) uint64 { return w * 0x9e3779b97f4a7c15 >> m.shift }
+
+// pieces cuts a text into patterns that cover it.
+func pieces(text string) []string {
+	var list []string
+	for len(text) > longest {
+		list = append(list, text[:longest])
+		text = text[min(longest, len(text)-Shortest):]
+	}
+	return append(list, text)
+}
+
+// lineBreak is the length of the line break at a place of a text, as it is or in JSON; 0: there is none.
+func lineBreak(text string, at int) int {
+	switch {
+	case text[at] == '\n', text[at] == '\r':
+		return 1
+	case text[at] == '\\' && at+1 < len(text) && (text[at+1] == 'n' || text[at+1] == 'r'):
+		return 2
+	}
+	return 0
+}
+
+// unwrapped is a text without its line breaks, and where each of its bytes stood.
+func unwrapped(text string) (string, []int) {
+	var out []byte
+	var from []int
+	for at := 0; at < len(text); at++ {
+		if n := lineBreak(text, at); n > 0 {
+			at += n - 1
+			continue
+		}
+		out, from = append(out, text[at]), append(from, at)
+	}
+	return string(out), from
+}
+
+// find returns where secrets stand in a text: sorted, apart from each other.
+func (m *matcher) find(text string) []span {
+	spans := m.scan(text)
+	if len(spans) < 2 {
+		return spans
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	joined := spans[:1]
+	for _, s := range spans[1:] {
+		if last := &joined[len(joined)-1]; s.from <= last.to {
+			last.to = max(last.to, s.to)
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	return joined
+}
+
+// scan finds the patterns in a text.
+func (m *matcher) scan(text string) (spans []span) {
+	var w uint64
+	var from [Shortest]int // of the last bytes
+	for i, n := 0, 0; i < len(text); i++ {
+		if skip := lineBreak(text, i); skip > 0 {
+			i += skip - 1
+			continue
+		}
+		w = w<<8 | uint64(text[i])
+		from[n%Shortest] = i
+		n++
+		h := m.hash(w)
+		if m.filter[h/64]&(1<<(h%64)) == 0 {
+			continue
+		}
+		for _, p := range m.begin[w] {
+			if to, ok := follows(text, i+1, p[Shortest:]); ok {
+				spans = append(spans, span{from: from[n%Shortest], to: to})
+			}
+		}
+	}
+	return spans
+}
+
+// follows reports whether a pattern stands at a place, and where it ends.
+func follows(text string, at int, pattern string) (end int, ok bool) {
+	for i := range len(pattern) {
+		for at < len(text) && lineBreak(text, at) > 0 {
+			at += lineBreak(text, at)
+		}
+		if at == len(text) || text[at] != pattern[i] {
+			return 0, false
+		}
+		at++
+	}
+	return at, true
+}
+
+// unfinished returns where the end of a text begins that may be the beginning of a secret; len(text) if
+// it is none.
+func (m *matcher) unfinished(text string) int {
+	const window = 16 * longest // line breaks included
+	before := max(0, len(text)-window)
+	tail, from := unwrapped(strings.TrimSuffix(text[before:], `\`)) // it may begin a line break
+	begin := len(text)
+	if strings.HasSuffix(text, `\`) {
+		begin--
+	}
+	for at := max(0, len(tail)-longest); at < len(tail); at++ {
+		if m.begins(tail[at:]) {
+			return before + from[at]
+		}
+	}
+	return begin
+}
+
+// begins reports whether a text is the beginning of a longer pattern.
+func (m *matcher) begins(s string) bool {
+	i := sort.SearchStrings(m.patterns, s)
+	if i < len(m.patterns) && m.patterns[i] == s {
+		i++
+	}
+	return i < len(m.patterns) && strings.HasPrefix(m.patterns[i], s)
+}
+
+// forms lists the texts that give a secret away, without line breaks and none shorter than [Shortest]. Of
+// a secret with several lines each line is one: what shows it may number or indent them.
+func forms(secret string) []string {
+	var list []string
+	lines := strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' })
+	for _, line := range lines {
+		if len(lines) > 1 {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "-----") || isPlain(line) {
+				continue // as every PEM file has it
+			}
+		}
+		if len(line) < Shortest {
+			continue
+		}
+		list = append(list, line)
+		for _, escapeHTML := range []bool{false, true} {
+			text := inJSON(line, escapeHTML)
+			list = append(list, text, strings.ReplaceAll(text, "/", `\/`))
+		}
+		for _, text := range []string{url.QueryEscape(line), url.PathEscape(line)} {
+			list = append(list, text, lowerEscapes(text))
+		}
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for before := range 3 {
+				list = append(list, inside(e, line, before))
+			}
+		}
+	}
+	return list
+}
+
+// inJSON is a text as a string of JSON, without its quotes.
+func inJSON(text string, escapeHTML bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(escapeHTML)
+	if e.Encode(text) != nil {
+		return text
+	}
+	return strings.TrimSuffix(strings.Trim(b.String(), "\n")[1:], `"`)
+}
+
+// lowerEscapes writes the digits of the escapes of a URL in lower case.
+func lowerEscapes(text string) string {
+	b := []byte(text)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
+		}
+	}
+	return string(b)
+}
+
+// inside is what base64 makes of a text that begins after so many bytes, beyond a multiple of three, of
+// another: only the characters that depend on it alone.
+func inside(e *base64.Encoding, text string, before int) string {
+	encoded := e.EncodeToString([]byte(strings.Repeat("\x00", before) + text))
+	return encoded[(before*8+5)/6 : (before+len(text))*8/6]
 }

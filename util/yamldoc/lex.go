@@ -2,7 +2,10 @@ package yamldoc
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
@@ -198,4 +201,463 @@ func (l *lexer) invalid(t *token.Token) error {
 		return l.fail("the block after '|' or '>' before this is empty or not indented; write \"\" for an empty text")
 	}
 	return l.fail("this cannot be read as YAML: " + t.Error)
+}
+
+// tok is a token with its own place and content.
+type tok struct {
+	kind tokKind
+	pos  Pos
+	end  int    // line on which it ends
+	text string // of a scalar: unquoted; of an anchor, alias or tag: with its first character
+	body string // of a block scalar: its raw lines
+	// adjoins: of a colon, that no white space follows it.
+	adjoins bool
+	props   properties // of a value: what stands before it
+}
+
+// tokKind is what the library calls a token, with fewer differences.
+type tokKind = token.Type
+
+const (
+	tokEnd       = token.UnknownType
+	tokPlain     = token.StringType // a scalar without quotes
+	tokQuoted    = token.DoubleQuoteType
+	tokBlock     = token.LiteralType // a block scalar; text is its header
+	tokColon     = token.MappingValueType
+	tokQuestion  = token.MappingKeyType
+	tokDash      = token.SequenceEntryType
+	tokComma     = token.CollectEntryType
+	tokOpenSeq   = token.SequenceStartType
+	tokCloseSeq  = token.SequenceEndType
+	tokOpenMap   = token.MappingStartType
+	tokCloseMap  = token.MappingEndType
+	tokAnchor    = token.AnchorType
+	tokAlias     = token.AliasType
+	tokTag       = token.TagType
+	tokMerge     = token.MergeKeyType
+	tokDocStart  = token.DocumentHeaderType
+	tokDocEnd    = token.DocumentEndType
+	tokDirective = token.DirectiveType
+	tokMissing   = token.ImplicitNullType // a value that is not there
+)
+
+// opens, closes, property, complete and endsDocument are what matters to a
+// token's neighbours: complete that a value ends with it.
+func (t tok) opens() bool    { return t.kind == tokOpenSeq || t.kind == tokOpenMap }
+func (t tok) closes() bool   { return t.kind == tokCloseSeq || t.kind == tokCloseMap }
+func (t tok) property() bool { return t.kind == tokAnchor || t.kind == tokTag }
+func (t tok) words() bool    { return t.kind == tokPlain || t.kind == tokQuoted }
+func (t tok) complete() bool {
+	return t.words() || t.kind == tokBlock || t.kind == tokAlias || t.closes()
+}
+func (t tok) endsDocument() bool {
+	return t.kind == tokEnd || t.kind == tokDocStart || t.kind == tokDocEnd || t.kind == tokDirective
+}
+
+// atKey reports whether a scalar with its colon is at i.
+func atKey(toks []tok, i int, flow bool) bool {
+	t := toks[i]
+	if !t.words() && t.kind != tokAlias && t.kind != tokMerge {
+		return false
+	}
+	colon := toks[i+1] // there is one: a scalar is not the end
+	return colon.kind == tokColon && (flow || colon.pos.Line == t.end)
+}
+
+// quoted reads a scalar in quotes. The library only says that one is here: it
+// does not check the digits of escapes and loses trailing spaces.
+func (l *lexer) quoted() error {
+	quote := l.text[l.at]
+	if quote != '\'' && quote != '"' {
+		return l.lost()
+	}
+	out := tok{kind: tokQuoted, pos: l.pos}
+	n, escaped := closing(l.text[l.at:], quote)
+	if n < 0 {
+		return l.fail(fmt.Sprintf("the quote %c is never closed", quote))
+	}
+	inner := l.text[l.at+1 : l.at+n]
+	switch {
+	case quote == '\'':
+		out.text = strings.ReplaceAll(foldQuoted(inner), "''", "'")
+	case !escaped:
+		out.text = foldQuoted(inner)
+	default:
+		text, bad, msg := unescape(inner)
+		if msg != "" {
+			l.advance(1 + bad)
+			return l.fail(msg)
+		}
+		out.text = text
+	}
+	l.advance(n + 1)
+	l.add(out)
+	return nil
+}
+
+// closing returns the offset of the quote that ends s, which begins with one,
+// and whether there are escapes before it.
+func closing(s string, quote byte) (n int, escaped bool) {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quote == '"':
+			escaped = true
+			i++
+		case s[i] == quote && quote == '\'' && i+1 < len(s) && s[i+1] == quote:
+			i++
+		case s[i] == quote:
+			return i, escaped
+		}
+	}
+	return -1, escaped
+}
+
+// fold joins the lines of a plain scalar: a line break is a space, n+1 of them
+// are n line breaks.
+func fold(s string) string { return strings.Trim(foldQuoted(s), " \t") }
+
+// foldQuoted is fold, but keeps the white space at both ends.
+func foldQuoted(s string) string {
+	if !strings.Contains(s, "\n") {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(lines[0], " \t"))
+	breaks := 1
+	for i, line := range lines[1:] {
+		last := i == len(lines)-2
+		line = strings.TrimLeft(line, " \t")
+		if !last {
+			line = strings.TrimRight(line, " \t")
+		}
+		if line == "" && !last {
+			breaks++
+			continue
+		}
+		b.WriteString(lineBreaks(breaks))
+		b.WriteString(line)
+		breaks = 1
+	}
+	return b.String()
+}
+
+func lineBreaks(n int) string {
+	if n == 1 {
+		return " "
+	}
+	return strings.Repeat("\n", n-1)
+}
+
+// unescape reads the inside of double quotes. If it cannot, it returns the
+// offset of what is wrong and says what it is.
+func unescape(s string) (text string, bad int, msg string) {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		switch s[i] {
+		case '\\':
+			n, msg := escape(&b, s[i:])
+			if msg != "" {
+				return "", i, msg
+			}
+			i += n
+		case ' ', '\t', '\n':
+			n := len(s[i:]) - len(strings.TrimLeft(s[i:], " \t\n"))
+			white := s[i : i+n]
+			if breaks := strings.Count(white, "\n"); breaks > 0 {
+				white = lineBreaks(breaks)
+			}
+			b.WriteString(white)
+			i += n
+		default:
+			b.WriteByte(s[i])
+			i++
+		}
+	}
+	return b.String(), 0, ""
+}
+
+// escape writes what the escape at the start of s stands for and returns its
+// length.
+func escape(b *strings.Builder, s string) (n int, msg string) {
+	if s[1] == '\n' { // joins two lines; blank lines behind it are line breaks
+		rest := strings.TrimLeft(s[2:], " \t\n")
+		white := s[2 : len(s)-len(rest)]
+		b.WriteString(strings.Repeat("\n", strings.Count(white, "\n")))
+		return 2 + len(white), ""
+	}
+	if i := strings.IndexByte(`0abtnvfre "/\N_LP`+"\t", s[1]); i >= 0 {
+		r := []rune("\x00\a\b\t\n\v\f\r\x1b \"/\\\u0085\u00a0\u2028\u2029\t")[i]
+		b.WriteRune(r)
+		return 2, ""
+	}
+	digits, ok := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[1]]
+	if !ok {
+		r, _ := utf8.DecodeRuneInString(s[1:])
+		return 0, fmt.Sprintf("\\%c is not an escape; for a backslash write \\\\ or use single quotes", r)
+	}
+	r, ok := hexRune(s[2:], digits)
+	if !ok {
+		return 0, fmt.Sprintf("\\%c needs %d hexadecimal digits", s[1], digits)
+	}
+	n = 2 + digits
+	if utf16.IsSurrogate(r) && strings.HasPrefix(s[n:], `\u`) {
+		low, _ := hexRune(s[n+2:], 4)
+		n += 6
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			r = -1
+		}
+	}
+	if !utf8.ValidRune(r) {
+		return 0, "the escape does not stand for a character"
+	}
+	b.WriteRune(r)
+	return n, ""
+}
+
+func hexRune(s string, digits int) (rune, bool) {
+	if len(s) < digits {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(s[:digits], 16, 32)
+	return rune(v), err == nil
+}
+
+// block reads a block scalar: its header, and its lines as they are. What they
+// mean depends on the indentation of the parent ([blockText]).
+func (l *lexer) block(t *token.Token) error {
+	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
+	if !strings.HasPrefix(line, t.Value) {
+		return l.lost()
+	}
+	if !isHeader(t.Value) {
+		return l.fail(badHeader)
+	}
+	out := tok{kind: tokBlock, pos: l.pos, text: t.Value}
+	l.advance(len(t.Value))
+	if rest := strings.TrimLeft(line[len(t.Value):], " \t"); rest != "" && rest[0] != '#' {
+		return l.fail("nothing but a comment can follow '|' or '>' on its line")
+	}
+	l.advance(len(line) - len(t.Value) + 1)
+	for len(l.raw) > 0 && l.raw[0].Type == token.CommentType && l.raw[0].Position.Line == out.pos.Line {
+		l.raw = l.raw[1:]
+	}
+	if len(l.raw) > 0 && l.raw[0].Type == token.StringType {
+		end := l.match(l.raw[0].Value)
+		if end < 0 {
+			return l.lost()
+		}
+		if end > l.at {
+			end += strings.IndexByte(l.text[end:], '\n') + 1
+		}
+		end += blankLines(l.text[end:])
+		out.body = l.text[l.at:end]
+		l.raw = l.raw[1:]
+		l.advance(len(out.body))
+	}
+	l.add(out)
+	return nil
+}
+
+// blankLines returns the length of the blank lines at the start of s.
+func blankLines(s string) int {
+	n := 0
+	for line := range strings.Lines(s) {
+		if strings.Trim(line, " \t\n") != "" {
+			break
+		}
+		n += len(line)
+	}
+	return n
+}
+
+// blockText decodes a block scalar under a parent in the given column.
+func blockText(t tok, parent int) (string, error) {
+	indent, chomp := blockHeader(t.text, parent)
+	lines, err := unindent(t, indent)
+	if err != nil {
+		return "", err
+	}
+	kept := len(lines)
+	for kept > 0 && lines[kept-1] == "" {
+		kept--
+	}
+	text, trailing := strings.Join(lines[:kept], "\n"), len(lines)-kept
+	if t.text[0] == '>' {
+		text = foldBlock(lines[:kept])
+	}
+	switch {
+	case chomp == '+' && kept > 0:
+		return text + strings.Repeat("\n", trailing+1), nil
+	case chomp == '+':
+		return strings.Repeat("\n", trailing), nil
+	case chomp == '-' || kept == 0:
+		return text, nil
+	}
+	return text + "\n", nil
+}
+
+// unindent returns the lines of a block scalar without their indentation, which
+// is that of the first line if it is not given (-1). Lines of only white space
+// may be shorter.
+func unindent(t tok, indent int) ([]string, error) {
+	if t.body == "" {
+		return nil, nil
+	}
+	lines := strings.Split(strings.TrimSuffix(t.body, "\n"), "\n")
+	blank := 0 // the widest of the blank lines before the first one
+	for i, line := range lines {
+		body := strings.TrimLeft(line, " ")
+		at := len(line) - len(body)
+		switch {
+		case indent >= 0:
+		case body == "":
+			blank = max(blank, at)
+		case blank > at: // YAML 1.2, 8.1.1.1: else the text would not be what it looks like
+			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "an empty line before this has more spaces than it; take them out"}
+		default:
+			indent = at
+		}
+		switch {
+		case indent >= 0 && at >= indent:
+			lines[i] = line[indent:]
+		case strings.TrimLeft(body, "\t") == "":
+			lines[i] = ""
+		default:
+			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "this line is indented less than the first one of the block"}
+		}
+	}
+	return lines, nil
+}
+
+const badHeader = "'|' or '>' can be followed by '-' or '+' and one digit, then the text begins on the next line; if this is text, put it in quotes"
+
+// isHeader matches [|>]([+-]?[1-9]?|[1-9][+-]) .
+func isHeader(s string) bool {
+	signs, digits := 0, 0
+	for _, c := range s[1:] {
+		switch {
+		case c == '+' || c == '-':
+			signs++
+		case c >= '1' && c <= '9':
+			digits++
+		default:
+			return false
+		}
+	}
+	return signs <= 1 && digits <= 1
+}
+
+// blockHeader reads a header such as "|2-". The indentation is in characters
+// from the line's start, or -1 if it is that of the first line.
+func blockHeader(header string, parent int) (indent int, chomp byte) {
+	indent = -1
+	for i := 1; i < len(header); i++ {
+		switch c := header[i]; {
+		case c == '+' || c == '-':
+			chomp = c
+		case c >= '1' && c <= '9':
+			indent = max(parent-1, 0) + int(c-'0')
+		}
+	}
+	return indent, chomp
+}
+
+// foldBlock joins lines as '>' does: a line break between two lines of text is
+// a space, blank lines are line breaks, and lines that are indented more keep
+// theirs.
+func foldBlock(lines []string) string {
+	var b strings.Builder
+	blanks := 0
+	started, wasSpaced := false, false
+	for _, line := range lines {
+		if line == "" {
+			blanks++
+			continue
+		}
+		spaced := line[0] == ' ' || line[0] == '\t'
+		switch {
+		case !started:
+			b.WriteString(strings.Repeat("\n", blanks))
+		case spaced || wasSpaced:
+			b.WriteString(strings.Repeat("\n", blanks+1))
+		case blanks == 0:
+			b.WriteByte(' ')
+		default:
+			b.WriteString(strings.Repeat("\n", blanks))
+		}
+		b.WriteString(line)
+		started, wasSpaced, blanks = true, spaced, 0
+	}
+	return b.String()
+}
+
+// plain reads a scalar without quotes. The library's value tells which
+// characters belong to it; the white space between them is the text's.
+func (l *lexer) plain(t *token.Token) error {
+	end := l.match(t.Value)
+	if end < 0 {
+		return l.lost()
+	}
+	raw := l.text[l.at:end]
+	if raw == "" || startsWithIndicator(raw) {
+		return l.lost()
+	}
+	if i := notPlain(raw); i >= 0 {
+		l.advance(i)
+		return l.fail("text without quotes cannot contain ': ' or ' #'; check the indentation, or put the text in quotes")
+	}
+	out := tok{kind: tokPlain, pos: l.pos, text: fold(raw)}
+	l.advance(len(raw))
+	l.add(out)
+	return nil
+}
+
+// match returns the offset behind the text that has the same characters as s
+// but for white space, or -1.
+func (l *lexer) match(s string) int {
+	at := l.at
+	for _, r := range s {
+		if r == ' ' || r == '\t' || r == '\n' {
+			continue
+		}
+		for at < len(l.text) && strings.IndexByte(" \t\n", l.text[at]) >= 0 {
+			at++
+		}
+		got, size := utf8.DecodeRuneInString(l.text[at:])
+		if got != r || size == 0 {
+			return -1
+		}
+		at += size
+	}
+	return at
+}
+
+// startsWithIndicator reports whether a text cannot be a plain scalar: the
+// library loses its way after an empty block scalar, for one.
+func startsWithIndicator(s string) bool {
+	switch s[0] {
+	case '-', '?', ':':
+		return len(s) == 1 || strings.IndexByte(" \t\n", s[1]) >= 0
+	}
+	return strings.IndexByte(",[]{}#&*!|>'\"%@`", s[0]) >= 0
+}
+
+// notPlain returns the offset of what ends a plain scalar but stands in this
+// one, or -1: the library reads over it in a line that begins with a dash and
+// continues the text of the line before.
+func notPlain(raw string) int {
+	for i := range len(raw) {
+		switch raw[i] {
+		case ':':
+			if i+1 == len(raw) || strings.IndexByte(" \t\n", raw[i+1]) >= 0 {
+				return i
+			}
+		case '#':
+			if strings.IndexByte(" \t\n", raw[i-1]) >= 0 { // '#' is no first character
+				return i
+			}
+		}
+	}
+	return -1
 }

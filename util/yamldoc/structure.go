@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -104,4 +105,389 @@ func columns(toks []tok, i int) string {
 	}
 	slices.Reverse(all)
 	return strings.Join(all, " or ")
+}
+
+// grammar goes over the tokens once, before the library's parser sees them. It
+// refuses, in plain words, what cannot stand side by side (adjacent.go), and all
+// of YAML that we do not read; it holds the bounds on what the parser does; it
+// puts a tokMissing where a value is missing, and takes anchors and tags out of
+// the way: they become properties of the token that their value begins with.
+type grammar struct {
+	toks   []tok
+	bounds Bounds
+	out    []tok
+	open   []tok // brackets
+	levels []int // columns of the block collections that are not complete
+	parent int   // column of the key or dash whose value comes next
+	short  bool  // that is a key without a '?', so a list may stand in its column
+	props  properties
+}
+
+// check returns the tokens of the one document.
+func check(toks []tok, b Bounds) ([]tok, error) {
+	toks, err := document(toks)
+	if err != nil {
+		return nil, err
+	}
+	g := &grammar{toks: toks, bounds: b, out: make([]tok, 0, len(toks))}
+	for i := range toks {
+		if err := g.take(i); err != nil {
+			return nil, err
+		}
+	}
+	return g.out, nil
+}
+
+// document takes off what stands before and behind the document, but for a "---".
+func document(toks []tok) ([]tok, error) {
+	if toks[0].kind == tokDirective {
+		if toks = toks[1:]; toks[0].kind != tokDocStart {
+			return nil, failAt(toks[0], "a line '---' must follow the directive")
+		}
+	}
+	n := slices.IndexFunc(toks[1:], tok.endsDocument) + 1
+	if toks[0].kind != tokDocStart && toks[0].endsDocument() {
+		n = 0
+	}
+	rest := toks[n:]
+	if rest[0].kind == tokDocEnd {
+		rest = rest[1:]
+	}
+	if rest[0].kind != tokEnd {
+		return nil, failAt(rest[0], "a second document begins here; only one is allowed")
+	}
+	toks[n] = rest[0]
+	return toks[:n+1], nil
+}
+
+func failAt(t tok, msg string) error { return &Error{Pos: t.pos, Message: msg} }
+
+// take reads one token.
+func (g *grammar) take(i int) error {
+	t := g.toks[i]
+	if t.kind == tokDocStart {
+		return nil
+	}
+	if t.kind == tokEnd && len(g.open) > 0 {
+		return failAt(g.open[0], fmt.Sprintf("the bracket %s is never closed", g.open[0].text))
+	}
+	if msg := g.beside(i); msg != "" {
+		if last := g.before(i); msg == complete && last.kind == tokQuoted && last.end > last.pos.Line {
+			return failAt(last, fmt.Sprintf("the quote that opens here is only closed in line %d", last.end))
+		}
+		return failAt(t, msg)
+	}
+	g.fill(i)
+	if t.property() {
+		return g.property(t)
+	}
+	if msg := g.nest(i); msg != "" {
+		return failAt(t, msg)
+	}
+	g.emit(t)
+	return nil
+}
+
+// before is the token before the one at i, a tokDocStart if there is none.
+func (g *grammar) before(i int) tok {
+	if i == 0 {
+		return tok{kind: tokDocStart}
+	}
+	return g.toks[i-1]
+}
+
+// property reads an anchor or a tag.
+func (g *grammar) property(t tok) error {
+	switch {
+	case t.kind == tokAnchor && g.props.anchor == "":
+		g.props.anchor, g.props.pos = t.text[1:], t.pos
+		return nil
+	case t.kind == tokTag && g.props.tag == "":
+		g.props.tag = t.text
+		return checkTag(t)
+	}
+	return failAt(t, "a value can have one anchor and one tag")
+}
+
+// fill puts a tokMissing before the token at i if the value that should be
+// there is not.
+func (g *grammar) fill(i int) {
+	t, last := g.toks[i], g.before(i)
+	belongs := t.pos.Column > g.parent || g.short && t.kind == tokDash && t.pos.Column == g.parent
+	missing := tok{kind: tokMissing, pos: last.pos, end: last.end}
+	switch {
+	case last.words() && i > 1 && g.toks[i-2].kind == tokQuestion && t.kind != tokColon:
+		g.emit(tok{kind: tokColon, pos: last.pos, end: last.end})
+	case last.kind != tokDash && last.kind != tokColon && !last.property():
+		return
+	case len(g.open) > 0:
+		if t.kind != tokComma && !t.closes() {
+			return
+		}
+		if last.kind == tokColon {
+			missing.pos = g.toks[i-2].pos
+		}
+	case t.kind != tokEnd && (t.pos.Line == last.end || belongs):
+		return
+	}
+	g.emit(missing)
+}
+
+func (g *grammar) emit(t tok) {
+	t.props, g.props = g.props, properties{}
+	g.out = append(g.out, t)
+}
+
+// nest follows the brackets and the columns, and says what is beyond the bounds.
+func (g *grammar) nest(i int) string {
+	t := g.toks[i]
+	if t.opens() {
+		g.open = append(g.open, t)
+	} else if t.closes() {
+		g.open = g.open[:len(g.open)-1]
+	}
+	if len(g.open) == 0 {
+		switch {
+		case t.kind == tokDash, t.kind == tokQuestion, atKey(g.toks, i, false):
+			for len(g.levels) > 0 && g.levels[len(g.levels)-1] >= t.pos.Column {
+				g.levels = g.levels[:len(g.levels)-1]
+			}
+			g.levels = append(g.levels, t.pos.Column)
+			g.parent, g.short = t.pos.Column, t.kind != tokDash && t.kind != tokQuestion
+		case t.kind == tokColon && t.pos.Line > g.before(i).end:
+			g.parent, g.short = t.pos.Column, false
+		}
+	}
+	if len(g.open)+len(g.levels) > g.bounds.Depth+1 {
+		return fmt.Sprintf("nested deeper than %d", g.bounds.Depth)
+	}
+	return ""
+}
+
+const (
+	noValue   = "there is no value before this; if it is text, put it in quotes"
+	noKey     = "there is no key before this ':'"
+	noComma   = "a ',' or the closing bracket is missing before this"
+	complete  = "the value before this is complete; if both are one text, put all of it in quotes"
+	keyNoText = "a key must be a single word or text, not a list or a mapping"
+)
+
+// beside says why the token at i cannot stand behind the one before it; "" if it
+// can.
+func (g *grammar) beside(i int) string {
+	t, last, flow := g.toks[i], g.before(i), len(g.open) > 0
+	same := flow || t.pos.Line == last.end
+	key := atKey(g.toks, i, flow)
+	begins := key || t.kind == tokDash || t.kind == tokQuestion // a collection
+	entry := last.kind == tokComma || last.opens()
+	switch {
+	case t.kind == tokEnd:
+	case t.kind == tokColon && flow:
+		return g.flowColon(i)
+	case t.kind == tokColon:
+		return g.colon(i, same)
+	case flow && t.closes():
+		if (t.kind == tokCloseSeq) != (g.open[len(g.open)-1].kind == tokOpenSeq) {
+			return noComma
+		}
+	case flow && t.kind == tokComma && !entry:
+	case flow && last.complete():
+		return noComma
+	case same && last.complete():
+		return complete
+	case t.kind == tokComma || t.closes() || flow && t.kind == tokDash:
+		return noValue
+	case flow && t.kind == tokBlock:
+		return "a block after '|' or '>' cannot stand within brackets"
+	case last.property() && t.kind == tokAlias && !key:
+		return "an alias cannot have an anchor or a tag"
+	case last.property() && same && begins:
+		return "an anchor or a tag for a whole list or mapping must stand on the line before it; on a key it is not supported"
+	case last.kind == tokDocStart && same && begins:
+		return "only a single value can stand on the line of '---'"
+	case last.kind == tokColon && same && begins && !flow && g.short:
+		if t.kind == tokDash {
+			return "a list with dashes must begin on a new line"
+		}
+		return "a second 'key:' on one line; put the value in quotes, or begin a new line"
+	case t.kind == tokQuestion:
+		return g.longKey(i)
+	case key:
+		return badKey(t)
+	case t.kind == tokMerge:
+		return "merge keys (<<) are not supported; put '<<' in quotes if it is text"
+	case flow && entry && g.open[len(g.open)-1].kind == tokOpenMap && !t.property():
+		return badKey(t)
+	}
+	return ""
+}
+
+// colon says why there cannot be a colon at i, outside of brackets.
+func (g *grammar) colon(i int, same bool) string {
+	switch last := g.before(i); {
+	case same && last.words():
+		return ""
+	case same && last.complete():
+		return keyNoText
+	case i > 1 && g.toks[i-2].kind == tokQuestion && g.toks[i-2].pos.Column == g.toks[i].pos.Column:
+		return ""
+	}
+	return noKey
+}
+
+// flowColon is colon within brackets.
+func (g *grammar) flowColon(i int) string {
+	switch last := g.before(i); {
+	case last.closes():
+		return keyNoText
+	case !last.words():
+		return noKey
+	case g.toks[i-2].kind == tokColon:
+		return noComma
+	case last.kind == tokPlain && g.toks[i].adjoins:
+		return "within brackets, put a space after this ':', or put the whole text in quotes"
+	}
+	return ""
+}
+
+// longKey says what is wrong with a key after the question mark at i.
+func (g *grammar) longKey(i int) string {
+	key := g.toks[i+1]
+	if len(g.open) > 0 || key.pos.Column <= g.toks[i].pos.Column || atKey(g.toks, i+1, false) {
+		return keyNoText
+	}
+	return badKey(key)
+}
+
+// badKey says why a token cannot be a key.
+func badKey(t tok) string {
+	switch {
+	case t.kind == tokMerge:
+		return "merge keys (<<) are not supported; write the keys out"
+	case t.kind == tokAlias:
+		return "an alias cannot be a key"
+	case !t.words():
+		return keyNoText
+	case t.end != t.pos.Line:
+		return "a key must be on one line; is something before it not closed, or indented wrongly?"
+	}
+	return ""
+}
+
+// guard refuses texts on which the library's lexer needs quadratic time or much
+// memory, before it sees them. It looks at characters wherever they stand, so it
+// refuses nothing that an honest file comes near; the limits proper are held on
+// the tokens and while the tree is built.
+func guard(text string, b Bounds) error {
+	for _, mark := range []string{"[", "{", ",", "- ", "? ", ": "} {
+		if strings.Count(text, mark) > 4*b.Nodes {
+			return &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("more than %d values", b.Nodes)}
+		}
+	}
+	for _, pair := range []string{"[]", "{}"} { // a bracket costs the library a kilobyte
+		if strings.Count(text, pair[:1])-strings.Count(text, pair[1:]) > 100*b.Depth {
+			return &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("nested deeper than %d", b.Depth)}
+		}
+	}
+	c := cost{size: len(text)}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if msg := c.add(strings.TrimSuffix(line, "\n")); msg != "" {
+			return &Error{Pos: Pos{n, 1}, Message: msg}
+		}
+	}
+	return nil
+}
+
+// lexerBudget bounds the work that the library's lexer can be made to do, in
+// character visits; 250 million are about a tenth of a second.
+const lexerBudget = 250_000_000
+
+// cost estimates what the library's lexer will do where it is quadratic.
+type cost struct {
+	size   int // of the text
+	blanks int // blank lines just before this one
+	visits int
+}
+
+// add returns what is wrong once a line makes the text too costly.
+func (c *cost) add(line string) string {
+	if strings.Trim(line, " ") == "" {
+		c.blanks++
+		// Blank lines are cut off a block scalar one at a time; each time, all
+		// of it is copied, which costs more than a visit.
+		if 5*c.blanks*c.size > lexerBudget {
+			return "too many blank lines in a row for a text of this size"
+		}
+		return ""
+	}
+	c.blanks = 0
+	// In double quotes, every tab looks for the end of its line.
+	c.visits += strings.Count(line, "\t") * len(line)
+	// Every '<' counts the run that it begins.
+	c.visits += longestRun(line, '<') * strings.Count(line, "<")
+	if c.visits > lexerBudget {
+		return "too many tabs or '<' in long lines"
+	}
+	return ""
+}
+
+func longestRun(s string, c byte) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// clean checks the bytes of a text and returns it without a byte order mark,
+// with LF line ends, and with one at its end, which is what the library reads
+// best.
+func clean(src []byte, b Bounds) (string, error) {
+	if len(src) > b.Bytes {
+		return "", &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("the text has %d bytes, the limit is %d", len(src), b.Bytes)}
+	}
+	text := strings.TrimPrefix(string(src), "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	pos := Pos{1, 1}
+	for i, r := range text {
+		if msg := forbidden(text[i:], r); msg != "" {
+			return "", &Error{Pos: pos, Message: msg}
+		}
+		pos = pos.after(r)
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text, nil
+}
+
+// forbidden says why a character cannot stand in a YAML text.
+func forbidden(rest string, r rune) string {
+	switch {
+	case r == utf8.RuneError && !strings.HasPrefix(rest, "\ufffd"):
+		return fmt.Sprintf("the byte 0x%02X is not UTF-8 text", rest[0])
+	case r == '\t' || r == '\n':
+		return ""
+	case r < ' ' || r == 0x7f:
+		return fmt.Sprintf("the control character U+%04X is not allowed; in double quotes it can be written as \\x%02X", r, r)
+	case r == '\ufeff':
+		return "a byte order mark is only allowed at the start of the text"
+	}
+	return ""
+}
+
+// after is the place of what follows the character r at p.
+func (p Pos) after(r rune) Pos {
+	if r == '\n' {
+		return Pos{p.Line + 1, 1}
+	}
+	return Pos{p.Line, p.Column + 1}
 }

@@ -59,7 +59,7 @@ func TestAdaptersAreKnown(t *testing.T) {
 		assert.FileExists(t, root+"cmd/"+a.Name+"/main.go")
 		assert.Contains(t, page, "| `"+a.Name, "docs/agents.md")
 		_, known := programs.Places([]string{a.Program})
-		assert.True(t, known || a.Program == "", "%s drives %s: say in util/programs/known.go what is its own", a.Name, a.Program)
+		assert.True(t, known || a.Program == "", "%s drives %s: say in util/programs/programs.go what is its own", a.Name, a.Program)
 	}
 	mains, err := filepath.Glob(root + "cmd/*/main.go")
 	require.NoError(t, err)
