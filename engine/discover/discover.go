@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,37 +80,14 @@ func version(out, name string) string {
 func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	child, err := proc.Start(proc.Command{Path: path, Args: args, Dir: e.Dir, Env: e.Environ, Stdout: w, Session: true})
-	_ = w.Close() // the child has its own
-	if err != nil {
-		return nil, err
-	}
-	said := make(chan []byte, 1)
-	go func() {
-		out, _ := io.ReadAll(io.LimitReader(r, maxAnswer)) // an answer that is cut off cannot be read
-		_, _ = io.Copy(io.Discard, r)
-		said <- out
-	}()
-	status, err := child.Wait(ctx, time.Second)
+	out, err := proc.Run(ctx, proc.Command{Path: path, Args: args, Dir: e.Dir, Env: e.Environ, Session: true}, nil, maxAnswer, time.Second)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s %s does not end", filepath.Base(path), strings.Join(args, " "))
-	case err != nil:
-		return nil, err
-	case status.Code != 0:
-		err = fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), status.Code)
+	case err == nil && out.Code != 0:
+		err = fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), out.Code)
 	}
-	select {
-	case out := <-said:
-		return out, err
-	case <-ctx.Done(): // something that it left behind holds its stdout
-		return nil, context.Cause(ctx)
-	}
+	return out.Stdout, err // an answer that is cut off cannot be read
 }
 
 // isAgent tells agents from what only begins like them: our other programs, and those

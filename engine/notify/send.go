@@ -149,26 +149,13 @@ func (s Sender) command(ctx context.Context, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("notify.command: %w", err)
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer write.Close()
-	child, err := proc.Start(proc.Command{Path: path, Args: s.Config.Command[1:], Dir: dir, Env: s.Env.Environ, Stdin: read, Session: true})
-	_ = read.Close() // the child has its own
+	cmd := proc.Command{Path: path, Args: s.Config.Command[1:], Dir: dir, Env: s.Env.Environ, Session: true}
+	out, err := proc.Run(ctx, cmd, bytes.NewReader(append(data, '\n')), 0, time.Second)
 	if err != nil {
 		return fmt.Errorf("notify.command: %w", err)
 	}
-	go func() { // a program that reads nothing is not waited for
-		_, _ = write.Write(append(data, '\n'))
-		_ = write.Close()
-	}()
-	status, err := child.Wait(ctx, time.Second)
-	if err != nil {
-		return fmt.Errorf("notify.command: %w", err)
-	}
-	if status.Code != 0 {
-		return fmt.Errorf("notify.command ended with exit status %d", status.Code)
+	if out.Code != 0 {
+		return fmt.Errorf("notify.command ended with exit status %d", out.Code)
 	}
 	return nil
 }

@@ -166,67 +166,18 @@ func (g git) line(ctx context.Context, args ...string) (string, error) {
 func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, gitPatience, errWaits)
 	defer cancel()
-	failed := func(stderr []byte, err error) error {
-		return &GitError{Args: args, Stderr: lastLine(stderr), Err: err}
-	}
-	var streams [3]struct{ ours, theirs *os.File } // stdin, stdout, stderr
-	defer func() {
-		for _, s := range streams {
-			for _, f := range []*os.File{s.ours, s.theirs} {
-				if f != nil {
-					_ = f.Close()
-				}
-			}
-		}
-	}()
-	for i := range streams {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, failed(nil, err)
-		}
-		if streams[i].ours, streams[i].theirs = r, w; i == 0 {
-			streams[i].ours, streams[i].theirs = w, r
-		}
-	}
-	child, err := proc.Start(proc.Command{
-		Path: g.exe, Args: args, Dir: g.dir, Env: g.env, Session: true, WithParent: true,
-		Stdin: streams[0].theirs, Stdout: streams[1].theirs, Stderr: streams[2].theirs,
-	})
-	if err != nil {
-		return nil, failed(nil, err)
-	}
-	for i := range streams {
-		_ = streams[i].theirs.Close()
-		streams[i].theirs = nil
-	}
-	written := make(chan struct{})
-	go func() { // git that ends early closes the pipe
-		_, _ = io.Copy(streams[0].ours, stdin)
-		_ = streams[0].ours.Close()
-		close(written)
-	}()
-	outs := [2]chan []byte{make(chan []byte, 1), make(chan []byte, 1)}
-	for i, most := range []int64{maxOutput + 1, 8 << 10} {
-		go func() {
-			data, _ := io.ReadAll(io.LimitReader(streams[i+1].ours, most))
-			_, _ = io.Copy(io.Discard, streams[i+1].ours)
-			outs[i] <- data
-		}()
-	}
-	status, err := child.Wait(ctx, grace)
-	out, stderr := <-outs[0], <-outs[1]
-	<-written
-	streams[0].ours = nil
+	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: g.env, Session: true, WithParent: true}
+	printed, err := proc.Run(ctx, cmd, stdin, maxOutput, grace)
 	switch {
 	case err != nil:
-		return nil, failed(stderr, err)
-	case status.Code != 0:
-		err := fmt.Errorf("exit status %d", status.Code)
-		return out, &GitError{Args: args, Stderr: lastLine(stderr), Status: status.Code, Err: err}
-	case len(out) > maxOutput:
-		return nil, failed(nil, errors.New("prints too much"))
+		return nil, &GitError{Args: args, Stderr: lastLine(printed.Stderr), Err: err}
+	case printed.Code != 0:
+		err := fmt.Errorf("exit status %d", printed.Code)
+		return printed.Stdout, &GitError{Args: args, Stderr: lastLine(printed.Stderr), Status: printed.Code, Err: err}
+	case printed.Cut:
+		return nil, &GitError{Args: args, Err: errors.New("prints too much")}
 	}
-	return out, nil
+	return printed.Stdout, nil
 }
 
 // The statuses by which git says more than that it has failed.

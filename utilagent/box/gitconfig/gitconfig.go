@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -179,21 +178,24 @@ func differing(a, b settings) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
+// maxPrinted bounds what git prints of a config, in bytes.
+const maxPrinted = 16 << 20
+
 // git runs it outside of any repository and without the user's settings.
 func (m Merging) git(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	program, err := proc.LookPath("git", m.Dir, m.Environ)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
 	environ := slices.DeleteFunc(slices.Clone(m.Environ), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
-	cmd.Env = append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
-	cmd.Dir, cmd.Stdin = "/", bytes.NewReader(stdin)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("git config: %w: %s", err, plaintext.Line(strings.TrimSpace(stderr.String())))
+	out, err := proc.Run(ctx, proc.Command{
+		Path: program, Args: args, Dir: "/", Env: append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"), Session: true,
+	}, bytes.NewReader(stdin), maxPrinted, time.Second)
+	if err == nil && (out.Code != 0 || out.Cut) {
+		err = fmt.Errorf("exit status %d", out.Code)
 	}
-	return out, nil
+	if err != nil {
+		return nil, fmt.Errorf("git config: %w: %s", err, plaintext.Line(strings.TrimSpace(string(out.Stderr))))
+	}
+	return out.Stdout, nil
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,17 +305,12 @@ func (a Commands) gitName(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	git := exec.CommandContext(ctx, path, "config", "user.name")
-	git.Dir, git.Env = a.Env.Dir, a.Env.Environ
-	out, err := git.StdoutPipe()
-	if err != nil || git.Start() != nil {
-		return ""
+	git := proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: a.Env.Dir, Env: a.Env.Environ, Session: true}
+	out, err := proc.Run(ctx, git, nil, 1<<10, time.Second)
+	if err != nil || out.Code != 0 {
+		return "" // nothing is no name
 	}
-	name, _ := io.ReadAll(io.LimitReader(out, 1<<10)) // nothing is no name
-	if git.Wait() != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(name))
+	return strings.TrimSpace(string(out.Stdout))
 }
 
 // varFlags are those that give a run its inputs.
