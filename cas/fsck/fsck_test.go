@@ -332,34 +332,3 @@ func TestRepair(t *testing.T) {
 	_, err = w.store.Get(ctx, w.steps[1])
 	require.NoError(t, err)
 }
-
-// A store that has lost its format.json gets it back; one of a newer program is
-// left alone.
-func TestRecover(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	w := newWorld(t, 1)
-	format := filepath.Join(w.home, "cas", "format.json")
-	good, err := os.ReadFile(format)
-	require.NoError(t, err)
-	for name, text := range map[string]string{"gone": "", "rubbish": "{\"version\":"} {
-		require.NoError(t, os.Remove(format))
-		if text != "" {
-			require.NoError(t, os.WriteFile(format, []byte(text), 0o644))
-		}
-		done, err := fsstore.Recover(ctx, filepath.Dir(format), durable.OS())
-		require.NoError(t, err, name)
-		require.NotEmpty(t, done)
-		w.open()
-		require.Equal(t, cas.XXH3, w.store.Algorithm())
-		require.True(t, w.check(false).Sound(), name)
-	}
-	newer := []byte("{\"version\":2,\"hash\":\"xxh3\",\"layout\":\"fan2\",\"flush\":\"auto\"}\n")
-	require.NoError(t, os.WriteFile(format, newer, 0o644))
-	_, err = fsstore.Recover(ctx, filepath.Dir(format), durable.OS())
-	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
-	now, err := os.ReadFile(format)
-	require.NoError(t, err)
-	require.Equal(t, newer, now)
-	require.NoError(t, os.WriteFile(format, good, 0o644))
-}

@@ -13,16 +13,14 @@ package fsstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -233,7 +231,7 @@ func find(dir string) (found, error) {
 		}
 		return found{}, &protocol.Error{
 			Code:    protocol.CodeCorrupt,
-			Message: fmt.Sprintf("%s is missing, but there are nodes: restore it; its hash is %q or %q", formatFile, cas.XXH3, cas.XXH64),
+			Message: fmt.Sprintf("%s is missing, but there are nodes", formatFile),
 		}
 	}
 	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
@@ -249,29 +247,23 @@ const maxSmall = 64 << 10
 
 func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxSmall, careful.Follow) }
 
-// parseFormat reads format.json. Errors: a [*protocol.Error] of code newer for the
-// store of a newer program, which may rely on something that we would break or
-// not see: that is whatever is JSON, or nearly so, and not understood; of code corrupt
-// for the rest.
+// parseFormat reads format.json. Errors: a [*protocol.Error] of code unsupported-version for the store of
+// a newer program, which may rely on something that we would break or not see: that is whatever is JSON
+// and not understood; of code corrupt for the rest.
 func parseFormat(data []byte) (found, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as an editor leaves it
 	if !json.Valid(data) {
-		return found{}, notJSON(data)
+		return found{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: formatFile + " is damaged: it is not JSON"}
 	}
-	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
-		return found{}, newerFormat("another form")
+	var v struct{ Version json.RawMessage }
+	if json.Unmarshal(data, &v) == nil && string(v.Version) != fmt.Sprint(formatVersion) {
+		return found{}, newerFormat("version %.40s", v.Version)
 	}
 	var f format
-	if err := json.Unmarshal(entries["version"], &f.Version); err != nil || f.Version != formatVersion {
-		return found{}, newerFormat("version %.40s", entries["version"])
-	}
-	delete(entries, "version")
-	for key, into := range map[string]any{"hash": &f.Hash, "layout": &f.Layout, "flush": &f.Flush} {
-		if err := json.Unmarshal(entries[key], into); err != nil {
-			return found{}, newerFormat("%s %.40s", key, entries[key])
-		}
-		delete(entries, key)
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := cmp.Or(exactjson.Check(data), in.Decode(&f)); err != nil {
+		return found{}, newerFormat("another form: %v", err)
 	}
 	switch {
 	case !f.Hash.Known():
@@ -281,29 +273,7 @@ func parseFormat(data []byte) (found, error) {
 	case !knownFlush(f.Flush):
 		return found{}, newerFormat("flush mode %.40q", f.Flush)
 	}
-	if extra := slices.Sorted(maps.Keys(entries)); len(extra) > 0 {
-		return found{}, newerFormat("entry %q", extra[0])
-	}
-	if err := exactjson.Check(data); err != nil {
-		return found{}, newerFormat("another form: %v", err)
-	}
 	return found{format: f, exists: true}, nil
-}
-
-// notJSON tells a damaged format.json from that of a newer program in a form which is
-// not quite JSON: one that goes on behind its first value, or names another version.
-func notJSON(data []byte) error {
-	values := json.NewDecoder(bytes.NewReader(data))
-	if values.Decode(new(json.RawMessage)) == nil && len(bytes.Trim(data[values.InputOffset():], "\x00 \t\r\n")) > 0 {
-		return newerFormat("more than one value")
-	}
-	text := bytes.ReplaceAll(data, []byte("\x00"), nil) // it may be UTF-16
-	for _, m := range regexp.MustCompile(`(?i)version\W{0,8}(\w[\w.]*)`).FindAllSubmatch(text, -1) {
-		if string(m[1]) != fmt.Sprint(formatVersion) {
-			return newerFormat("version %.40s", m[1])
-		}
-	}
-	return damagedFormat("it is not JSON")
 }
 
 // newerFormat is the error for the store of a newer program.
@@ -312,11 +282,6 @@ func newerFormat(format string, args ...any) error {
 		Code:    protocol.CodeUnsupportedVersion,
 		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile, fmt.Sprintf(format, args...)),
 	}
-}
-
-func damagedFormat(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s is damaged: %v", formatFile, err), Err: err}
 }
 
 // Readable reports whether this program may use what is at dir: errors are those of
@@ -395,72 +360,4 @@ func onlyFoundation(dir string) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// Recover writes the format.json that a store has lost: its nodes say under
-// which hash function they have their names. A format.json that is there, but
-// cannot be read, is moved to the quarantine. It returns what it has done, "" if
-// nothing was to be done. Errors: [cas.ErrReadOnly] for the store of a newer
-// program; nodes that fit neither function.
-func Recover(ctx context.Context, dir string, fsys durable.FS) (done string, err error) {
-	at := filepath.Join(dir, formatFile)
-	data, readErr := readSmall(at)
-	if readErr == nil {
-		_, err := parseFormat(data)
-		if err == nil || errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
-			return "", atStore(dir, err)
-		}
-	} else if !errors.Is(readErr, fs.ErrNotExist) {
-		return "", readErr
-	} else if _, err := find(dir); err == nil {
-		return "", nil // the original's, or none
-	}
-	hash, err := guessHash(ctx, dir)
-	if err != nil {
-		return "", err
-	}
-	if readErr == nil {
-		sole := Sole{store: &Store{dir: dir, fs: fsys}}
-		if _, err := sole.Quarantine(at); err != nil {
-			return "", err
-		}
-	}
-	f := format{Version: formatVersion, Hash: hash, Layout: fan2, Flush: flushAuto}
-	if err := writeFormat(fsys, dir, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("made %s again: the nodes have %s hashes", formatFile, hash), nil
-}
-
-// guessSample is how many nodes are looked at: some may be damaged.
-const guessSample = 64
-
-func guessHash(ctx context.Context, dir string) (cas.Algorithm, error) {
-	s := &Store{dir: dir, format: format{Layout: fan2}}
-	votes := map[cas.Algorithm]int{}
-	seen := 0
-	for h, err := range s.All(ctx, "") {
-		if err != nil {
-			return "", err
-		}
-		data, err := s.readFile(h)
-		if err != nil {
-			continue // one of the others will do
-		}
-		for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
-			if _, err := a.UnmarshalFile(h, data); err == nil {
-				votes[a]++
-			}
-		}
-		if seen++; seen == guessSample {
-			break
-		}
-	}
-	switch {
-	case votes[cas.XXH3] > votes[cas.XXH64]:
-		return cas.XXH3, nil
-	case votes[cas.XXH64] > 0:
-		return cas.XXH64, nil
-	}
-	return "", fmt.Errorf("store %s: none of its nodes tells its hash function", dir)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -36,11 +35,6 @@ func (c *CLI) fsckCommand() *ucli.Command {
 
 func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	repair := cc.Bool("repair")
-	if repair {
-		if err := c.recoverFormat(ctx); err != nil {
-			return err
-		}
-	}
 	s, err := c.existing(ctx)
 	if err != nil {
 		return err
@@ -72,22 +66,6 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 		report.Faults = []fsck.Fault{}
 	}
 	return c.print(report, func(w io.Writer) error { return printFsck(w, report) })
-}
-
-// recoverFormat makes a lost format.json again, and says so.
-func (c *CLI) recoverFormat(ctx context.Context) error {
-	dirs, err := c.Dirs()
-	if err != nil {
-		return err
-	}
-	done, err := fsstore.Recover(ctx, dirs.Store, durable.OS())
-	if err != nil {
-		return StoreError(fmt.Errorf("repair: %w", err), c.Program)
-	}
-	if done != "" {
-		fmt.Fprintln(c.Env.Stderr, done)
-	}
-	return nil
 }
 
 // indexHome is the home directory, "" if it is not there: a store can be used

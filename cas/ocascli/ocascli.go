@@ -129,7 +129,7 @@ func StoreError(err error, program string) error {
 	if !errors.As(err, &coded) {
 		return err
 	}
-	hint := program + " fsck --repair makes it again"
+	hint := `restore it from a backup, or write what uwf writes: {"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`
 	if coded.Code == protocol.CodeUnsupportedVersion {
 		hint = "install the newest uwf: this one does not touch the store"
 	}
