@@ -43,6 +43,11 @@ func UsageError(message string, hints ...string) error {
 // maxMessage bounds a message, which may quote an argument of any length.
 const maxMessage = 1000
 
+// Coded is an error with a code, and what to type next.
+func Coded(code protocol.Code, message string, hints ...string) error {
+	return &protocol.Error{Code: code, Message: message, Hints: hints}
+}
+
 // NotFound is the error for a thing named on the command line that is not there.
 func NotFound(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeNotFound, Message: plaintext.Short(message, maxMessage), Hints: hints}

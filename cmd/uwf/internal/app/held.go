@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -66,15 +67,11 @@ func (a *App) holdsCommands(settings protocol.Config) (bool, error) {
 	case setting == protocol.SandboxNone:
 		return false, nil
 	case setting == protocol.SandboxRequired && box.Find(a.Env.Exe) == "":
-		return false, &protocol.Error{
-			Code: protocol.CodeAgent, Message: "roles that are commands must run in namespaces, and " + box.Program + " is not installed",
-			Hints: []string{box.Install, "uwf config set commands.sandbox.mode landlock does with less"},
-		}
+		return false, cmdline.Coded(protocol.CodeAgent, "roles that are commands must run in namespaces, and "+box.Program+" is not installed",
+			box.Install, "uwf config set commands.sandbox.mode landlock does with less")
 	case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
-		return false, &protocol.Error{
-			Code: protocol.CodeAgent, Message: "roles that are commands must be confined, and cannot be: " + confine.Describe(),
-			Hints: []string{"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto"},
-		}
+		return false, cmdline.Coded(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: "+confine.Describe(),
+			"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto")
 	case !able:
 		a.unheld.Do(func() {
 			a.Say("uwf: warning: roles that are commands are not confined here: they can do anything you can (%s)", confine.Describe())
@@ -133,10 +130,8 @@ func (a *App) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) e
 	if problem == "" {
 		return nil
 	}
-	return &protocol.Error{
-		Code: protocol.CodeAgent, Message: fmt.Sprintf("%q cannot be run with the network %s: %s", inv.Role, network, problem),
-		Hints: []string{"uwf config set " + plaintext.Word(key) + " all"},
-	}
+	return cmdline.Coded(protocol.CodeAgent, fmt.Sprintf("%q cannot be run with the network %s: %s", inv.Role, network, problem),
+		"uwf config set "+plaintext.Word(key)+" all")
 }
 
 func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Network {

@@ -232,19 +232,12 @@ func (a *App) unknownThread(ctx context.Context, x *fileheads.Heads, arg string)
 		return cmdline.NotFound(fmt.Sprintf("thread not found: %s; but some lines cannot be read, and it may be one of them:\n%v", arg, err),
 			"correct the line, or uwf cas fsck --repair moves it away")
 	}
-	hints := []string{"uwf thread list --all"}
-	if ids, err := threadIDs(ctx, x); err == nil {
-		whole := slices.IndexFunc(ids, func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(arg)) })
-		if len(arg) >= shortest && whole >= 0 {
-			return cmdline.NotFound(
-				fmt.Sprintf("thread not found: %s: a thread from elsewhere is named by the beginning of its id", arg),
-				"did you mean "+ids[whole]+"?")
-		}
-		if near := suggest.Nearest(protocol.FoldCrockford(arg), ids, 3); len(near) > 0 {
-			hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
+	if ids, err := threadIDs(ctx, x); err == nil && len(arg) >= shortest {
+		if at := slices.IndexFunc(ids, func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(arg)) }); at >= 0 {
+			return cmdline.NotFound("thread not found: "+arg+": a thread from elsewhere is named by the beginning of its id", "did you mean "+ids[at]+"?")
 		}
 	}
-	return cmdline.NotFound(fmt.Sprintf("thread not found: %s", arg), hints...)
+	return cmdline.NotFound("thread not found: "+arg, "uwf thread list --all")
 }
 
 func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {

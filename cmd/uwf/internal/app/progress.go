@@ -483,7 +483,7 @@ func cutPath(path string) (parent, key string) {
 
 // branch is a line of the tree of what is at work.
 type branch struct {
-	depth      int
+	path       []string // keys
 	name, text string
 	leaf       bool // a step; else children, counted
 }
@@ -492,99 +492,42 @@ type branch struct {
 // first; the other steps are counted.
 func (v *Display) tree(most int) []string {
 	var all []branch
+	add := func(path, label, text string, leaf bool) {
+		keys := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+		_, name := cutPath(cmp.Or(label, path))
+		all = append(all, branch{keys, name, text, leaf})
+	}
 	for _, s := range v.steps {
-		if s.Path == "" {
-			all = append(all, branch{text: v.counting(s), leaf: true})
+		text := v.counting(s)
+		if s.Path != "" {
+			text = plaintext.Line(s.Role) + " " + v.since(s.Started)
+			if s.writing != "" {
+				text += " · " + s.writing
+			}
 		}
+		add(s.Path, s.Label, text, true)
 	}
-	all = v.grow(all, "", 0)
-	kept, left := all, 0
+	for path, f := range v.families {
+		add(path, f.Label, plaintext.Line(f.Role)+" · "+v.counted(f)+" · "+v.since(f.since), false)
+	}
+	left := 0
 	if len(all) > most {
-		byDepth := make([]int, len(all))
-		for i := range all {
-			byDepth[i] = i
+		slices.SortStableFunc(all, func(a, b branch) int {
+			return cmp.Or(cmp.Compare(len(a.path), len(b.path)), slices.Compare(a.path, b.path))
+		})
+		for _, b := range all[max(most-1, 1):] {
+			if b.leaf {
+				left++
+			}
 		}
-		slices.SortStableFunc(byDepth, func(a, b int) int { return cmp.Compare(all[a].depth, all[b].depth) })
-		byDepth = byDepth[:max(most-1, 1)]
-		slices.Sort(byDepth)
-		kept = nil
-		for _, i := range byDepth {
-			kept = append(kept, all[i])
-		}
-		left = leaves(all) - leaves(kept)
+		all = all[:max(most-1, 1)]
 	}
-	lines := v.aligned(kept)
+	slices.SortStableFunc(all, func(a, b branch) int { return slices.Compare(a.path, b.path) })
+	lines := v.aligned(all)
 	if left > 0 && len(lines) < most {
 		lines = append(lines, fmt.Sprintf("  … and %d more at work", left))
 	}
 	return lines
-}
-
-func leaves(all []branch) (n int) {
-	for _, b := range all {
-		if b.leaf {
-			n++
-		}
-	}
-	return n
-}
-
-// grow adds what is at work below a path.
-func (v *Display) grow(all []branch, path string, depth int) []branch {
-	if f := v.families[path]; f != nil {
-		b := branch{depth: depth, text: plaintext.Line(f.Role) + " · " + v.counted(f) + " · " + v.since(f.since)}
-		if path != "" {
-			_, b.name = cutPath(cmp.Or(f.Label, path))
-		}
-		all = append(all, b)
-		depth++
-	}
-	seen := map[string]bool{}
-	for _, s := range v.steps {
-		child := childBelow(path, s.Path)
-		if child == "" || seen[child] {
-			continue
-		}
-		seen[child] = true
-		if child != s.Path {
-			all = v.grow(all, child, depth)
-			continue
-		}
-		_, name := cutPath(cmp.Or(s.Label, s.Path))
-		text := v.since(s.Started)
-		if v.roles() > 1 {
-			text = plaintext.Line(s.Role) + " " + text
-		}
-		if s.writing != "" {
-			text += " · " + s.writing
-		}
-		all = append(all, branch{depth: depth, name: name, text: text, leaf: true})
-	}
-	return all
-}
-
-// roles is how many different roles children play at the moment.
-func (v *Display) roles() int {
-	roles := map[string]bool{}
-	for _, s := range v.steps {
-		if s.Path != "" {
-			roles[s.Role] = true
-		}
-	}
-	return len(roles)
-}
-
-// childBelow is the path of the child of path that a path leads to or through; "": none.
-func childBelow(path, to string) string {
-	rest := to
-	if path != "" {
-		var below bool
-		if rest, below = strings.CutPrefix(to, path+"/"); !below {
-			return ""
-		}
-	}
-	key, _, _ := strings.Cut(rest, "/")
-	return to[:len(to)-len(rest)+len(key)]
 }
 
 // aligned are branches as lines, the names of those of one depth in a column.
@@ -596,15 +539,15 @@ func (v *Display) aligned(all []branch) []string {
 		b := &all[i]
 		b.name = diagram.Cut(plaintext.Line(b.name), most)
 		if b.leaf {
-			wide[b.depth] = max(wide[b.depth], diagram.Columns(b.name))
+			wide[len(b.path)] = max(wide[len(b.path)], diagram.Columns(b.name))
 		}
 	}
 	lines := make([]string, len(all))
 	for i, b := range all {
 		if b.name != "" {
-			b.name += strings.Repeat(" ", max(0, wide[b.depth]-diagram.Columns(b.name))) + "  "
+			b.name += strings.Repeat(" ", max(0, wide[len(b.path)]-diagram.Columns(b.name))) + "  "
 		}
-		lines[i] = strings.Repeat("  ", b.depth) + "  " + b.name + b.text
+		lines[i] = strings.Repeat("  ", len(b.path)) + "  " + b.name + b.text
 	}
 	return lines
 }
@@ -613,8 +556,8 @@ func (v *Display) aligned(all []branch) []string {
 func (v *Display) counted(f *family) string {
 	atWork := map[string]bool{}
 	for _, s := range v.steps {
-		if child := childBelow(f.Path, s.Path); child != "" {
-			_, key := cutPath(child)
+		if rest, below := strings.CutPrefix("/"+s.Path, strings.TrimSuffix("/"+f.Path, "/")+"/"); below && rest != "" {
+			key, _, _ := strings.Cut(rest, "/")
 			atWork[key] = true
 		}
 	}

@@ -357,10 +357,8 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 		return err
 	}
 	if !expect.IsZero() && got != expect {
-		return &protocol.Error{
-			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("thread %s is not what it was: its seal is %s, not %s", id, got, expect),
-			Hints: []string{"a thread that has gone on has another seal: uwf thread steps " + id, "uwf cas fsck"},
-		}
+		return cmdline.Coded(protocol.CodeCorrupt, fmt.Sprintf("thread %s is not what it was: its seal is %s, not %s", id, got, expect),
+			"a thread that has gone on has another seal: uwf thread steps "+id, "uwf cas fsck")
 	}
 	out.Seal = got.String()
 	return a.Printf(out, "%v\n", got)

@@ -410,9 +410,6 @@ func (x *examination) git(ctx context.Context) {
 		x.warn(area, "--workspace none works there as it is", "the files of %s are not kept: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
 		return
 	}
-	if old := filepath.Join(repo.Common, "uwf"); exists(filepath.Join(old, "uwf.lock")) {
-		x.note(area, "rm -r "+plaintext.Word(old), "%s is of a build before the release, and is not read any more", plaintext.Line(old))
-	}
 	spec := files.Spec{Root: repo.Root}
 	if x.config != nil && x.config.Workspace != nil {
 		spec.MaxFile = int64(x.config.Workspace.MaxFileMB) << 20

@@ -24,6 +24,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
@@ -102,10 +103,8 @@ func matches(pattern, text string) bool {
 }
 
 func wrong(text, why string) error {
-	return &protocol.Error{
-		Code: protocol.CodeUsage, Message: text + " is not the address of a workflow: " + why,
-		Hints: []string{"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1"},
-	}
+	return cmdline.UsageError(text+" is not the address of a workflow: "+why,
+		"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1")
 }
 
 const (
@@ -271,26 +270,6 @@ func (g Git) Take(f File) error {
 		return err
 	}
 	return durable.WriteFile(durable.OS(), path, f.Text, 0o600)
-}
-
-// Diff is what differs between two texts, as git shows it.
-func (g Git) Diff(ctx context.Context, before, after []byte) (text []byte, err error) {
-	dir, err := os.MkdirTemp("", "uwf-diff-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // a directory of ours that nobody needs
-	for name, data := range map[string][]byte{"pinned": before, "now": after} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	text, err = g.git(ctx, dir, "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "pinned", "now")
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 { // something differs
-		err = nil
-	}
-	return text, err
 }
 
 // Pin is what an address led to when it was taken.

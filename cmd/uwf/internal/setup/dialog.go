@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
@@ -481,10 +482,8 @@ func (a *Agreeing) Secret(ctx context.Context, question string) (string, error) 
 }
 
 func undecided(question string) error {
-	return &protocol.Error{
-		Code: protocol.CodeUsage, Message: "--yes cannot answer this: " + question,
-		Hints: []string{"the flags answer it: --agent NAME, --provider NAME, --api-key-env VARIABLE, --model NAME, --commands all", "uwf setup --help"},
-	}
+	return cmdline.UsageError("--yes cannot answer this: "+question,
+		"the flags answer it: --agent NAME, --provider NAME, --api-key-env VARIABLE, --model NAME, --commands all", "uwf setup --help")
 }
 
 // Terminal asks a person. Questions go to Out, which is stderr: stdout is for

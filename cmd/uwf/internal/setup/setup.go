@@ -172,10 +172,7 @@ func checkURL(address string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return &protocol.Error{
-		Code: protocol.CodeUsage, Message: "the base URL is not an http or https address",
-		Hints: []string{"it looks like https://host/v1"},
-	}
+	return cmdline.UsageError("the base URL is not an http or https address", "it looks like https://host/v1")
 }
 
 // alias is the model that setup is about.
@@ -231,10 +228,8 @@ func checkCommands(commands string) error {
 	if commands == "" || len(programs(commands)) > 0 && !strings.ContainsAny(commands, "*/\\'\"") || commands == commandsNone {
 		return nil
 	}
-	return &protocol.Error{
-		Code: protocol.CodeUsage, Message: fmt.Sprintf("--commands %q is neither all, none nor a list of programs", commands),
-		Hints: []string{"--commands all", "--commands none", "--commands go,git"},
-	}
+	return cmdline.UsageError(fmt.Sprintf("--commands %q is neither all, none nor a list of programs", commands),
+		"--commands all", "--commands none", "--commands go,git")
 }
 
 // listed is builtin.allowCommands as it is asked for; ok is false if nobody asks, or no

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,13 +29,12 @@ const maxDescription = 300
 
 // Agent is a subagent as a role.
 type Agent struct {
-	File        string   // as the user is shown it
-	Name        string   // of the role
-	Description string   // one line
-	Prompt      string   // what the file says below the frontmatter
-	Tools       []string // as listed
-	Permission  string   // the narrowest of uwf's with which its tools work; "": any
-	Model       string   // "" if it is the caller's
+	File        string // as the user is shown it
+	Name        string // of the role
+	Description string // one line
+	Prompt      string // what the file says below the frontmatter
+	Tools       string // as listed, on one line
+	Model       string // "" if it is the caller's
 }
 
 // Loss is something of a file that the workflow does not have.
@@ -64,7 +62,6 @@ func Parse(file string, data []byte) (Agent, []Loss, error) {
 		r.agent.Description = "Does the work of " + plaintext.Line(r.agent.Name) + "."
 		r.lose(0, "description", "there is none")
 	}
-	r.access()
 	return r.agent, r.losses, nil
 }
 
@@ -92,13 +89,9 @@ func split(text string) (front, body string, ok bool) {
 func isRule(line string) bool { return strings.TrimRight(line, " \t\r") == "---" }
 
 type reader struct {
-	agent      Agent
-	losses     []Loss
-	seen       map[string]bool
-	lines      map[string]int
-	listed     bool // tools are
-	disallowed []string
-	readOnly   bool // permissionMode: plan
+	agent  Agent
+	losses []Loss
+	seen   map[string]bool
 }
 
 func (r *reader) lose(line int, field, why string) {
@@ -108,7 +101,7 @@ func (r *reader) lose(line int, field, why string) {
 // fields reads the frontmatter. Claude Code takes one that is no YAML, such as a
 // description with a colon, and generates such files: these are read by the line.
 func (r *reader) fields(front string) {
-	r.seen, r.lines = map[string]bool{}, map[string]int{}
+	r.seen = map[string]bool{}
 	var entries []yamldoc.Entry
 	doc, err := yamldoc.Parse([]byte(front), yamldoc.Bounds{})
 	switch {
@@ -128,7 +121,7 @@ func (r *reader) fields(front string) {
 			r.lose(e.Pos.Line+1, e.Key, "stands there twice, and the first one counts")
 			continue
 		}
-		r.seen[e.Key], r.lines[e.Key] = true, e.Pos.Line+1
+		r.seen[e.Key] = true
 		r.field(e)
 	}
 }
@@ -200,12 +193,12 @@ func (r *reader) field(e yamldoc.Entry) {
 			r.lose(e.Pos.Line+1, e.Key, "a workflow names no models: modelOverrides in config.yaml does, see the comment at the role")
 		}
 	case "tools":
-		r.agent.Tools, r.listed = r.words(e), e.Value.Kind == yamldoc.Sequence || e.Value.Scalar != nil
-	case "disallowedTools":
-		r.disallowed = r.words(e)
-	case "permissionMode":
-		r.readOnly = r.text(e) == "plan"
-		r.lose(e.Pos.Line+1, e.Key, "a workflow grants nothing: permission of the agent in config.yaml does")
+		words := []string{e.Value.Text}
+		for _, item := range e.Value.Items {
+			words = append(words, item.Text)
+		}
+		r.agent.Tools = oneLine(strings.TrimPrefix(strings.Join(words, ", "), ", "), 200)
+		r.lose(e.Pos.Line+1, e.Key, whyNot(e.Key))
 	default:
 		r.lose(e.Pos.Line+1, oneLine(e.Key, 40), whyNot(e.Key))
 	}
@@ -216,20 +209,10 @@ func whyNot(field string) string {
 	switch field {
 	case "hooks":
 		return "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own"
-	case "mcpServers":
-		return "servers belong to the program that plays the role: set them up there"
-	case "skills":
-		return "skills belong to the program that plays the role: it finds those of the workspace itself"
-	case "maxTurns":
-		return "a role has no such bound: limits are of the workflow, builtin.maxTurns in config.yaml is of our own agents"
-	case "color":
-		return "roles have no colours"
-	case "memory":
-		return "a role remembers nothing between runs: what it is told is the workflow's"
-	case "isolation":
-		return "uwf run --worktree is for the whole run"
-	case "background":
-		return "the graph says what runs side by side (all, each)"
+	case "tools", "disallowedTools", "permissionMode":
+		return "not enforced: a workflow grants and denies no tools; permission of the agent that plays the role does (config.yaml)"
+	case "mcpServers", "skills":
+		return "they belong to the program that plays the role: set them up there"
 	}
 	return "a role has nothing like it"
 }
@@ -243,40 +226,6 @@ func (r *reader) text(e yamldoc.Entry) string {
 		return ""
 	}
 	return e.Value.Text
-}
-
-// words reads a list, or a text with commas. "Bash(git add:*, git rm:*)" is one.
-func (r *reader) words(e yamldoc.Entry) []string {
-	var words []string
-	add := func(s string) {
-		if s = oneLine(s, 100); s != "" {
-			words = append(words, s)
-		}
-	}
-	if e.Value.Kind == yamldoc.Sequence {
-		for _, item := range e.Value.Items {
-			if item.Kind != yamldoc.Scalar {
-				r.lose(e.Pos.Line+1, e.Key, "has an item that is not text")
-				continue
-			}
-			add(item.Text)
-		}
-		return words
-	}
-	text, depth, from := r.text(e), 0, 0
-	for i, c := range text {
-		switch {
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == ',' && depth <= 0:
-			add(text[from:i])
-			from = i + 1
-		}
-	}
-	add(text[from:])
-	return words
 }
 
 // description is the first paragraph, on one line. What Claude Code generates goes
@@ -325,58 +274,6 @@ func (r *reader) name() {
 		r.agent.Name = strings.TrimSuffix(base, filepath.Ext(base))
 		r.lose(0, "name", "there is none: the role is named after the file")
 	}
-}
-
-// access is what its tools need. A file of a workflow grants and denies nothing, so
-// whoever relies on such a list must hear of it.
-func (r *reader) access() {
-	r.agent.Permission = permission(r.listed, r.agent.Tools, r.disallowed)
-	if r.readOnly {
-		r.agent.Permission = readOnly
-	}
-	why := "not enforced: a workflow grants no tools; "
-	if r.agent.Permission == "" {
-		why += "the agent that plays the role has its own"
-	} else {
-		why += "let an agent with permission: " + r.agent.Permission + " play the role (agentOverrides in config.yaml)"
-	}
-	for _, field := range []string{"tools", "disallowedTools"} {
-		if r.seen[field] {
-			r.lose(r.lines[field], field, why)
-		}
-	}
-}
-
-// The permissions of an agent in config.yaml that are narrower than all.
-const (
-	readOnly = "read-only"
-	edits    = "edits"
-)
-
-// reading and editing are Claude Code's own tools; all others may do anything.
-func reading() []string {
-	return []string{"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
-}
-
-func editing() []string { return []string{"Edit", "Write", "MultiEdit", "NotebookEdit"} }
-
-// permission is the narrowest with which all tools work that a subagent has. One
-// without a list has every tool that is not taken from it.
-func permission(listed bool, tools, disallowed []string) string {
-	if !listed {
-		tools = append(editing(), "Bash")
-	}
-	need := readOnly
-	for _, tool := range tools {
-		switch {
-		case slices.Contains(disallowed, tool), slices.Contains(reading(), tool):
-		case slices.Contains(editing(), tool):
-			need = edits
-		default:
-			return ""
-		}
-	}
-	return need
 }
 
 // header is what a reader of the file must know. It has the name, and the file as
@@ -433,11 +330,9 @@ func role(b *strings.Builder, flow string, a Agent) error {
 		b.WriteString("  # " + plaintext.Line(fmt.Sprintf(format, args...)) + "\n")
 	}
 	comment("from %s", a.File)
-	if len(a.Tools) > 0 {
-		comment("tools: %s", oneLine(strings.Join(a.Tools, ", "), 200))
-	}
-	if a.Permission != "" {
-		comment("config.yaml: agentOverrides: %s, an agent with permission: %s", hint(flow, yamltext.Map{{Key: a.Name, Value: "AGENT"}}), a.Permission)
+	if a.Tools != "" {
+		comment("tools: %s", a.Tools)
+		comment("config.yaml: agentOverrides: %s, an agent with a permission for these", hint(flow, yamltext.Map{{Key: a.Name, Value: "AGENT"}}))
 	}
 	if a.Model != "" {
 		comment("config.yaml: modelOverrides: %s", hint(flow+"."+a.Name, a.Model))

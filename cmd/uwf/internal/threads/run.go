@@ -242,9 +242,7 @@ func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casti
 		return nil
 	}
 	p := said.Check.Problems[0]
-	return &protocol.Error{
-		Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)},
-	}
+	return &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
 }
 
 // planPlace finds where the first role would work.

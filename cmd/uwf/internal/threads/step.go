@@ -304,9 +304,8 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 		if c.IsSet("remote") {
 			hint = "uwf thread show " + id + " --remote " + plaintext.Word(c.String("remote")) + " says by whom"
 		}
-		return &protocol.Error{
-			Code: protocol.CodeTimeout, Message: fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")), Hints: []string{hint},
-		}
+		return cmdline.Coded(protocol.CodeTimeout, fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")),
+			hint)
 	}
 	if err != nil {
 		return err

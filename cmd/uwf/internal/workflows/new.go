@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/subagents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -167,10 +168,10 @@ type importOutput struct {
 }
 
 type importedRole struct {
-	Name       string `json:"name"`
-	File       string `json:"file"`
-	Permission string `json:"permission,omitempty"` // that its tools need
-	Model      string `json:"model,omitempty"`
+	Name  string `json:"name"`
+	File  string `json:"file"`
+	Tools string `json:"tools,omitempty"`
+	Model string `json:"model,omitempty"`
 }
 
 func (a Commands) workflowImportCommand() *ucli.Command {
@@ -195,7 +196,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	}
 	if len(in.agents) == 0 {
 		in.tell()
-		return cmdline.Invalid("there is no subagent in "+shownList(c.Args().Slice()), "a subagent is a Markdown file that begins with a frontmatter: ---, name: …, description: …, ---")
+		return cmdline.Invalid("there is no subagent in "+plaintext.Line(strings.Join(c.Args().Slice(), ", ")), "a subagent is a Markdown file that begins with a frontmatter: ---, name: …, description: …, ---")
 	}
 	in.lost = append(in.lost, subagents.Names(in.agents)...)
 	if c.String("output") == "-" {
@@ -211,7 +212,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	for _, agent := range in.agents {
-		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Permission: agent.Permission, Model: agent.Model})
+		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Tools: agent.Tools, Model: agent.Model})
 	}
 	in.tell()
 	if err := a.Printf(out, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role")); err != nil {
@@ -220,14 +221,6 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	a.Hint("edit the graph, at the end of %s: it is only a chain", plaintext.Word(out.Path))
 	a.Hint("uwf workflow validate %s", plaintext.Word(typed(out.Path)))
 	return nil
-}
-
-// shownList is some paths of a command line, in a message.
-func shownList(args []string) string {
-	if len(args) > 3 {
-		args = append(args[:3:3], "…")
-	}
-	return plaintext.Line(strings.Join(args, ", "))
 }
 
 // importer collects the subagents that the arguments lead to.
@@ -295,17 +288,11 @@ func (in *importer) shown(path string) string { return plaintext.Line(in.Workflo
 // file reads one. why says why it is no subagent.
 func (in *importer) file(path string, links careful.Links) (why string, err error) {
 	data, err := careful.ReadFile(path, subagents.MaxFile, links)
-	var other *careful.NotFileError
-	var big *careful.TooBigError
-	switch {
-	case errors.As(err, &other):
+	if other := (*careful.NotFileError)(nil); errors.As(err, &other) {
 		return other.Reason(), nil
-	case errors.As(err, &big):
-		return fmt.Sprintf("is larger than %s", render.Size(big.Max)), nil
-	case errors.Is(err, fs.ErrPermission):
-		return "cannot be read: permission denied", nil
-	case err != nil:
-		return "", err
+	}
+	if err != nil {
+		return plaintext.Line(err.Error()), nil //nolint:nilerr // the caller tells it
 	}
 	agent, lost, err := subagents.Parse(in.shown(path), data)
 	if err != nil {
@@ -407,9 +394,7 @@ func (a Commands) workflowUpdate(ctx context.Context, c *ucli.Context) error {
 	if out.Moved || git.Taken(f.Content) == nil {
 		shown := f.Text
 		if before := git.Taken(pin.Content); pinned && before != nil {
-			if shown, err = git.Diff(ctx, before, f.Text); err != nil {
-				return err
-			}
+			shown = []byte(strings.Join(workflowdiff.Lines(string(before), string(f.Text)), "\n"))
 		}
 		a.ShowFetched(at, f, shown)
 		if err := a.Take(ctx, text); err != nil {
