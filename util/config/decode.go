@@ -119,9 +119,7 @@ func (d *decoder) allowed(n *yamldoc.Node, v reflect.Value, is, path string) {
 		if slices.Contains(words, v.String()) {
 			return
 		}
-		if now := renamedWords()[v.String()]; slices.Contains(words, now) {
-			remedy = "it is " + now + " now"
-		} else if len(suggest.Nearest(v.String(), words, 1)) > 0 {
+		if len(suggest.Nearest(v.String(), words, 1)) > 0 {
 			remedy = nearest(v.String(), words)
 		}
 		d.add(n.Pos, remedy, "%s must be %s", path, quoted(words, " or "))
@@ -137,11 +135,7 @@ func (d *decoder) unknownKey(e yamldoc.Entry, known []string, path string) {
 		d.add(e.Pos, "", "unknown key%s", in)
 		return
 	}
-	remedy := nearest(e.Text, known)
-	if now := renamedKeys(path)[e.Text]; now != "" {
-		remedy = "it is " + now + " now"
-	}
-	d.add(e.Pos, remedy, "unknown key %q%s", e.Text, in)
+	d.add(e.Pos, nearest(e.Text, known), "unknown key %q%s", e.Text, in)
 }
 
 // isSuspicious reports whether a text looks like no name: it may be a secret

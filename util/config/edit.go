@@ -216,9 +216,7 @@ func unknownField(k Key, part string, known []string) error {
 		message = fmt.Sprintf("unknown field %q in %s", part, k)
 	}
 	err := usage(message, "one of "+strings.Join(known, ", "))
-	if now := renamedKeys(k.String())[part]; now != "" {
-		err.Hints = append([]string{"it is " + now + " now"}, err.Hints...)
-	} else if near := suggest.Nearest(part, known, 2); len(near) > 0 {
+	if near := suggest.Nearest(part, known, 2); len(near) > 0 {
 		err.Hints = append([]string{"did you mean " + quoted(near, " or ") + "?"}, err.Hints...)
 	}
 	return err
