@@ -70,7 +70,7 @@ func (w *Workspace) grep(ctx context.Context, a grepArgs) (string, error) {
 	}
 	g := grep{
 		w: w, p: p, limit: bound(a.Limit, defaultMatches, maxMatches),
-		around: min(max(a.Context, 0), maxContext), filesOnly: a.Files,
+		context: min(max(a.Context, 0), maxContext), filesOnly: a.Files,
 	}
 	if err := g.run(ctx, names); err != nil {
 		return "", err
@@ -133,21 +133,67 @@ func nothing(a grepArgs) string {
 // matches finds the matching lines of a file, and keeps those to show.
 func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
 	f := fileMatches{name: name}
-	v := viewer{text: text, around: g.around, number: 1}
+	var hits []int // where the lines to show begin
 	for start, end, ok := at.next(text, 0); ok; start, end, ok = at.next(text, end+1) {
-		if g.total.Add(1); f.count < g.limit && !g.enough.Load() && !(g.filesOnly && f.count > 0) {
+		if g.total.Add(1); f.count < g.limit && !g.enough && !(g.filesOnly && f.count > 0) {
 			f.count++
-			if !g.filesOnly {
-				v.show(start, end)
-			}
+			hits = append(hits, start)
 		}
-		if g.filesOnly || g.total.Load() >= maxCounted && g.enough.Load() {
+		if g.filesOnly || g.total.Load() >= maxCounted && g.enough {
 			break
 		}
 	}
-	v.finish()
-	f.lines = v.lines
+	if !g.filesOnly && len(hits) > 0 {
+		f.lines = g.around(text, hits)
+	}
 	return f
+}
+
+// around are the lines that begin at hits, with their neighbours.
+func (g *grep) around(text []byte, hits []int) (lines []shownLine) {
+	starts := []int{0}
+	for at := 0; ; starts = append(starts, at) {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 || at+i+1 == len(text) {
+			break
+		}
+		at += i + 1
+	}
+	last := 0 // line that was shown, from 1
+	show := func(n int, mark byte) {
+		line, _, _ := bytes.Cut(text[starts[n-1]:], []byte("\n"))
+		lines, last = append(lines, shownLine{n, mark, shortLine(line)}), n
+	}
+	for i, hit := range hits {
+		n, _ := slices.BinarySearch(starts, hit)
+		n++
+		first := max(last+1, n-g.context)
+		if g.context > 0 && last > 0 && first > last+1 {
+			lines = append(lines, shownLine{})
+		}
+		for k := first; k < n; k++ {
+			show(k, '-')
+		}
+		show(n, ':')
+		until := len(starts)
+		if i+1 < len(hits) {
+			until, _ = slices.BinarySearch(starts, hits[i+1])
+		}
+		for k := n + 1; k <= min(n+g.context, until); k++ {
+			show(k, '-')
+		}
+	}
+	return lines
+}
+
+// shortLine is a line as far as it is shown.
+func shortLine(line []byte) string {
+	text := asText(string(line[:min(len(line), maxShownLine+4)]))
+	if len(line) > maxShownLine {
+		text, _ = plaintext.WholeRunes(text[:min(len(text), maxShownLine)], "")
+		text += "…"
+	}
+	return text
 }
 
 // lineAt returns where the line that holds a place begins and ends.
@@ -164,74 +210,6 @@ type shownLine struct {
 	number int
 	mark   byte // ':' matches, '-' is a neighbour, 0 for a gap
 	text   string
-}
-
-// viewer collects matching lines with their neighbours.
-type viewer struct {
-	text   []byte
-	around int
-	lines  []shownLine
-
-	at, number int // the first byte that is not looked at yet, and its line
-	trail      int // lines to show behind the last match
-}
-
-// show adds a matching line, and what belongs around it.
-func (v *viewer) show(start, end int) {
-	before := v.neighbours(start)
-	if v.around > 0 && len(v.lines) > 0 && (len(before) == 0 || before[0].start > v.at) && v.at < start {
-		v.lines = append(v.lines, shownLine{})
-	}
-	for _, l := range before {
-		v.skip(l.start)
-		v.add('-', l.start, l.end)
-	}
-	v.skip(start)
-	v.add(':', start, end)
-	v.trail = v.around
-}
-
-type line struct{ start, end int }
-
-// neighbours are the lines to show before the one at start: those of the match
-// before, and as many as wanted.
-func (v *viewer) neighbours(start int) []line {
-	v.follow(start)
-	var before []line
-	for end := start - 1; len(before) < v.around && end >= v.at; {
-		from := bytes.LastIndexByte(v.text[:end], '\n') + 1
-		before = append([]line{{from, end}}, before...)
-		end = from - 1
-	}
-	return before
-}
-
-// follow adds lines behind the last match, up to a place.
-func (v *viewer) follow(limit int) {
-	for ; v.trail > 0 && v.at < limit; v.trail-- {
-		_, end := lineAt(v.text, v.at)
-		v.add('-', v.at, end)
-	}
-}
-
-func (v *viewer) finish() { v.follow(len(v.text)) }
-
-// skip counts the lines up to a place.
-func (v *viewer) skip(to int) {
-	v.number += bytes.Count(v.text[v.at:to], []byte{'\n'})
-	v.at = to
-}
-
-// add adds the line from start, which is v.at, to end.
-func (v *viewer) add(mark byte, start, end int) {
-	text := asText(string(v.text[start:min(end, start+maxShownLine+4)]))
-	if end-start > maxShownLine {
-		text, _ = plaintext.WholeRunes(text[:min(len(text), maxShownLine)], "")
-		text += "…"
-	}
-	v.lines = append(v.lines, shownLine{v.number, mark, text})
-	v.at = min(end+1, len(v.text))
-	v.number++
 }
 
 // text shows the matches up to the limit, within the size of a result.
@@ -257,7 +235,7 @@ func (g *grep) text() string {
 // write shows the matches of a file and tells whether the room is used up.
 func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
 	name := shown(f.name)
-	if g.around > 0 && b.Len() > 0 {
+	if g.context > 0 && b.Len() > 0 {
 		b.WriteString("--\n")
 	}
 	for _, l := range f.lines {
@@ -276,19 +254,18 @@ func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
 	return false
 }
 
-// grep is one search. Workers take directories in order, so that the first
-// matches by path are known long before the last file is read; from then on
-// matches are only counted.
+// grep is one search. Directories are searched in batches, in order, so that the first matches by
+// path are known long before the last file is read; from then on matches are only counted.
 type grep struct {
 	w         *Workspace
 	p         pattern
 	limit     int
-	around    int // lines
+	context   int // lines
 	filesOnly bool
 
 	total         atomic.Int64 // matching lines
 	large, unread atomic.Int64 // files
-	enough        atomic.Bool
+	enough        bool         // to show; it changes between batches
 	found         []fileMatches
 
 	shown, files int
@@ -309,48 +286,36 @@ type group struct {
 
 // run searches files, whose names are sorted.
 func (g *grep) run(ctx context.Context, names []string) error {
-	groups := byDir(names)
-	found := make([][]fileMatches, len(groups))
-	done := make([]bool, len(groups))
-	var next atomic.Int64
-	var mu sync.Mutex
-	finished, matches := 0, 0 // of the groups that are done without a gap
-	finish := func(i int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for done[i] = true; finished < len(groups) && done[finished]; finished++ {
-			for _, f := range found[finished] {
-				matches += g.weight(f)
-			}
-		}
-		if matches >= g.limit {
-			g.enough.Store(true)
-		}
+	const batch = 128 // groups
+	seekers := make([]*seeker, workers())
+	for i := range seekers {
+		seekers[i] = &seeker{p: g.p}
 	}
-	var wg sync.WaitGroup
-	for range min(workers(), len(groups)) {
-		wg.Go(func() {
-			at := g.p.seeker()
-			for {
-				i := int(next.Add(1) - 1)
-				if i >= len(groups) || context.Cause(ctx) != nil || g.total.Load() >= maxCounted && g.enough.Load() {
-					return
+	matches := 0
+	for groups := range slices.Chunk(byDir(names), batch) {
+		if context.Cause(ctx) != nil || g.enough && g.total.Load() >= maxCounted {
+			break
+		}
+		found := make([][]fileMatches, len(groups))
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for _, at := range seekers {
+			wg.Go(func() {
+				for i := int(next.Add(1) - 1); i < len(groups); i = int(next.Add(1) - 1) {
+					found[i] = g.group(ctx, groups[i], at)
 				}
-				found[i] = g.group(ctx, groups[i], at)
-				finish(i)
+			})
+		}
+		wg.Wait()
+		for _, f := range slices.Concat(found...) {
+			g.found = append(g.found, f)
+			if matches++; !g.filesOnly {
+				matches += f.count - 1
 			}
-		})
+		}
+		g.enough = matches >= g.limit
 	}
-	wg.Wait()
-	g.found = slices.Concat(found...)
 	return context.Cause(ctx)
-}
-
-func (g *grep) weight(f fileMatches) int {
-	if g.filesOnly {
-		return 1
-	}
-	return f.count
 }
 
 // byDir groups the files of one directory, which is then opened once for them.
@@ -413,21 +378,32 @@ func withoutCR(text []byte) []byte {
 // that every match holds first, which is much cheaper than package regexp. A worker
 // has one of its own.
 type seeker struct {
-	p    pattern
-	word *needle // every match holds it; nil: none is known
-	buf  []byte  // for the worker's files
-}
-
-func (p pattern) seeker() *seeker {
-	s := &seeker{p: p}
-	if p.word != "" {
-		s.word = newNeedle(p.word, p.fold)
-	}
-	return s
+	p   pattern
+	buf []byte // for the worker's files
+	low []byte // the text in lower case, if case does not matter
 }
 
 // worth tells whether a text can match at all, before it is prepared.
-func (s *seeker) worth(text []byte) bool { return s.word == nil || s.word.index(text) >= 0 }
+func (s *seeker) worth(text []byte) bool {
+	s.low = s.low[:0]
+	if s.p.word == "" || !s.p.fold {
+		return s.p.word == "" || bytes.Contains(text, []byte(s.p.word))
+	}
+	return bytes.Contains(s.lower(text), []byte(s.p.word))
+}
+
+// lower is a text with ASCII's letters in lower case, made once for a text.
+func (s *seeker) lower(text []byte) []byte {
+	if len(s.low) != len(text) {
+		s.low = append(s.low[:0], text...)
+		for i, c := range s.low {
+			if 'A' <= c && c <= 'Z' {
+				s.low[i] = c + 'a' - 'A'
+			}
+		}
+	}
+	return s.low
+}
 
 // next finds the first line that matches, from at on, where a line begins.
 func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
@@ -447,8 +423,12 @@ func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
 
 // candidate returns a place in the first line that may match; -1: there is none.
 func (s *seeker) candidate(text []byte, at int) int {
-	if s.word != nil {
-		if i := s.word.index(text[at:]); i >= 0 {
+	if s.p.word != "" {
+		in := text
+		if s.p.fold {
+			in = s.lower(text)
+		}
+		if i := bytes.Index(in[at:], []byte(s.p.word)); i >= 0 {
 			return at + i
 		}
 		return -1
@@ -458,97 +438,6 @@ func (s *seeker) candidate(text []byte, at int) int {
 		return -1 // nothing, or an empty match behind the last line end
 	}
 	return at + hit[0]
-}
-
-// needle is a word to search for by its rarest byte, which is what processors do fastest.
-type needle struct {
-	word       []byte // in lower case if fold
-	at         int    // of the rarest byte
-	fold       bool   // ASCII's letters in whatever case
-	rare, also byte   // the byte, and its other case
-}
-
-// common are the bytes that texts consist of, the most frequent first.
-const common = " etaoinrslcdupm\tfhg\nbyvw.,()_=\"-:/xk0j1q2z;'*"
-
-func newNeedle(word string, fold bool) *needle {
-	n := &needle{word: []byte(word), fold: fold}
-	best := -1
-	for i := range len(word) {
-		rank := strings.IndexByte(common, word[i])
-		if rank < 0 {
-			rank = len(common)
-		}
-		if rank > best {
-			best, n.at = rank, i
-		}
-	}
-	n.rare = word[n.at]
-	n.also = n.rare
-	if fold && 'a' <= n.rare && n.rare <= 'z' {
-		n.also -= 'a' - 'A'
-	}
-	return n
-}
-
-// index is where the word is first; -1: nowhere.
-func (n *needle) index(text []byte) int {
-	if n.rare == n.also {
-		return n.scan(text, func(from int) int { return bytes.IndexByte(text[from:], n.rare) })
-	}
-	next := [2]int{-1, -1} // where each case comes next, at or behind from
-	return n.scan(text, func(from int) int {
-		for i, b := range [2]byte{n.rare, n.also} {
-			if next[i] >= from {
-				continue
-			}
-			if next[i] = bytes.IndexByte(text[from:], b); next[i] < 0 {
-				next[i] = len(text)
-			} else {
-				next[i] += from
-			}
-		}
-		if first := min(next[0], next[1]); first < len(text) {
-			return first - from
-		}
-		return -1
-	})
-}
-
-// scan goes from one rare byte to the next.
-func (n *needle) scan(text []byte, rare func(from int) int) int {
-	for from := n.at; from < len(text); {
-		i := rare(from)
-		if i < 0 {
-			return -1
-		}
-		start := from + i - n.at
-		if n.here(text[start:]) {
-			return start
-		}
-		from += i + 1
-	}
-	return -1
-}
-
-// here tells whether a text begins with the word.
-func (n *needle) here(text []byte) bool {
-	if !n.fold {
-		return bytes.HasPrefix(text, n.word)
-	}
-	if len(text) < len(n.word) {
-		return false
-	}
-	for i, w := range n.word {
-		c := text[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != w {
-			return false
-		}
-	}
-	return true
 }
 
 // pattern is a regular expression that matches within a line.

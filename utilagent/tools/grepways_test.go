@@ -85,7 +85,7 @@ func FuzzSeeker(f *testing.F) {
 			return
 		}
 		var got, want []string
-		s := p.seeker()
+		s := &seeker{p: p}
 		b := []byte(text)
 		for start, end, ok := s.next(b, 0); ok; start, end, ok = s.next(b, end+1) {
 			got = append(got, text[start:end])
@@ -102,7 +102,7 @@ func FuzzSeeker(f *testing.F) {
 	})
 }
 
-func FuzzNeedle(f *testing.F) {
+func FuzzWord(f *testing.F) {
 	f.Add("one Two two", "two", true)
 	f.Add("aaab", "ab", false)
 	f.Add("xNEEDLEneedle", "needle", false)
@@ -117,7 +117,9 @@ func FuzzNeedle(f *testing.F) {
 		if fold {
 			want = strings.Index(strings.ToLower(text), word)
 		}
-		require.Equal(t, want, newNeedle(word, fold).index([]byte(text)))
+		s := &seeker{p: pattern{word: word, fold: fold}}
+		require.Equal(t, want, s.candidate([]byte(text), 0))
+		require.Equal(t, want >= 0, s.worth([]byte(text)))
 	})
 }
 
