@@ -121,10 +121,6 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 	switch {
 	case errors.As(missing, &inside):
 		return fault.Hinted(err, "to work elsewhere: cd to your own repository, or --cwd DIR")
-	case errors.Is(missing, syscall.EMFILE): // the command line knows what to do
-		return err
-	case errors.Is(missing, syscall.EAGAIN):
-		return fault.Hinted(err, "this is the limit of a user's processes and threads: ulimit -u raises it, if the system allows that")
 	case errors.Is(missing, syscall.ENOEXEC):
 		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):

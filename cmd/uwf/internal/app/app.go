@@ -336,10 +336,10 @@ func (a *App) OwnFormat(c *ucli.Context, names []string) (string, error) {
 	return "", cmdline.UsageError(fmt.Sprintf("unknown format %q", name), cmdline.Choices("--format ", name, names)...)
 }
 
-// InGroups puts commands under headings.
-func InGroups(commands []*ucli.Command, headings map[string]string) []*ucli.Command {
+// Under puts commands under a heading of the help.
+func Under(heading string, commands ...*ucli.Command) []*ucli.Command {
 	for _, c := range commands {
-		c.Category = headings[c.Name]
+		c.Category = heading
 	}
 	return commands
 }

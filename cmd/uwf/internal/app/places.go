@@ -33,39 +33,26 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Creators are the commands that make a home or a store where there is none, or
+// creators are the commands that make a home or a store where there is none, or
 // say themselves what is missing. All others only read: for them a directory that
 // is named on the command line and is not there is a slip.
-func Creators() []string {
+func creators() []string {
 	return []string{
 		"run", "workflow put", "thread start", "thread import", "remote add", "pull", "fetch", "config set", "config edit", "setup", "doctor", "import-original",
 		"cas init", "cas put", "cas put-text", "cas schema put", "cas import",
 	}
 }
 
-// WithCreators tells the commands that make directories from the others.
-func (a *App) WithCreators(commands []*ucli.Command, paths ...string) {
+// WithCreators tells the commands that make directories from the others; above is the
+// command that they stand below.
+func (a *App) WithCreators(commands []*ucli.Command, above string) {
 	for _, c := range commands {
-		for _, path := range paths {
-			if path == c.Name {
-				a.creating(c)
+		a.WithCreators(c.Subcommands, above+c.Name+" ")
+		if action := c.Action; slices.Contains(creators(), above+c.Name) {
+			c.Action = func(cc *ucli.Context) error {
+				a.creates = true
+				return action(cc)
 			}
-			if group, rest, _ := strings.Cut(path, " "); group == c.Name && rest != "" {
-				a.WithCreators(c.Subcommands, rest)
-			}
-		}
-	}
-}
-
-// creating marks a command and all below it.
-func (a *App) creating(c *ucli.Command) {
-	for _, sub := range c.Subcommands {
-		a.creating(sub)
-	}
-	if action := c.Action; action != nil {
-		c.Action = func(cc *ucli.Context) error {
-			a.creates = true
-			return action(cc)
 		}
 	}
 }

@@ -497,10 +497,19 @@ func (v *Display) tree(most int) []string {
 		_, name := cutPath(cmp.Or(label, path))
 		all = append(all, branch{keys, name, text, leaf})
 	}
+	roles := map[string]bool{} // that children play
+	for _, s := range v.steps {
+		if s.Path != "" {
+			roles[s.Role] = true
+		}
+	}
 	for _, s := range v.steps {
 		text := v.counting(s)
 		if s.Path != "" {
-			text = plaintext.Line(s.Role) + " " + v.since(s.Started)
+			text = v.since(s.Started)
+			if len(roles) > 1 {
+				text = plaintext.Line(s.Role) + " " + text
+			}
 			if s.writing != "" {
 				text += " · " + s.writing
 			}

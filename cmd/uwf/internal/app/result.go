@@ -368,10 +368,6 @@ func Classify(err error) *protocol.Error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return withHint(coded, "free some space, then run the same command again; uwf cas gc removes what no thread uses")
-	case errors.Is(err, syscall.EMFILE):
-		return withHint(coded, "this is the limit of open files of a process: ulimit -n 1024 raises it, if the system allows that")
-	case errors.Is(err, syscall.EFBIG):
-		return withHint(coded, "this is the limit of the size of a file: ulimit -f unlimited raises it, if the system allows that")
 	case errors.Is(err, syscall.EROFS):
 		return withHint(coded, "the file system is read-only: remount it, or choose another home: export UWF_HOME=DIR")
 	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0 && errors.As(err, &failed) && failed.Op == "fork/exec":

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,28 +156,19 @@ func (a commands) root() *ucli.App {
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
-		Commands: []*ucli.Command{
-			threads.New(a.App).Run(), threads.New(a.App).Tick(),
-			workflows.New(a.App).Command(),
-			threads.New(a.App).Command(),
-			a.inboxCommand(),
-			a.statsCommand(),
-			a.webCommand(),
-			a.remoteCommand(),
-			remotes.New(a.App).Push(), remotes.New(a.App).Pull(), remotes.New(a.App).Fetch(),
-			a.stepCommand(),
-			settings.New(a.App).Config(),
-			a.logCommand(),
-			a.guideCommand(),
-			a.schemaCommand(),
-			bundles.New(a.App).Verify(),
-			a.casCommand(),
-			settings.New(a.App).Setup(),
-			settings.New(a.App).Doctor(),
-			a.completionCommand(),
-			a.importOriginalCommand(),
-			a.versionCommand(),
-		},
+		Commands: slices.Concat(
+			app.Under("Run",
+				threads.New(a.App).Run(), threads.New(a.App).Tick(), workflows.New(a.App).Command(),
+				threads.New(a.App).Command(), a.inboxCommand(), a.statsCommand(), a.webCommand()),
+			app.Under("Share",
+				a.remoteCommand(), remotes.New(a.App).Push(), remotes.New(a.App).Pull(), remotes.New(a.App).Fetch()),
+			app.Under("Write agents and workflows", a.stepCommand(), a.guideCommand(), a.schemaCommand()),
+			app.Under("Maintain",
+				bundles.New(a.App).Verify(), a.casCommand(), a.logCommand(), a.importOriginalCommand()),
+			app.Under("Set up",
+				settings.New(a.App).Setup(), settings.New(a.App).Doctor(), settings.New(a.App).Config(),
+				a.completionCommand(), a.versionCommand()),
+		),
 		HideVersion:               true,
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
@@ -186,9 +178,8 @@ func (a commands) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, a.completeCommand(root), a.helpCommand(root))
-	app.InGroups(root.Commands, topLevel())
-	a.WithCreators(root.Commands, app.Creators()...)
+	root.Commands = append(root.Commands, app.Under("Set up", a.completeCommand(root), a.helpCommand(root))...)
+	a.WithCreators(root.Commands, "")
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
 		if c.Bool("help") {
@@ -207,26 +198,6 @@ func (a commands) root() *ucli.App {
 	}
 	return root
 }
-
-// topLevel says under which heading of the help a command stands. Headings are sorted by
-// their names.
-func topLevel() map[string]string {
-	return map[string]string{
-		"run": doing, "run-due": doing, "thread": doing, "workflow": doing, "inbox": doing, "stats": doing, "web": doing, "remote": sharing, "push": sharing, "pull": sharing, "fetch": sharing,
-		"step": forAgents, "guide": forAgents, "schema": forAgents,
-		"verify": keeping, "cas": keeping, "log": keeping, "import-original": keeping,
-		"setup": settingUp, "doctor": settingUp, "config": settingUp, "completion": settingUp, "version": settingUp,
-		"help": settingUp,
-	}
-}
-
-const (
-	doing     = "Run"
-	sharing   = "Share"
-	forAgents = "Write agents and workflows"
-	keeping   = "Maintain"
-	settingUp = "Set up"
-)
 
 func (a commands) versionCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{Name: "version", Usage: "print the version"}, func(context.Context, *ucli.Context) error {

@@ -33,7 +33,6 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -334,12 +333,11 @@ func (x *examination) accounts() limits.Accounts {
 
 // count reads both lists of threads to their ends.
 func (x *examination) count(ctx context.Context) (active int, err error) {
-	for h, err := range x.index.Heads(ctx) {
+	for _, err := range x.index.Heads(ctx) {
 		if err != nil {
 			return 0, err
 		}
 		active++
-		x.fromFuture(h.Thread)
 	}
 	for _, err := range x.index.History(ctx) {
 		if err != nil {
@@ -347,18 +345,6 @@ func (x *examination) count(ctx context.Context) (active int, err error) {
 		}
 	}
 	return active, nil
-}
-
-// ahead is how far a clock may be before another one.
-const ahead = 24 * time.Hour
-
-// fromFuture notes a thread that was started while the clock was wrong: it is no
-// fault, but until then it is the newest one.
-func (x *examination) fromFuture(thread string) {
-	at, err := threadid.Time(thread)
-	if err == nil && at.After(x.Env.Now().Add(ahead)) {
-		x.note("threads", "name other threads by their ids: @ is this one", "thread %s says that it was started at %s: the clock was wrong", thread, at.UTC().Format(time.DateOnly))
-	}
 }
 
 // running names the threads that somebody works on: a step that seems to hang

@@ -36,50 +36,31 @@ func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
 		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
-		Subcommands: app.InGroups([]*ucli.Command{
-			a.threadStartCommand(),
-			a.threadStepCommand(),
-			a.Reads(a.threadShowCommand()),
-			a.Reads(a.threadListCommand()),
-			a.Reads(a.History()),
-			a.Reads(a.threadReadCommand()),
-			a.Fork(),
-			a.threadTitleCommand(),
-			a.threadTrustCommand(),
-			a.Reads(steps.New(a.App).Details()),
-			a.Leaf(ucli.Command{
-				Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
-				Usage: "stop a thread and archive it as cancelled",
-				Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
-			}, a.threadKill),
-			a.OnThread(ucli.Command{
-				Name: "stop", ArgsUsage: "<thread>",
-				Usage: "stop the running step; the thread stays active",
-			}, a.threadStop),
-			a.threadResumeCommand(),
-			a.threadTellCommand(),
-			a.threadAnswerCommand(),
-			a.threadRetryCommand(),
-			a.threadUndoCommand(),
-			a.threadRedoCommand(),
-			a.threadApplyCommand(),
-			a.threadBisectCommand(),
-			a.threadWorktreesCommand(),
-			a.threadWaitCommand(),
-			a.threadWatchCommand(),
-			a.threadNotifyCommand(),
-			a.threadRemoveCommand(),
-			a.threadPruneCommand(),
-			a.threadReplayCommand(),
-			a.threadDiffCommand(),
-			bundles.New(a.App).Export(),
-			bundles.New(a.App).Import(),
-			bundles.New(a.App).Seal(),
-			bundles.New(a.App).Redact(),
-			a.threadDiagnoseCommand(),
-			a.Reads(a.threadGraphCommand()),
-			a.threadWorkerCommand(),
-		}, ofThreads()),
+		Subcommands: slices.Concat(
+			app.Under("Run and edit",
+				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
+				a.threadTellCommand(), a.threadRetryCommand(), a.Fork(), a.threadUndoCommand(), a.threadRedoCommand(),
+				a.threadApplyCommand(), a.threadReplayCommand(), a.threadTrustCommand(), a.threadWorkerCommand()),
+			app.Under("Inspect",
+				a.Reads(a.threadShowCommand()), a.Reads(a.threadListCommand()), a.Reads(a.History()),
+				a.Reads(a.threadReadCommand()), a.Reads(steps.New(a.App).Details()), a.threadDiffCommand(),
+				a.threadBisectCommand(), a.Reads(a.threadGraphCommand()), a.threadDiagnoseCommand()),
+			app.Under("Monitor and stop",
+				a.threadWaitCommand(), a.threadWatchCommand(), a.threadNotifyCommand(),
+				a.OnThread(ucli.Command{
+					Name: "stop", ArgsUsage: "<thread>",
+					Usage: "stop the running step; the thread stays active",
+				}, a.threadStop),
+				a.Leaf(ucli.Command{
+					Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
+					Usage: "stop a thread and archive it as cancelled",
+					Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
+				}, a.threadKill)),
+			app.Under("Manage",
+				a.threadTitleCommand(), bundles.New(a.App).Export(), bundles.New(a.App).Import(),
+				bundles.New(a.App).Seal(), bundles.New(a.App).Redact(), a.threadRemoveCommand(),
+				a.threadPruneCommand(), a.threadWorktreesCommand()),
+		),
 	})
 }
 
@@ -294,25 +275,6 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Eng
 		w.Printf("%s  %s\n", id, text)
 	})
 }
-
-// ofThreads is topLevel for uwf thread.
-func ofThreads() map[string]string {
-	return map[string]string{
-		"start": goingOn, "step": goingOn, "resume": goingOn, "answer": goingOn, "message": goingOn, "retry": goingOn,
-		"fork": goingOn, "undo": goingOn, "redo": goingOn, "apply": goingOn, "replay": goingOn, "trust": goingOn,
-		"title": keepingThreads, "export": keepingThreads, "import": keepingThreads, "seal": keepingThreads, "redact": keepingThreads,
-		"rm": keepingThreads, "prune": keepingThreads, "worktrees": keepingThreads,
-		"show": looking, "list": looking, "steps": looking, "read": looking, "step-details": looking, "diff": looking, "bisect": looking, "graph": looking, "diagnose": looking,
-		"wait": whileRunning, "watch": whileRunning, "notify": whileRunning, "stop": whileRunning, "kill": whileRunning,
-	}
-}
-
-const (
-	goingOn        = "Run and edit"
-	keepingThreads = "Manage"
-	looking        = "Inspect"
-	whileRunning   = "Monitor and stop"
-)
 
 func (a Commands) threadTellCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
