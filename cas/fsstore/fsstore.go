@@ -26,9 +26,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Options for a store. The zero value works.
@@ -245,7 +245,9 @@ func newStore() found {
 // maxSmall bounds the files of a store that hold a line, in bytes.
 const maxSmall = 64 << 10
 
-func readSmall(path string) ([]byte, error) { return careful.ReadFile(path, maxSmall, careful.Follow) }
+func readSmall(path string) ([]byte, error) {
+	return safeopen.ReadFile(path, maxSmall, safeopen.Follow)
+}
 
 // parseFormat reads format.json. Errors: a [*protocol.Error] of code unsupported-version for the store of
 // a newer program, which may rely on something that we would break or not see: that is whatever is JSON

@@ -17,10 +17,10 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // marks remembers what is needed. A mark is never taken back.
@@ -222,7 +222,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
 		}
 		for _, file := range files {
-			for h, err := range hashesIn(ctx, file, careful.Follow) {
+			for h, err := range hashesIn(ctx, file, safeopen.Follow) {
 				if !yield(h, err) {
 					return
 				}
@@ -235,8 +235,8 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 		}
 		for _, dir := range dirs {
 			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
-				for h, err := range hashesIn(ctx, filepath.Join(dir, name), careful.NoFollow) {
-					if errors.As(err, new(*careful.NotFileError)) || errors.As(err, new(*careful.TooBigError)) {
+				for h, err := range hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow) {
+					if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
 						continue // an agent put it there; it names nothing
 					}
 					if !yield(h, err) {
@@ -269,9 +269,9 @@ func runDirs(home string) ([]string, error) {
 const maxRootFile = 4 << 30
 
 // hashesIn yields the words of a file that are hashes, in either case.
-func hashesIn(ctx context.Context, path string, links careful.Links) iter.Seq2[cas.Hash, error] {
+func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		f, err := careful.OpenMax(path, maxRootFile, links)
+		f, err := safeopen.OpenMax(path, maxRootFile, links)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}

@@ -18,10 +18,10 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // place is where the pages are, and how a browser asks for them there.
@@ -192,7 +192,7 @@ func freeSocket(ctx context.Context, path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return cmdline.UsageError("at "+plaintext.Line(path)+" is "+careful.Kind(info.Mode())+", not a socket", socketExample)
+		return cmdline.UsageError("at "+plaintext.Line(path)+" is "+safeopen.Kind(info.Mode())+", not a socket", socketExample)
 	}
 	if other, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
 		_ = other.Close() // it was only asked whether somebody is there
@@ -207,7 +207,7 @@ const shortestToken = 32
 // readToken reads the secret that people sign in with.
 func readToken(path string) (string, error) {
 	const longest = 4 << 10
-	f, err := careful.OpenMax(path, longest, careful.Follow)
+	f, err := safeopen.OpenMax(path, longest, safeopen.Follow)
 	if err != nil {
 		return "", cmdline.UsageError("read the token: "+err.Error(), tokenExample)
 	}

@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // DefaultGrace is how long an agent that is asked to stop may take.
@@ -150,7 +150,7 @@ func newFile(inv Invocation, name string) (*os.File, error) {
 	if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
 		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
 	}
-	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
 	}

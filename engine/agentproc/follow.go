@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // A file that another process writes cannot be waited for portably, so it is
@@ -256,7 +256,7 @@ const (
 
 // openOutput opens one of the agent's streams in a run directory.
 func openOutput(runDir, name string) (*os.File, error) {
-	return careful.Open(filepath.Join(runDir, name), careful.NoFollow)
+	return safeopen.Open(filepath.Join(runDir, name), safeopen.NoFollow)
 }
 
 // copySome copies at most n bytes of what is left of a file, and returns how many

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -26,7 +26,7 @@ import (
 // [*ResultError].
 func ReadResult(runDir string) (protocol.Result, error) {
 	f, err := openOutput(runDir, runfiles.StdoutFile)
-	var odd *careful.NotFileError
+	var odd *safeopen.NotFileError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Result{}, &ResultError{Reason: "there is no output"}
@@ -346,7 +346,7 @@ func (o Outcome) Warnings() []string {
 
 // Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
 func Tail(path string) string {
-	f, err := careful.Open(path, careful.NoFollow)
+	f, err := safeopen.Open(path, safeopen.NoFollow)
 	if err != nil {
 		return ""
 	}

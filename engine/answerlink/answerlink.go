@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Claim is what a link allows.
@@ -69,7 +69,7 @@ func (l Links) New(ctx context.Context, random io.Reader, thread string, head pr
 // Check returns what a word allows. The error is [ErrForged], [ErrLate] or [ErrUsed].
 func (l Links) Check(word string, now time.Time) (Claim, error) {
 	var c Claim
-	key, err := careful.ReadFile(l.keyFile(), keyBytes, careful.NoFollow)
+	key, err := safeopen.ReadFile(l.keyFile(), keyBytes, safeopen.NoFollow)
 	if err != nil || len(key) != keyBytes || len(word) > longest {
 		return c, ErrForged // without a key no link was made
 	}
@@ -101,7 +101,7 @@ func (l Links) Use(c Claim, now time.Time) error {
 	if err := os.MkdirAll(filepath.Dir(l.usedFile(c)), 0o700); err != nil {
 		return fmt.Errorf("use an answer link: %w", err)
 	}
-	f, err := careful.OpenFile(l.usedFile(c), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, careful.NoFollow)
+	f, err := safeopen.OpenFile(l.usedFile(c), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrExist) {
 		return ErrUsed
 	}
@@ -144,7 +144,7 @@ func (l Links) key(ctx context.Context, random io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("make the key of answer links: %w", err)
 	}
 	defer func() { _ = lock.Unlock() }() // the end of the process gives it back, too
-	key, err := careful.ReadFile(l.keyFile(), keyBytes, careful.NoFollow)
+	key, err := safeopen.ReadFile(l.keyFile(), keyBytes, safeopen.NoFollow)
 	if err == nil && len(key) == keyBytes {
 		return key, nil
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Job is work for a background worker.
@@ -87,7 +87,7 @@ func inheritedAs(f *os.File) uintptr {
 
 // start starts our own program, with the thread's lock.
 func (j Job) start(tell *os.File) (*proc.Child, error) {
-	log, err := careful.OpenFile(j.Dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	log, err := safeopen.OpenFile(j.Dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -409,9 +409,9 @@ func (c *Catalog) open(path, project string) (file, error) {
 		return none, err
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	data, err := careful.ReadFileIn(root, name, maxFile)
-	var odd *careful.NotFileError
-	var big *careful.TooBigError
+	data, err := safeopen.ReadFileIn(root, name, maxFile)
+	var odd *safeopen.NotFileError
+	var big *safeopen.TooBigError
 	switch {
 	case errors.As(err, &odd) && odd.Mode.IsDir():
 		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)), "name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))

@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Entry is one line.
@@ -116,7 +116,7 @@ func Read(dir string, f Filter) (entries []Entry, bad int, err error) {
 }
 
 func readFile(path string, yield func(Entry)) (bad int, err error) {
-	f, err := careful.Open(path, careful.Follow)
+	f, err := safeopen.Open(path, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -26,8 +26,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/retry"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Terms are the settings under which an agent asks for an account.
@@ -88,7 +88,7 @@ func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 // limit reads the limit of an account. With an error it does not count.
 func (a Accounts) limit(id string) (l Limit, err error) {
 	path := a.file(id + limitSuffix)
-	data, err := careful.ReadFile(path, maxLimit, careful.NoFollow)
+	data, err := safeopen.ReadFile(path, maxLimit, safeopen.NoFollow)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Limit{}, nil

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Day is the limit of what the agents of a home may cost until midnight.
@@ -141,7 +141,7 @@ func (d Day) Raise() (said string, was Limit, err error) {
 // read returns what was spent. What is damaged or from a clock that was wrong never counts as
 // nothing.
 func (d Day) read() (s spent) {
-	data, err := careful.ReadFile(d.of.file(dayFile), maxDay, careful.NoFollow)
+	data, err := safeopen.ReadFile(d.of.file(dayFile), maxDay, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (json.Unmarshal(data, &s) != nil || !s.plausible()) {
 		s = spent{Unknown: true}
 	}

@@ -23,11 +23,11 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // How often and how long a notice is tried.
@@ -267,7 +267,7 @@ func (o Outbox) waits() []string {
 func (o Outbox) Empty() bool { return len(o.waits()) == 0 }
 
 func (o Outbox) read(name string) ([]byte, error) {
-	return careful.ReadFile(filepath.Join(o.Dir, name), longest+4096, careful.NoFollow)
+	return safeopen.ReadFile(filepath.Join(o.Dir, name), longest+4096, safeopen.NoFollow)
 }
 
 func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // otherwise it comes twice

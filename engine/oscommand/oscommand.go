@@ -21,13 +21,13 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -118,8 +118,8 @@ func (r Ran) Status() (extract.Output, error) {
 
 // Data is the answer that a command has printed, as JSON or a text.
 func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output extract.Output, err error) {
-	data, err := careful.ReadFile(r.Dir.File(runfiles.OutputFile), dataKept, careful.NoFollow)
-	var big *careful.TooBigError
+	data, err := safeopen.ReadFile(r.Dir.File(runfiles.OutputFile), dataKept, safeopen.NoFollow)
+	var big *safeopen.TooBigError
 	if errors.As(err, &big) {
 		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
 	}
@@ -213,7 +213,7 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 			_ = disk.Remove(temp) // the first error says more
 		}
 	}()
-	to, err := careful.OpenFile(temp, os.O_WRONLY|os.O_APPEND, 0, careful.NoFollow)
+	to, err := safeopen.OpenFile(temp, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func WholeRunes(b []byte) int {
 
 // printed opens what a command has printed; nil: there is no such file.
 func printed(path string) (*os.File, int64, error) {
-	f, err := careful.Open(path, careful.NoFollow)
+	f, err := safeopen.Open(path, safeopen.NoFollow)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -385,7 +385,7 @@ const maxEnded = 1 << 10
 // Left is how a command has ended that ran in namespaces, whoever has waited for it; false: it has
 // not, or it is not known.
 func Left(dir runfiles.Dir) (agentproc.Outcome, bool) {
-	text, err := careful.ReadFile(dir.File(runfiles.EndedFile), maxEnded, careful.NoFollow)
+	text, err := safeopen.ReadFile(dir.File(runfiles.EndedFile), maxEnded, safeopen.NoFollow)
 	var r plan.Report
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Ended == nil {
 		return agentproc.Outcome{}, false

@@ -19,9 +19,9 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // A lock that others only probe is theirs for an instant, however long that may
@@ -71,7 +71,7 @@ func (d Dir) ReadFile(name string, max int64) ([]byte, error) {
 	if !d.Exists() {
 		return nil, fs.ErrNotExist
 	}
-	return careful.ReadFile(d.File(name), max, careful.NoFollow)
+	return safeopen.ReadFile(d.File(name), max, safeopen.NoFollow)
 }
 
 // Read returns the record, empty if there is none.
@@ -225,7 +225,7 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 			return fmt.Errorf("move %s aside: %w", what, err)
 		}
 		if d.Warn != nil {
-			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now", careful.Kind(info.Mode().Type()), what, to))
+			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now", safeopen.Kind(info.Mode().Type()), what, to))
 		}
 		return nil
 	}

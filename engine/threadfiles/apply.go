@@ -19,9 +19,9 @@ import (
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ApplyOptions of [Files.Apply].
@@ -201,7 +201,7 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 // goOn moves the branch if an apply wrote the files and was then cut off.
 func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	path := a.file(".json")
-	text, err := careful.ReadFile(path, maxLanding, careful.NoFollow)
+	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

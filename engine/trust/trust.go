@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // UntrustedError means that a workflow with commands has not been confirmed.
@@ -63,7 +63,7 @@ func (f File) Confirm(l Line) error {
 
 // Confirmed reports whether there is a line such as this.
 func (f File) Confirmed(such func(Line) bool) (bool, error) {
-	data, err := careful.ReadFile(f.Path, maxTrusted, careful.NoFollow)
+	data, err := safeopen.ReadFile(f.Path, maxTrusted, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("read what was confirmed: %w", err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -179,7 +179,7 @@ func (e Keeper) anyClaim() bool {
 	dir := filepath.Dir(e.claimOf(""))
 	entries, _ := os.ReadDir(dir) // without it nobody has ever claimed anything
 	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
-		by, err := careful.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, careful.NoFollow)
+		by, err := safeopen.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, safeopen.NoFollow)
 		if _, parsed := threadid.Parse(string(by)); err != nil || parsed != nil {
 			return false
 		}
@@ -191,7 +191,7 @@ func (e Keeper) anyClaim() bool {
 // those of no step. Whoever holds the lock of the tree removes a claim that has no intent.
 func (e Keeper) unclaimed(root, id string, locked bool) error {
 	path := e.claimOf(root)
-	by, err := careful.ReadFile(path, maxClaim, careful.NoFollow)
+	by, err := safeopen.ReadFile(path, maxClaim, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

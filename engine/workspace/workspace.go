@@ -24,12 +24,12 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
 	"github.com/united-workforce/uwf/step/files/furnish"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // The modes of a workspace: how the files of a thread are kept.
@@ -188,8 +188,8 @@ func (e Keeper) SpecOf(repo files.Repo, thread string) (files.Spec, error) {
 		if !isFile {
 			continue
 		}
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && careful.Identity(info) != "" {
-			s.Own = append(s.Own, careful.Identity(info))
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && safeopen.Identity(info) != "" {
+			s.Own = append(s.Own, safeopen.Identity(info))
 		}
 	}
 	s.Skip = furnish.Links(repo)

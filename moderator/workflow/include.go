@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -200,10 +200,10 @@ func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
 	if path.IsAbs(name) || filepath.IsAbs(name) {
 		return nil, errAbsolute
 	}
-	data, err := careful.ReadFileIn(dir, name, maxIncludeFile)
+	data, err := safeopen.ReadFileIn(dir, name, maxIncludeFile)
 	in.bytes += len(data)
-	var odd *careful.NotFileError
-	var big *careful.TooBigError
+	var odd *safeopen.NotFileError
+	var big *safeopen.TooBigError
 	switch {
 	case errors.As(err, &odd):
 		return nil, errNoFile

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote/storeremote"
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // A directory that another user can write, or that belongs to one, is refused unless the user trusts
@@ -37,7 +37,7 @@ func TestGuard(t *testing.T) {
 		require.Equal(t, protocol.CodeInvalid, coded.Code)
 	}
 	written := refused // by others
-	if !careful.Reachable(dir) {
+	if !safeopen.Reachable(dir) {
 		written = func(err error) { t.Helper(); require.NoError(t, err, "nobody else gets there") }
 	}
 	require.NoError(t, open(storeremote.Options{}))

@@ -25,8 +25,8 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Missing implements [remote.Remote].
@@ -281,7 +281,7 @@ func (r *Remote) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 }
 
 func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
-	f, err := careful.Open(r.object(id), careful.NoFollow)
+	f, err := safeopen.Open(r.object(id), safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, &remote.MissingError{Hash: string(id)}
 	}
@@ -440,7 +440,7 @@ func (r *Remote) redactedPath() string { return filepath.Join(r.dir, "objects", 
 
 // redacted are the contents that were redacted here.
 func (r *Remote) redacted() (map[protocol.Tree]bool, error) {
-	text, err := careful.ReadFile(r.redactedPath(), maxList, careful.NoFollow)
+	text, err := safeopen.ReadFile(r.redactedPath(), maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -30,8 +30,8 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -368,10 +368,10 @@ func guard(dir string, o Options) error {
 	}
 	const system = 0
 	mine := append([]int{system, os.Geteuid()}, o.Users...)
-	reachable := careful.Reachable(dir)
+	reachable := safeopen.Reachable(dir)
 	others := func(info fs.FileInfo) bool {
-		owner, known := careful.Owner(info)
-		return !o.Shared && (known && !slices.Contains(mine, owner) || careful.OthersWrite(info) && reachable)
+		owner, known := safeopen.Owner(info)
+		return !o.Shared && (known && !slices.Contains(mine, owner) || safeopen.OthersWrite(info) && reachable)
 	}
 	const advice = " can be written by another user of this machine: use ssh to an account that owns it, " +
 		"or uwf remote add --trust, which lets whoever writes there run commands as you"
@@ -416,7 +416,7 @@ func (r *Remote) leaseFile(thread string) string {
 
 func (r *Remote) readLease(thread string) (k kept, err error) {
 	path := r.leaseFile(thread)
-	text, err := careful.ReadFile(path, maxKept, careful.NoFollow)
+	text, err := safeopen.ReadFile(path, maxKept, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}

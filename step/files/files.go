@@ -52,7 +52,7 @@ type Spec struct {
 	Keys [][2]string `json:"keys,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with everything below them.
 	Skip []string `json:"skip,omitempty"`
-	// Own are files that uwf itself writes its output to, by [careful.Identity]; they are left out.
+	// Own are files that uwf itself writes its output to, by [safeopen.Identity]; they are left out.
 	Own []string `json:"own,omitempty"`
 	// Out are such paths that were redacted from the snapshots; they stay out as long as the
 	// user's git does not track them.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
@@ -278,7 +278,7 @@ func (r Repo) largeFiles() []string {
 }
 
 func (r Repo) usesLFS() bool {
-	text, err := careful.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, safeopen.NoFollow)
 	return err == nil && strings.Contains(string(text), "filter=lfs")
 }
 

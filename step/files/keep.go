@@ -15,8 +15,8 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files/gitobject"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // A snapshot is kept by a commit, and that by a ref. We write both ourselves, as git
@@ -112,7 +112,7 @@ func (g git) has(ctx context.Context, sum string) bool {
 
 // newest is the commit that a ref leads to, and the state that it keeps; "": there is none.
 func (g git) newest(ctx context.Context, ref string, n indexNote) (commit string, tree protocol.Tree, err error) {
-	text, err := careful.ReadFile(filepath.Join(g.store(), filepath.FromSlash(ref)), maxSetting, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(g.store(), filepath.FromSlash(ref)), maxSetting, safeopen.NoFollow)
 	if err == nil && n.Commit != "" && strings.TrimSuffix(string(text), "\n") == n.Commit {
 		return n.Commit, n.Tree, nil
 	}
@@ -248,7 +248,7 @@ func (g git) sweep(ctx context.Context) {
 // mendRef removes the file of a ref in a git directory of ours if no hash stands in it.
 func mendRef(store, ref string) {
 	file := filepath.Join(store, filepath.FromSlash(ref))
-	text, err := careful.ReadFile(file, maxSetting, careful.NoFollow)
+	text, err := safeopen.ReadFile(file, maxSetting, safeopen.NoFollow)
 	if err != nil || isSum(strings.TrimSuffix(string(text), "\n")) {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ConflictError names the files that two sides of a merge have changed.
@@ -429,7 +429,7 @@ func lockIndex(ctx context.Context, index, who string) (unlock func(), err error
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if left, err := careful.ReadFile(path, maxSetting, careful.NoFollow); err == nil && bytes.Equal(left, said) {
+		if left, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(left, said) {
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files/gitobject"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Objects reads files and directories of git directories of ours, one after the other.
@@ -336,7 +336,7 @@ func (r Repo) LetGo(why string) (err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	kept, err := fs.Glob(root.FS(), filepath.ToSlash(filepath.Join(packsIn, "*.keep")))
 	for _, path := range kept {
-		if text, lost := careful.ReadFileIn(root, path, maxSetting); lost == nil && string(text) == why+"\n" {
+		if text, lost := safeopen.ReadFileIn(root, path, maxSetting); lost == nil && string(text) == why+"\n" {
 			err = errors.Join(err, root.Remove(path))
 		}
 	}

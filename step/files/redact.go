@@ -13,9 +13,9 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files/gitobject"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // redactedRefs lead from a state of the files to the one that stands for it, without what was
@@ -237,7 +237,7 @@ func EndRedaction(ctx context.Context, e env.Env, store, common string) (ended b
 const redactingFile = "uwf-redacting"
 
 func redacting(store string) (map[string]bool, error) {
-	text, err := careful.ReadFile(filepath.Join(store, redactingFile), maxCopied, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(store, redactingFile), maxCopied, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -251,7 +251,7 @@ func redacting(store string) (map[string]bool, error) {
 // RedactedContents are the files' contents that were taken out of a git directory of ours,
 // and that nothing else in it had.
 func RedactedContents(store string) ([]protocol.Tree, error) {
-	text, err := careful.ReadFile(filepath.Join(store, redactedFile), maxCopied, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedFile), maxCopied, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -293,7 +293,7 @@ func notePath(store, name string) error {
 
 // RedactedPaths are the paths that were taken out of what a git directory of ours keeps.
 func RedactedPaths(store string) ([]string, error) {
-	text, err := careful.ReadFile(filepath.Join(store, redactedPaths), maxCopied, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedPaths), maxCopied, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

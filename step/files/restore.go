@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // UnsavedError means that the files are not the ones that the caller expected.
@@ -183,7 +183,7 @@ func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []strin
 // leaves other changes alone. First it keeps the files as it found them under a ref of their
 // own, which it returns; "": nothing was cut off.
 func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
-	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
+	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // maxSetting bounds the small files that are taken over from a repository, in bytes.
@@ -37,7 +37,7 @@ func (r Repo) Store(all string) string {
 // has; "": it is not known.
 func Owner(store string) string {
 	const longest = 8 << 10
-	text, err := careful.ReadFile(filepath.Join(store, OwnerFile), longest, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(store, OwnerFile), longest, safeopen.NoFollow)
 	if err != nil {
 		return ""
 	}
@@ -87,7 +87,7 @@ func (r Repo) settings(store string) error {
 			}
 			continue
 		}
-		if have, err := careful.ReadFile(path, maxSetting, careful.NoFollow); err == nil && bytes.Equal(have, text) {
+		if have, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(have, text) {
 			continue
 		}
 		if err := durable.Replace(durable.OS(), path, text, 0o600); err != nil {
@@ -105,7 +105,7 @@ func (r Repo) takeOver(want map[string][]byte) error {
 		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common, "info/attributes"),
 		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
 	} {
-		text, err := careful.ReadFile(from, maxSetting, careful.NoFollow)
+		text, err := safeopen.ReadFile(from, maxSetting, safeopen.NoFollow)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &RefusedError{Dir: from, Reason: err.Error()}
 		}
@@ -171,7 +171,7 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 
 // alternates are the directories that one of objects borrows from, absolute.
 func alternates(objects string) (dirs []string, err error) {
-	text, err := careful.ReadFile(filepath.Join(objects, "info/alternates"), maxSetting, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(objects, "info/alternates"), maxSetting, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &RefusedError{Dir: objects, Reason: err.Error()}
 	}
@@ -331,7 +331,7 @@ const maxCopied = 16 << 20 // bytes in it
 
 // copied are the commits that were copied.
 func copied(store string) []string {
-	text, _ := careful.ReadFile(filepath.Join(store, copiedFile), maxCopied, careful.NoFollow)
+	text, _ := safeopen.ReadFile(filepath.Join(store, copiedFile), maxCopied, safeopen.NoFollow)
 	return strings.Fields(string(text))
 }
 
@@ -424,7 +424,7 @@ func (g git) sorted(ctx context.Context, names []string) (there, missing []strin
 // copyFile copies a regular file whole, or not at all; at is the time of its last
 // change, unless it is zero.
 func copyFile(from, to string, at time.Time) (err error) {
-	in, err := careful.Open(from, careful.NoFollow)
+	in, err := safeopen.Open(from, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Bounds of a snapshot.
@@ -288,7 +288,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []str
 }
 
 func isOwn(info fs.FileInfo, s Spec) bool {
-	return len(s.Own) > 0 && slices.Contains(s.Own, careful.Identity(info))
+	return len(s.Own) > 0 && slices.Contains(s.Own, safeopen.Identity(info))
 }
 
 // skipped reports whether a path is one that is left out, or below.
@@ -309,7 +309,7 @@ func readable(root *os.Root, path string, info fs.FileInfo) bool {
 	case !info.Mode().IsRegular() || bytes.ContainsRune([]byte(path), '\x00'):
 		return false
 	}
-	f, err := careful.OpenIn(root, filepath.FromSlash(path))
+	f, err := safeopen.OpenIn(root, filepath.FromSlash(path))
 	if err != nil {
 		return false
 	}
@@ -491,7 +491,7 @@ func noteFile(index string) string { return index + ".json" }
 
 // recall reads the note of an index. An unreadable note counts as empty.
 func recall(index string) (n indexNote) {
-	text, err := careful.ReadFile(noteFile(index), maxNote, careful.NoFollow)
+	text, err := safeopen.ReadFile(noteFile(index), maxNote, safeopen.NoFollow)
 	if err != nil || json.Unmarshal(text, &n) != nil || !n.Tree.Valid() {
 		return indexNote{}
 	}
@@ -506,7 +506,7 @@ func (n indexNote) remember(index string) error {
 
 // checksum is that which git writes at the end of an index; "": there is none.
 func checksum(index string) string {
-	f, err := careful.Open(index, careful.NoFollow)
+	f, err := safeopen.Open(index, safeopen.NoFollow)
 	if err != nil {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Files of ours in our git directory.
@@ -35,7 +35,7 @@ const oneOf256 = "17"
 // are many: a snapshot's objects then take a tenth of the space. It looks at one directory.
 func Tidy(ctx context.Context, e env.Env, store, common string) error {
 	n := loose(store)
-	text, err := careful.ReadFile(filepath.Join(store, packedFile), maxSetting, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(store, packedFile), maxSetting, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // user is git in the user's own git directory, for what a person has asked for: no hook
@@ -112,7 +112,7 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 			return dismiss(root, at)
 		}
 		const begun = "initializing" // git's word for one that it makes
-		why, err := careful.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
+		why, err := safeopen.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
 		if err != nil || strings.TrimSpace(string(why)) != begun || !sameDir(filepath.Dir(path), dir) {
 			return nil //nolint:nilerr // it is whole, or not ours
 		}
@@ -142,7 +142,7 @@ func eachWorktree(common string, do func(root *os.Root, at, path string) error) 
 	}
 	for _, k := range known {
 		at := filepath.Join("worktrees", k.Name())
-		text, err := careful.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
+		text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
 		if err != nil {
 			continue // git does not take it for one
 		}
@@ -172,7 +172,7 @@ func dismissBegun(common, name string) error {
 	}
 	defer func() { _ = root.Close() }()
 	at := filepath.Join("worktrees", name)
-	text, err := careful.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
+	text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(bytes.TrimSpace(text)) > 0 {
 		return nil //nolint:nilerr // it is whole, or nobody can tell
 	}
@@ -288,7 +288,7 @@ type making struct {
 // Unmake removes a worktree that was planned and that nobody has ever had, as far as it
 // was made, with its branch, unless may returns an error. It reports whether a plan was there.
 func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
-	text, err := careful.ReadFile(record, maxIntent, careful.NoFollow)
+	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
 	var m making
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Repo == "" {
 		return false, nil //nolint:nilerr // it is the record of something else

@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hostlist"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -50,7 +50,7 @@ const maxFile = 1 << 20
 
 // ReadFile reads the text of config.yaml. A link is followed.
 func ReadFile(path string) ([]byte, error) {
-	return careful.ReadFile(path, maxFile, careful.Follow)
+	return safeopen.ReadFile(path, maxFile, safeopen.Follow)
 }
 
 // Parse is [Load] for a text; path is only named in errors.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -79,7 +79,7 @@ func readProject(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	return careful.ReadFileIn(root, ProjectFile(), maxFile)
+	return safeopen.ReadFileIn(root, ProjectFile(), maxFile)
 }
 
 func mergeProject(user protocol.Config, src []byte, path string) (protocol.Config, error) {
@@ -316,7 +316,7 @@ func stricter(user, project string, order []string) string {
 // programs to run, and .env what they get, so who can change them, or the
 // directory that they are in, runs programs as the user. As ssh does with its
 // files, it refuses what another user owns, except root, or what others can write.
-// A group that is the user's own alone does not count, see [careful.OthersWrite]. Where modes say nothing about who
+// A group that is the user's own alone does not count, see [safeopen.OthersWrite]. Where modes say nothing about who
 // may write, and of what cannot be looked at, it has nothing to say. The error is
 // a *protocol.Error (code invalid).
 func Distrust(dirs home.Dirs) error {
@@ -332,7 +332,7 @@ func Distrust(dirs home.Dirs) error {
 			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home), "or choose another home: export UWF_HOME=DIR"},
 				"%s belongs to another user (%d), who could run programs as you", path, owner)
 		}
-		if careful.OthersWrite(info) && careful.Reachable(path) {
+		if safeopen.OthersWrite(info) && safeopen.Reachable(path) {
 			return &protocol.Error{
 				Code:    protocol.CodeInvalid,
 				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path, info.Mode().Perm()),

@@ -11,8 +11,8 @@ import (
 	"github.com/joho/godotenv"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -164,7 +164,7 @@ func Handed(given []string, with env.Env, names []string) []string {
 
 // readDotEnvFile reads the variables of a .env file; one that is missing has none.
 func readDotEnvFile(path string) (map[string]string, error) {
-	src, err := careful.ReadFile(path, maxDotEnv, careful.Follow)
+	src, err := safeopen.ReadFile(path, maxDotEnv, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

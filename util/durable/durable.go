@@ -20,7 +20,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // FS is every operation that changes a disk. Errors are *[fs.PathError] with the
@@ -173,7 +173,7 @@ func (osFS) Rename(from, to string) error {
 
 // Append implements FS.
 func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
-	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm, careful.Follow)
+	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm, safeopen.Follow)
 	if err != nil {
 		return pathError("append to", path, err)
 	}
@@ -227,7 +227,7 @@ func (osFS) SyncDir(path string) error {
 	return pathError("flush", path, syncDir(path))
 }
 
-type notFile struct{ *careful.NotFileError }
+type notFile struct{ *safeopen.NotFileError }
 
 func (e notFile) Error() string { return e.Reason() }
 func (e notFile) Unwrap() error { return e.NotFileError }
@@ -251,9 +251,9 @@ func pathError(op, path string, errs ...error) error {
 	}
 }
 
-// cause strips the path from an error of package os, or careful.
+// cause strips the path from an error of package os, or safeopen.
 func cause(err error) error {
-	if e := (*careful.NotFileError)(nil); errors.As(err, &e) {
+	if e := (*safeopen.NotFileError)(nil); errors.As(err, &e) {
 		return notFile{e}
 	}
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
@@ -356,7 +356,7 @@ func (b *beneath) Rename(from, to string) error {
 // openFile opens a file that is no link, which is checked before it is opened and after.
 func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, &careful.NotFileError{Path: name, Mode: info.Mode().Type()}
+		return nil, &safeopen.NotFileError{Path: name, Mode: info.Mode().Type()}
 	}
 	f, err := root.OpenFile(name, flag, perm)
 	if err != nil {
@@ -365,7 +365,7 @@ func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File,
 	is, err := f.Stat()
 	at, lerr := root.Lstat(name)
 	if err = errors.Join(err, lerr); err == nil && !os.SameFile(is, at) {
-		err = &careful.NotFileError{Path: name, Mode: at.Mode().Type()}
+		err = &safeopen.NotFileError{Path: name, Mode: at.Mode().Type()}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ErrLocked means that somebody else holds a lock.
@@ -228,7 +228,7 @@ func (h *Held) Note(who Holder) error {
 // ReadHolder reads the note in a lock file, without the lock. Errors:
 // [ErrNoHolder] if there is none or it is being written, [fs.ErrNotExist].
 func ReadHolder(path string) (Holder, error) {
-	text, err := careful.ReadFile(path, maxNote, careful.Follow)
+	text, err := safeopen.ReadFile(path, maxNote, safeopen.Follow)
 	if err != nil {
 		return Holder{}, err
 	}

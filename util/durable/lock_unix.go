@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // openLocked opens a lock file and locks it, or fails with ErrLocked. Package os
@@ -24,7 +24,7 @@ func openShared(path string) (*os.File, error) {
 }
 
 func openFlocked(path string, access, how int) (*os.File, error) {
-	f, err := careful.OpenFile(path, access|os.O_CREATE, 0o644, careful.Follow)
+	f, err := safeopen.OpenFile(path, access|os.O_CREATE, 0o644, safeopen.Follow)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func openFlocked(path string, access, how int) (*os.File, error) {
 // needs no right to write, and is in the way of whoever takes the lock for an
 // instant only.
 func Locked(path string) (bool, error) {
-	f, err := careful.OpenFile(path, os.O_RDONLY, 0, careful.Follow)
+	f, err := safeopen.OpenFile(path, os.O_RDONLY, 0, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

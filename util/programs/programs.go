@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Place is a directory or a file that is a program's own.
@@ -320,7 +320,7 @@ func (p plant) harms(path string) bool {
 	if p.harm == nil {
 		return true
 	}
-	text, err := careful.ReadFile(path, 1<<20, careful.NoFollow)
+	text, err := safeopen.ReadFile(path, 1<<20, safeopen.NoFollow)
 	return err != nil || p.harm().Match(text)
 }
 

@@ -14,9 +14,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Search says where the files of a project are looked for, and whose files count.
@@ -40,8 +40,10 @@ func From(e env.Env, dir string) Search {
 		dir = real
 	}
 	me := os.Geteuid()
-	s := Search{Dir: dir, Home: home.User(e), Owner: careful.Owner, Users: []int{system, me},
-		Shared: func(path string, info fs.FileInfo) bool { return careful.OthersWrite(info) && careful.Reachable(path) }}
+	s := Search{Dir: dir, Home: home.User(e), Owner: safeopen.Owner, Users: []int{system, me},
+		Shared: func(path string, info fs.FileInfo) bool {
+			return safeopen.OthersWrite(info) && safeopen.Reachable(path)
+		}}
 	if id, err := strconv.Atoi(e.Get("SUDO_UID")); err == nil && me == system {
 		s.Users = append(s.Users, id)
 	}
@@ -175,8 +177,8 @@ func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool
 	if err != nil || info == nil {
 		return nil, 0, false, err
 	}
-	file, err := careful.OpenIn(f.Root, name)
-	if other, ok := errors.AsType[*careful.NotFileError](err); ok {
+	file, err := safeopen.OpenIn(f.Root, name)
+	if other, ok := errors.AsType[*safeopen.NotFileError](err); ok {
 		f.Ignore(name, other.Reason())
 		return nil, 0, false, nil
 	}

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // The files of a run directory.
@@ -60,12 +60,12 @@ func (d Dir) Outlasts() bool {
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
 
 // Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], those of
-// [careful.ReadFile].
+// [safeopen.ReadFile].
 func (d Dir) Read(name string, max int64) ([]byte, error) {
 	if d == "" {
 		return nil, fs.ErrNotExist
 	}
-	return careful.ReadFile(d.File(name), max, careful.NoFollow)
+	return safeopen.ReadFile(d.File(name), max, safeopen.NoFollow)
 }
 
 // Record is what others than the engine may know of a run.
@@ -175,7 +175,7 @@ func (d Dir) Unread() []Letter {
 		if !strings.HasSuffix(name, unread) {
 			continue
 		}
-		data, err := careful.ReadFile(d.mail(name), maxFile, careful.NoFollow)
+		data, err := safeopen.ReadFile(d.mail(name), maxFile, safeopen.NoFollow)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

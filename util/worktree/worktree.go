@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Link returns the git directory of the repository that a directory is linked to
@@ -159,7 +159,7 @@ func Holds(repository, dir string) (top string, ok bool) {
 // to, without symbolic links.
 func pointer(file, prefix string) (string, bool) {
 	const longest = 8 << 10
-	text, err := careful.ReadFile(file, longest, careful.NoFollow)
+	text, err := safeopen.ReadFile(file, longest, safeopen.NoFollow)
 	if err != nil {
 		return "", false
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
@@ -151,7 +151,7 @@ func tracked(workspace string, names []string) []string {
 	if len(names) == 0 || !ok {
 		return nil
 	}
-	index, err := careful.ReadFile(filepath.Join(git, "index"), gitindex.MaxBytes, careful.NoFollow)
+	index, err := safeopen.ReadFile(filepath.Join(git, "index"), gitindex.MaxBytes, safeopen.NoFollow)
 	if err != nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
@@ -178,7 +178,7 @@ func (b *builder) children(dir string) (dirs []string) {
 
 // ownConfig gives the program a copy of a config of git.
 func (b *builder) ownConfig(path string) error {
-	text, err := careful.ReadFile(path, maxConfig, careful.Follow)
+	text, err := safeopen.ReadFile(path, maxConfig, safeopen.Follow)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

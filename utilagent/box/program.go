@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // maxFirstLine bounds what is read of a script.
@@ -66,7 +66,7 @@ func installation(path string) string {
 
 // interpreter are the words of a script's first line.
 func interpreter(path string) []string {
-	f, err := careful.OpenFile(path, os.O_RDONLY, 0, careful.Follow)
+	f, err := safeopen.OpenFile(path, os.O_RDONLY, 0, safeopen.Follow)
 	if err != nil {
 		return nil
 	}

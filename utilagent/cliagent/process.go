@@ -15,10 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent/output"
@@ -511,7 +511,7 @@ func streamEnds(dir string) string {
 
 // tailOf is the end of a regular file.
 func tailOf(path string, most int64) (string, error) {
-	f, err := careful.Open(path, careful.Follow)
+	f, err := safeopen.Open(path, safeopen.Follow)
 	if err != nil {
 		return "", err
 	}

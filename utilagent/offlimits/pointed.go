@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
@@ -50,7 +50,7 @@ func pointersOf(home, top string) []pointer {
 }
 
 func (p *pointers) read(file, top string, depth int) {
-	text, err := careful.ReadFile(file, maxFileBytes, careful.Follow)
+	text, err := safeopen.ReadFile(file, maxFileBytes, safeopen.Follow)
 	if err != nil || depth > maxIncludeDepth {
 		return
 	}
@@ -142,7 +142,7 @@ func Module(top string) (git string, ok bool) {
 	if !ok || git != common || within(top, git) || within(git, top) {
 		return "", false
 	}
-	text, err := careful.ReadFile(filepath.Join(git, "config"), maxFileBytes, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(git, "config"), maxFileBytes, safeopen.NoFollow)
 	if err != nil {
 		return "", false
 	}

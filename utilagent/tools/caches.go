@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Caches are those of the commands of a repository; see [CacheSet]. Only commands of the same
@@ -96,7 +96,7 @@ func sweepCaches(sets, newest string) {
 	}
 	notes, _ := filepath.Glob(filepath.Join(sets, "*"+usedSuffix)) // the pattern is a right one
 	for _, note := range notes {
-		repository, err := careful.ReadFile(note, 1<<16, careful.NoFollow)
+		repository, err := safeopen.ReadFile(note, 1<<16, safeopen.NoFollow)
 		if err != nil {
 			continue
 		}
@@ -218,7 +218,7 @@ func (s *stock) goEnv() map[string]string {
 	if file == "" {
 		file = filepath.Join(cmp.Or(s.user["XDG_CONFIG_HOME"], filepath.Join(s.user["HOME"], ".config")), "go", "env")
 	}
-	text, err := careful.ReadFile(file, 1<<20, careful.Follow)
+	text, err := safeopen.ReadFile(file, 1<<20, safeopen.Follow)
 	if err != nil {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (s *stock) farm(from, to string) {
 		case !rewritten().MatchString(e.Name()):
 			_ = s.root.Symlink(at, name)
 		default:
-			if text, err := careful.ReadFile(at, maxCopied, careful.NoFollow); err == nil {
+			if text, err := safeopen.ReadFile(at, maxCopied, safeopen.NoFollow); err == nil {
 				_ = s.root.WriteFile(name, text, 0o600)
 			}
 		}

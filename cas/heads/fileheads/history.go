@@ -14,8 +14,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Ended returns how a thread ended, or [heads.ErrNoThread] if it is active or unknown.
@@ -182,7 +182,7 @@ func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 // whoever asks mostly asks for a thread that has just ended. [heads.ErrNoThread] if
 // there is none.
 func (x *Heads) lastEnd(thread string) (heads.Ended, error) {
-	f, err := careful.OpenMax(x.path(historyFile), maxFile, careful.Follow)
+	f, err := safeopen.OpenMax(x.path(historyFile), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 	}

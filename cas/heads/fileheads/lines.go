@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"iter"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // A line of history.jsonl or facts.jsonl is an object that ends in a sum of what is
@@ -113,7 +113,7 @@ func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]
 // power cut tore it. Any other, damaged or not, gets its end, which the caller must
 // write first. parse is an error for a line that cannot be read.
 func (x *Heads) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
-	f, err := careful.OpenMax(x.path(file), maxFile, careful.Follow)
+	f, err := safeopen.OpenMax(x.path(file), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

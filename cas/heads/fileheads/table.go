@@ -14,8 +14,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -90,7 +90,7 @@ func (x *Heads) read(ctx context.Context, name string) (*table, error) {
 
 // readFile reads a file. It follows links: a person may keep the files of the home elsewhere.
 func (x *Heads) readFile(name string) ([]byte, error) {
-	return careful.ReadFile(x.path(name), maxFile, careful.Follow)
+	return safeopen.ReadFile(x.path(name), maxFile, safeopen.Follow)
 }
 
 func parseTable(path string, data []byte, threads bool) *table {

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Config says how steps are made.
@@ -225,7 +225,7 @@ func (a *place) furnish() (err error) {
 	}
 	const most = 1 << 20
 	for _, name := range []string{"config.yaml", ".env", "remotes.yaml"} {
-		text, err := careful.ReadFile(filepath.Join(a.pool.c.Home, name), most, careful.Follow)
+		text, err := safeopen.ReadFile(filepath.Join(a.pool.c.Home, name), most, safeopen.Follow)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

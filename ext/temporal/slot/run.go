@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ran is what a command of uwf has answered.
@@ -82,7 +82,7 @@ func plainPath(err error) error {
 // answer reads what uwf has printed.
 func (a *place) answer(exit int) (ran, error) {
 	var r ran
-	text, err := careful.ReadFile(filepath.Join(a.dir, "stdout"), maxAnswer, false)
+	text, err := safeopen.ReadFile(filepath.Join(a.dir, "stdout"), maxAnswer, false)
 	if err != nil {
 		return r, err
 	}
@@ -94,7 +94,7 @@ func (a *place) answer(exit int) (ran, error) {
 	if exit == 0 {
 		return r, nil
 	}
-	text, err = careful.ReadFile(filepath.Join(a.dir, "stderr"), maxProblem, false)
+	text, err = safeopen.ReadFile(filepath.Join(a.dir, "stderr"), maxProblem, false)
 	if err != nil {
 		return r, err
 	}

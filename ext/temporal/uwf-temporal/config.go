@@ -23,9 +23,9 @@ import (
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
@@ -81,7 +81,7 @@ func (cmd *command) config(file string) (config, error) {
 	if file != "" {
 		path = cmd.env.Path(file)
 	}
-	text, err := careful.ReadFile(path, maxConfig, careful.Follow)
+	text, err := safeopen.ReadFile(path, maxConfig, safeopen.Follow)
 	if file != "" || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return c, err
@@ -162,7 +162,7 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 	if key != "" || get("TLS") == "true" || get("TLS_SERVER_CA_CERT_PATH") != "" || get("TLS_CLIENT_CERT_PATH") != "" {
 		conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: get("TLS_SERVER_NAME")}
 		if file := get("TLS_SERVER_CA_CERT_PATH"); file != "" {
-			text, err := careful.ReadFile(file, maxConfig, careful.Follow)
+			text, err := safeopen.ReadFile(file, maxConfig, safeopen.Follow)
 			if err != nil {
 				return nil, err
 			}

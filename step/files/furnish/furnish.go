@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // IncludeFile lists, as .gitignore does, files that git ignores and that a new worktree
@@ -37,7 +37,7 @@ const linksFile = "uwf-links"
 // another work tree, unless something is already in their place. It returns how many.
 func Include(ctx context.Context, r, to files.Repo) (n int, err error) {
 	list := filepath.Join(r.Root, IncludeFile)
-	text, err := careful.ReadFile(list, maxList, careful.NoFollow)
+	text, err := safeopen.ReadFile(list, maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
 		return 0, nil
 	}
@@ -114,7 +114,7 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	if *room -= info.Size(); *room < 0 {
 		return false, fmt.Errorf("the files hold more than %d GB", maxIncludedBytes>>30)
 	}
-	in, err := careful.OpenIn(from, name)
+	in, err := safeopen.OpenIn(from, name)
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +164,7 @@ func Link(r, to files.Repo, dirs []string) error {
 
 // Links are the paths that [Link] has made.
 func Links(r files.Repo) []string {
-	text, err := careful.ReadFile(filepath.Join(r.Dir, linksFile), maxList, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(r.Dir, linksFile), maxList, safeopen.NoFollow)
 	if err != nil {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 )
 
@@ -292,7 +292,7 @@ func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([
 
 // packed are the commits of refs that came with a clone: git packs these at once.
 func packed(r files.Repo, prefix string) (commits []string) {
-	text, err := careful.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, safeopen.NoFollow)
 	if err != nil {
 		return nil
 	}
@@ -307,7 +307,7 @@ func packed(r files.Repo, prefix string) (commits []string) {
 // leftBehind are the commits at which a work tree has been, by its reflog, and those among
 // them that git has replaced itself, as in an amendment or a rebase.
 func leftBehind(r files.Repo) (commits, replaced []string, err error) {
-	text, err := careful.ReadFile(filepath.Join(r.Dir, "logs", "HEAD"), maxReflog, careful.NoFollow)
+	text, err := safeopen.ReadFile(filepath.Join(r.Dir, "logs", "HEAD"), maxReflog, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}

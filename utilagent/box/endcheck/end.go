@@ -15,9 +15,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
@@ -362,7 +362,7 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || own && (entry == "config" || entry == "hooks") || e.allowed(filepath.Join(at, entry)) {
 			continue
 		}
-		if text, err := careful.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
+		if text, err := safeopen.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
 			path.Base(path.Dir(name)) == "worktrees" && string(bytes.TrimSpace(text)) == "../.." {
 			continue // as git writes it
 		}
@@ -387,7 +387,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 		if err != nil {
 			continue
 		}
-		text, err := careful.ReadFileIn(s.root, full, maxPlan)
+		text, err := safeopen.ReadFileIn(s.root, full, maxPlan)
 		kept := tame(text, was.Runs)
 		switch {
 		case err != nil || !st.File:

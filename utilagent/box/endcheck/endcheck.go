@@ -20,9 +20,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Options say what is looked at. Paths are absolute and without links unless they say otherwise.
@@ -226,7 +226,7 @@ func write(path string, s state) error {
 }
 
 func read(path string) (s state, err error) {
-	text, err := careful.ReadFile(path, maxState, careful.NoFollow)
+	text, err := safeopen.ReadFile(path, maxState, safeopen.NoFollow)
 	if err == nil {
 		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&s)
 	}

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/gitindex"
 )
 
@@ -89,7 +89,7 @@ func leads(file string) (to string, ok bool) {
 		real, err := filepath.EvalSymlinks(file)
 		return real, err == nil || to != ""
 	}
-	text, err := careful.ReadFile(file, 8<<10, careful.NoFollow)
+	text, err := safeopen.ReadFile(file, 8<<10, safeopen.NoFollow)
 	to, ok = strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if err != nil || !ok {
 		return "", false
@@ -187,7 +187,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 		}
 	}
 	for _, file := range plans() {
-		text, _ := careful.ReadFileIn(s.root, join(name, file), maxPlan) // there is none
+		text, _ := safeopen.ReadFileIn(s.root, join(name, file), maxPlan) // there is none
 		for line := range bytes.Lines(text) {
 			if runs().Match(line) {
 				r.Runs[string(bytes.TrimSpace(line))] = true
@@ -220,7 +220,7 @@ func (l *look) known(s *space, name string) string {
 		return ""
 	}
 	if path.Base(name) == "config.worktree" {
-		if text, err := careful.ReadFileIn(s.root, name, 1<<10); err == nil && sparse().Match(text) {
+		if text, err := safeopen.ReadFileIn(s.root, name, 1<<10); err == nil && sparse().Match(text) {
 			return ""
 		}
 	}
@@ -264,7 +264,7 @@ func (l *look) passed(s *space, name string, indexed bool) map[string]bool {
 	for _, entry := range l.entries(s, join(name, "refs/replace")) {
 		all[l.shown(s, name)+"/refs/replace/"+entry] = true
 	}
-	packed, _ := careful.ReadFileIn(s.root, join(name, "packed-refs"), gitindex.MaxBytes) // there is none
+	packed, _ := safeopen.ReadFileIn(s.root, join(name, "packed-refs"), gitindex.MaxBytes) // there is none
 	for line := range bytes.Lines(packed) {
 		if _, entry, found := bytes.Cut(bytes.TrimSpace(line), []byte(" refs/replace/")); found {
 			all[l.shown(s, name)+"/refs/replace/"+string(entry)] = true
@@ -273,7 +273,7 @@ func (l *look) passed(s *space, name string, indexed bool) map[string]bool {
 	if !indexed { // the index is another work tree's
 		return all
 	}
-	index, _ := careful.ReadFileIn(s.root, join(name, "index"), gitindex.MaxBytes) // there is none
+	index, _ := safeopen.ReadFileIn(s.root, join(name, "index"), gitindex.MaxBytes) // there is none
 	for _, e := range gitindex.Entries(index) {
 		sparse := e.Passed == gitindex.Skipped && !there(l.spaces[0], e.Name)
 		if e.Passed != "" && e.Name != "" && !sparse && len(all) < maxPassed {

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Bounds of what a command can make us read and write.
@@ -43,7 +43,7 @@ type settings map[string][]string
 // Merge writes to Config what the command has changed in Copy and may change. It returns one line for
 // each kind of change that a person must know; each follows "a command". Without a change it starts no process.
 func Merge(ctx context.Context, m Merging) (told []string, err error) {
-	text, err := careful.ReadFile(m.Copy, maxConfig, careful.NoFollow)
+	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
 	if err != nil {
 		return []string{"left a git config that cannot be read: none of its settings were kept"}, nil
 	}
@@ -113,7 +113,7 @@ func (m Merging) write(ctx context.Context, c *choice) (err error) {
 			_ = os.Remove(lock)
 		}
 	}()
-	text, err := careful.ReadFile(config, maxConfig, careful.NoFollow)
+	text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -72,7 +72,7 @@ func read(root *os.Root, name string, most int64) *Entry {
 	case e.Mode&os.ModeSymlink != 0:
 		e.Link, _ = root.Readlink(name) // it was a link just now
 	case e.Mode.IsRegular():
-		text, err := careful.ReadFileIn(root, name, most)
+		text, err := safeopen.ReadFileIn(root, name, most)
 		if e.Text = append([]byte{}, text...); err != nil {
 			e.Text, e.Size = nil, info.Size()
 		}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // opaque is set for a directory in a layer that hides what lies below it.
@@ -82,7 +82,7 @@ func copyTree(from, to string) error {
 }
 
 func copyFile(root *os.Root, name, to string, mode fs.FileMode) error {
-	from, err := careful.OpenIn(root, name)
+	from, err := safeopen.OpenIn(root, name)
 	if err != nil {
 		return err
 	}

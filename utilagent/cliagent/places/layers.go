@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/programs"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Layers are the places of a program in a box. What it writes there lies in a directory of the
@@ -105,7 +105,7 @@ func resolved(path string) string {
 
 // file gives the program a copy of a file, and a link to it. What it writes there is dropped.
 func (l *Layers) file(p programs.Place, path, dir string) error {
-	text, err := careful.ReadFile(path, maxLogin, careful.Follow)
+	text, err := safeopen.ReadFile(path, maxLogin, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = []byte(p.Content), nil
 	}
@@ -180,7 +180,7 @@ func (l layer) login(upper *os.Root, name string) error {
 	if theirs, err := os.Lstat(filepath.Join(l.path, name)); err == nil && !info.ModTime().After(theirs.ModTime()) {
 		return upper.Remove(name)
 	}
-	text, err := careful.ReadFileIn(upper, name, maxLogin)
+	text, err := safeopen.ReadFileIn(upper, name, maxLogin)
 	if err != nil {
 		return err
 	}
@@ -193,11 +193,11 @@ func (l layer) session(upper *os.Root, name string) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	text, err := careful.ReadFileIn(upper, name, maxSession)
+	text, err := safeopen.ReadFileIn(upper, name, maxSession)
 	if err != nil {
 		return err
 	}
-	theirs, err := careful.ReadFile(filepath.Join(l.path, name), maxSession, careful.NoFollow)
+	theirs, err := safeopen.ReadFile(filepath.Join(l.path, name), maxSession, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -211,7 +211,7 @@ func (l layer) session(upper *os.Root, name string) error {
 func (l layer) put(upper *os.Root, name string, text []byte, mode fs.FileMode) error {
 	path, disk := filepath.Join(l.path, name), durable.Beneath(l.path)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("give back: %w", &careful.NotFileError{Path: path, Mode: info.Mode().Type()})
+		return fmt.Errorf("give back: %w", &safeopen.NotFileError{Path: path, Mode: info.Mode().Type()})
 	} else if err == nil {
 		mode = info.Mode().Perm()
 	}

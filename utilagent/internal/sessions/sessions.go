@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // The parts of a file.
@@ -95,8 +95,8 @@ func (d Dir) Put(session, part string, value any, flushed bool) error {
 
 // Load reads a small file; one that is damaged, or no file, is as good as none.
 func Load[T any](path string, into *T) error {
-	data, err := careful.ReadFile(path, maxFile, careful.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*careful.NotFileError)) || errors.As(err, new(*careful.TooBigError)) {
+	data, err := safeopen.ReadFile(path, maxFile, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
 		return nil
 	}
 	if err != nil {

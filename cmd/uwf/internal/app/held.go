@@ -15,13 +15,13 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/workspace"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -151,7 +151,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	c, off := a.holding(with, settings, inv)
 	if c.Box != "" { // whoever comes after a kill reads how it ended
 		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
-		if c.Status, err = careful.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, careful.NoFollow); err != nil {
+		if c.Status, err = safeopen.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow); err != nil {
 			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
 		}
 		defer c.Status.Close()

@@ -25,7 +25,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/wire"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -33,6 +32,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -75,7 +75,7 @@ func (a *App) Remotes() ([]Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := careful.ReadFile(path, maxRemotes, careful.Follow)
+	data, err := safeopen.ReadFile(path, maxRemotes, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -26,13 +26,13 @@ import (
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/files"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -166,7 +166,7 @@ func (x *examination) openToOthers() {
 		paths = append(paths, filepath.Join(x.Dirs.Home, name))
 	}
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && careful.OthersWrite(info) {
+		if info, err := os.Stat(path); err == nil && safeopen.OthersWrite(info) {
 			x.warn("home", "chmod go-w "+path, "others may write %s", path)
 		}
 	}

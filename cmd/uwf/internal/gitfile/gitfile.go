@@ -23,13 +23,13 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
@@ -287,7 +287,7 @@ func (l Lock) read() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	return careful.ReadFileIn(root, filepath.Join(".uwf", "lock.yaml"), maxFile)
+	return safeopen.ReadFileIn(root, filepath.Join(".uwf", "lock.yaml"), maxFile)
 }
 
 // all are the pins, by address.

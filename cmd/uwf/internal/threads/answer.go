@@ -24,11 +24,11 @@ import (
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -265,7 +265,7 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 
 // fileText is a text file that a person names for a value.
 func (a Commands) fileText(name string, hints ...string) (string, error) {
-	data, err := careful.ReadFile(a.Env.Path(name), maxPrompt, careful.Follow)
+	data, err := safeopen.ReadFile(a.Env.Path(name), maxPrompt, safeopen.Follow)
 	switch {
 	case name == "":
 		return "", cmdline.UsageError("@ names no file", append(hints, "@task.md")...)

@@ -18,11 +18,11 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/careful"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
@@ -243,7 +243,7 @@ func (in *importer) add(ctx context.Context, arg string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		why, err := in.file(path, careful.Follow)
+		why, err := in.file(path, safeopen.Follow)
 		if err == nil && why != "" {
 			return cmdline.Invalid(in.shown(path) + " " + why)
 		}
@@ -270,7 +270,7 @@ func (in *importer) add(ctx context.Context, arg string) error {
 		case d.IsDir(), !strings.EqualFold(filepath.Ext(at), ".md"):
 			return nil
 		}
-		why, err := in.file(at, careful.NoFollow)
+		why, err := in.file(at, safeopen.NoFollow)
 		if why != "" {
 			in.lost = append(in.lost, subagents.Loss{File: in.shown(at), Why: why})
 		}
@@ -286,9 +286,9 @@ func isDir(path string) bool {
 func (in *importer) shown(path string) string { return plaintext.Line(in.Workflows().Shown(path)) }
 
 // file reads one. why says why it is no subagent.
-func (in *importer) file(path string, links careful.Links) (why string, err error) {
-	data, err := careful.ReadFile(path, subagents.MaxFile, links)
-	if other := (*careful.NotFileError)(nil); errors.As(err, &other) {
+func (in *importer) file(path string, links safeopen.Links) (why string, err error) {
+	data, err := safeopen.ReadFile(path, subagents.MaxFile, links)
+	if other := (*safeopen.NotFileError)(nil); errors.As(err, &other) {
 		return other.Reason(), nil
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package careful
+package safeopen
 
 import (
 	"testing"

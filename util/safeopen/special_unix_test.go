@@ -1,6 +1,6 @@
 //go:build unix
 
-package careful_test
+package safeopen_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // None of these is waited for, or read.
@@ -25,13 +25,13 @@ func TestSpecialFiles(t *testing.T) {
 	require.NoError(t, os.Truncate(endless, 200<<30))
 	for path, want := range map[string]string{pipe: "a pipe", zero: "a device", "/dev/null": "a device"} {
 		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR} {
-			_, err := careful.OpenFile(path, flag, 0, careful.Follow)
-			var odd *careful.NotFileError
+			_, err := safeopen.OpenFile(path, flag, 0, safeopen.Follow)
+			var odd *safeopen.NotFileError
 			require.ErrorAs(t, err, &odd, path)
 			assert.Equal(t, path+" is not a file but "+want, err.Error())
 		}
 	}
-	_, err := careful.ReadFile(endless, 1<<20, careful.NoFollow)
-	var big *careful.TooBigError
+	_, err := safeopen.ReadFile(endless, 1<<20, safeopen.NoFollow)
+	var big *safeopen.TooBigError
 	require.ErrorAs(t, err, &big)
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package careful
+package safeopen
 
 // Here opening a path does not wait, and a link that takes a file's place between
 // two looks at it cannot be told.

@@ -1,4 +1,4 @@
-package careful_test
+package safeopen_test
 
 import (
 	"io/fs"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/careful"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 func TestReadFile(t *testing.T) {
@@ -19,27 +19,27 @@ func TestReadFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("12345"), 0o600))
 	require.NoError(t, os.Symlink(file, link))
 
-	data, err := careful.ReadFile(file, 5, careful.NoFollow)
+	data, err := safeopen.ReadFile(file, 5, safeopen.NoFollow)
 	require.NoError(t, err)
 	assert.Equal(t, "12345", string(data))
-	data, err = careful.ReadFile(link, 5, careful.Follow)
+	data, err = safeopen.ReadFile(link, 5, safeopen.Follow)
 	require.NoError(t, err)
 	assert.Equal(t, "12345", string(data))
 
-	var big *careful.TooBigError
-	_, err = careful.ReadFile(file, 4, careful.NoFollow)
+	var big *safeopen.TooBigError
+	_, err = safeopen.ReadFile(file, 4, safeopen.NoFollow)
 	require.ErrorAs(t, err, &big)
 	assert.Equal(t, file+" is larger than 4 bytes", err.Error())
 
-	var odd *careful.NotFileError
-	_, err = careful.ReadFile(link, 5, careful.NoFollow)
+	var odd *safeopen.NotFileError
+	_, err = safeopen.ReadFile(link, 5, safeopen.NoFollow)
 	require.ErrorAs(t, err, &odd)
 	assert.Equal(t, link+" is not a file but a symbolic link", err.Error())
-	_, err = careful.ReadFile(dir, 5, careful.Follow)
+	_, err = safeopen.ReadFile(dir, 5, safeopen.Follow)
 	require.ErrorAs(t, err, &odd)
 	assert.True(t, odd.Mode.IsDir())
 
-	_, err = careful.ReadFile(filepath.Join(dir, "none"), 5, careful.Follow)
+	_, err = safeopen.ReadFile(filepath.Join(dir, "none"), 5, safeopen.Follow)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -56,27 +56,27 @@ func TestReadFileIn(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, root.Close()) })
 
-	data, err := careful.ReadFileIn(root, "near", 100)
+	data, err := safeopen.ReadFileIn(root, "near", 100)
 	require.NoError(t, err)
 	assert.Equal(t, "open", string(data))
 	for _, name := range []string{"far", "../secret"} {
-		_, err = careful.ReadFileIn(root, name, 100)
+		_, err = safeopen.ReadFileIn(root, name, 100)
 		require.Error(t, err, name)
 	}
-	_, err = careful.ReadFileIn(root, ".", 100)
-	var odd *careful.NotFileError
+	_, err = safeopen.ReadFileIn(root, ".", 100)
+	var odd *safeopen.NotFileError
 	require.ErrorAs(t, err, &odd)
 }
 
 func TestOpenFileMakesAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new")
-	f, err := careful.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600, careful.NoFollow)
+	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600, safeopen.NoFollow)
 	require.NoError(t, err)
 	_, err = f.WriteString("text")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	data, err := careful.ReadFile(path, 100, careful.NoFollow)
+	data, err := safeopen.ReadFile(path, 100, safeopen.NoFollow)
 	require.NoError(t, err)
 	assert.Equal(t, "text", string(data))
 }

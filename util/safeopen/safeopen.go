@@ -1,4 +1,4 @@
-// Package careful opens files that another program may have put there: those of
+// Package safeopen opens files that another program may have put there: those of
 // a repository, of a run directory that an agent writes to, of a home that many
 // processes share. What lies at such a path need not be a file. Opening a pipe
 // waits for ever, reading a device may never end or eat all memory, and a link
@@ -8,7 +8,7 @@
 // what is read at once has a bound. Whether a symbolic link may stand at the end
 // of the path is the caller's to say; that no part of the path leads out of a
 // directory is what [OpenIn] is for.
-package careful
+package safeopen
 
 import (
 	"bytes"

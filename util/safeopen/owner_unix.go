@@ -1,6 +1,6 @@
 //go:build unix
 
-package careful
+package safeopen
 
 import (
 	"fmt"
