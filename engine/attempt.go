@@ -98,7 +98,8 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 }
 
 // withoutProcess makes a step for which no process is started.
-func (a *attempt) withoutProcess(ctx context.Context, submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
+func (a *attempt) withoutProcess(ctx context.Context,
+	submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
 		release, err := a.HoldStore(ctx)
 		if err != nil {
@@ -136,7 +137,8 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		ran.Stderr = set.Hide(ran.Stderr)
 	}
 	a.repeated = ran.Result.Repeated
-	a.refused, a.retryAt = err == nil && ran.Result.Kind == protocol.FailedRateLimit, time.Time{} // it has suspended its work
+	// it has suspended its work
+	a.refused, a.retryAt = err == nil && ran.Result.Kind == protocol.FailedRateLimit, time.Time{}
 	if at := ran.Result.RetryAtMs; at > 0 {
 		a.retryAt = time.UnixMilli(at)
 	}
@@ -200,7 +202,8 @@ func (a *attempt) putBack() {
 		a.warn("a command whose agent was killed " + said)
 	}
 	if err != nil {
-		a.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no git in " + a.task.cwd + " before you have looked at its .git/config and .git/hooks")
+		a.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no " +
+			"git in " + a.task.cwd + " before you have looked at its .git/config and .git/hooks")
 	}
 }
 
@@ -208,8 +211,10 @@ func (a *attempt) newRecord() rundir.Record {
 	return rundir.Record{
 		Thread: a.locked.id, Workflow: a.pos.Thread.Start.Workflow, Head: a.locked.head,
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
-		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles, Intents: true,
-		More: a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting, Snapshot: a.kept.Told(),
+		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
+		Intents: true,
+		More:    a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
+		Snapshot: a.kept.Told(),
 	}
 }
 
@@ -222,7 +227,8 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	case a.dir.StopRequested(a.record):
 		status = rundir.Stopped
 		err = &protocol.Error{
-			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id, a.task.role), Err: err,
+			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id,
+				a.task.role), Err: err,
 			Hints: []string{a.on()},
 		}
 	case fault.IsSignal(err):
@@ -444,7 +450,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		return out, unpublished
 	}
 	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
-		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id, got.Step.Role),
+		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id,
+			got.Step.Role),
 			a.further())
 	}
 	return out, err
@@ -490,7 +497,8 @@ func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
 	}
-	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role, a.locked.id, err)),
+	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w",
+		a.task.role, a.locked.id, err)),
 		a.further()+" takes its step over")
 }
 
@@ -600,7 +608,8 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
-		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ, Warn: a.warn,
+		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ,
+		Warn: a.warn,
 	})
 }
 
@@ -630,7 +639,8 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 	}
 	if _, gone := place.Real(a.pos.Dir()); gone != nil {
 		if w := a.locked.facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
-			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the same files")
+			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the "+
+				"same files")
 		}
 		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
 	}

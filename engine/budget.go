@@ -109,7 +109,8 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	}
 	sum := budget.Replaced(r)
 	sum.Add(old)
-	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced, Uncounted: sum.Uncounted, Blind: sum.Blind}
+	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced,
+		Uncounted: sum.Uncounted, Blind: sum.Blind}
 	if err := a.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {
 		return err
 	}

@@ -489,7 +489,8 @@ type Ticked struct {
 // Tick makes one step of every thread that can go on, up to parallel at once, and tells of
 // each as it ends, on one goroutine at a time. A thread that another process has taken
 // meanwhile is left to it. After a step that failed by fault of the machine no other one begins: it
-// would fail, too, and its thread would wait for a person. The error is about listing the threads; a thread's own failure is
+// would fail, too, and its thread would wait for a person. The error is about listing the threads;
+// a thread's own failure is
 // passed to told.
 func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
 	due, err := e.Due(ctx)
@@ -560,7 +561,8 @@ func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(
 // [Engine.Worker], is added to them. The lock is never free in between: it is taken here, and
 // the worker inherits it. Whenever one of the two processes is killed, the other keeps the
 // lock until it ends.
-func (e *Engine) Background(ctx context.Context, thread string, w Work, args []string) (out protocol.StepOutput, err error) {
+func (e *Engine) Background(ctx context.Context, thread string, w Work,
+	args []string) (out protocol.StepOutput, err error) {
 	h, err := e.lock(ctx, thread)
 	if err == nil {
 		// Our copy only: the file is the worker's from now on.
@@ -643,5 +645,8 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 		h.release()
 		return nil, err
 	}
-	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, h, w) })
+	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) {
+		return e.driving(w).drive(ctx, thread,
+			h, w)
+	})
 }

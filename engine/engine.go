@@ -205,7 +205,8 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	e := &Engine{Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home, durable.OS())}}
+	e := &Engine{Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home,
+		durable.OS())}}
 	return e, e.Configure(process)
 }
 

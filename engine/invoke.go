@@ -110,7 +110,8 @@ func (a *attempt) arguments() []string {
 	case a.cmd.Plain != nil:
 		return args
 	case a.cmd.Form == "named":
-		return append(args, protocol.FlagThread, a.locked.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt, a.task.prompt)
+		return append(args, protocol.FlagThread, a.locked.id, protocol.FlagRole, a.task.role, protocol.FlagPrompt,
+			a.task.prompt)
 	case a.cmd.Form == "positional": // the rest is in the environment
 		return append(args, a.locked.id, a.task.role)
 	}
@@ -150,7 +151,8 @@ func (a *attempt) environment() []string {
 	var environ []string
 	for _, kv := range config.Handed(a.given(), a.Env, pass) {
 		key, value, _ := strings.Cut(kv, "=")
-		if _, ours := set[key]; ours || a.cmd.Plain != nil && (oscommand.OfAgent(key) || secret.Guarded(key, value) || secrets.Holds(value)) {
+		if _, ours := set[key]; ours || a.cmd.Plain != nil && (oscommand.OfAgent(key) || secret.Guarded(key, value) ||
+			secrets.Holds(value)) {
 			continue
 		}
 		environ = append(environ, kv)

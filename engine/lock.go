@@ -207,7 +207,8 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 			return err
 		}
 	}
-	if made := change.Workspace.Mode == workspace.InWorktree; made && (facts.Workspace == nil || facts.Workspace.Mode != workspace.InWorktree) {
+	if made := change.Workspace.Mode == workspace.InWorktree; made && (facts.Workspace == nil ||
+		facts.Workspace.Mode != workspace.InWorktree) {
 		if err := e.Files().Made(h.id); err != nil {
 			return err
 		}

@@ -354,7 +354,8 @@ func (e *Engine) ThreadFiles() threadfiles.Files {
 		}
 		if e.CutOff(id) {
 			h.release()
-			err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of them was cut off", id)
+			err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of "+
+				"them was cut off", id)
 			return threadfiles.Locked{}, fault.Hinted(err, "uwf thread step "+id+" finishes it first")
 		}
 		return threadfiles.Locked{Thread: h.files(), Release: h.release}, nil
@@ -370,7 +371,8 @@ func (h *lockedThread) files() workspace.Thread {
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.Files().Before(ctx, workspace.Step{
-		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known, Open: a.task.kept,
+		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known,
+		Open:  a.task.kept,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})

@@ -33,7 +33,8 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "no-cwd", "untrusted":
 		return s.locked.barred
 	case "parent-open":
-		err = fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its result, or a move that was cut off", id, s.parent)
+		err = fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its "+
+			"result, or a move that was cut off", id, s.parent)
 		err.Err = errParentOpen
 		return fault.Hinted(err, "uwf thread step "+s.parent)
 	case "parent-moved":
@@ -80,7 +81,8 @@ func (s *session) asksOtherwise(a decide.Action) error {
 		return fault.Hinted(fault.New(a.Code, "thread %s asks for words, not for data", id),
 			"uwf thread resume "+id+" -p '<answer>'")
 	case "needs-form":
-		return fault.Hinted(fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are not enough", id, role), "uwf thread answer "+id)
+		return fault.Hinted(fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are "+
+			"not enough", id, role), "uwf thread answer "+id)
 	case "words-reach-no-child":
 		return fault.Hinted(fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id,
 			role), "uwf thread resume "+id+" -p '' runs those again that have failed")
@@ -135,9 +137,11 @@ func (s *session) stuck() error {
 	case s.pos.Problem != nil && s.facts.Life == decide.Active:
 		return s.pos.Explain()
 	case errors.Is(s.notask, moderator.ErrChildren):
-		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start another thread", id, role)
+		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start "+
+			"another thread", id, role)
 	case errors.Is(s.notask, moderator.ErrForm):
-		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start another thread", id, role)
+		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start "+
+			"another thread", id, role)
 	case s.notask != nil:
 		return s.notask
 	}
@@ -165,7 +169,8 @@ func (s *session) notAgain(a decide.Action) error {
 // doubt says which child may have been paid already.
 func (s *session) doubt() error {
 	k := s.doubtful()
-	err := fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor history.jsonl has it (%s): it is not started on a guess",
+	err := fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
+		"history.jsonl has it (%s): it is not started on a guess",
 		children.Named(k.Key, children.LabelOf(k.Child)), s.locked.id, k.ID)
 	return fault.Hinted(err, "uwf cas fsck --repair", "uwf thread retry "+children.Address(s.locked.id,
 		k.Key)+" plays it anew")

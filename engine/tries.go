@@ -223,7 +223,8 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 		}
 	}
 	if a.dir.StopRequested(a.record) {
-		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id, a.task.role), a.on())
+		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id,
+			a.task.role), a.on())
 	}
 	return nil
 }
@@ -258,7 +259,8 @@ func (a *attempt) leave(failed error) {
 	switch {
 	case a.refused:
 		limit := a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
-		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name, a.reason)}
+		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name,
+			a.reason)}
 	case failed == nil:
 		a.pass.Served()
 	}
@@ -266,7 +268,8 @@ func (a *attempt) leave(failed error) {
 
 // pause waits before the agent runs again.
 func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration) error {
-	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1, p.Attempts, wait.Round(time.Millisecond)))
+	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1,
+		p.Attempts, wait.Round(time.Millisecond)))
 	for ; wait > 0; wait -= retry.MaxWait {
 		err := a.waits(ctx)
 		if err == nil {
@@ -304,7 +307,8 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 		return err
 	}
 	a.runs = 0
-	a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason), a.cmd.Name))
+	a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason),
+		a.cmd.Name))
 	return nil
 }
 
@@ -363,7 +367,8 @@ func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOut
 		return out, err
 	}
 	if a.failedTry != nil {
-		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role, first.Until().In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
+		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role,
+			first.Until().In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
 	}
 	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
@@ -385,7 +390,8 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	case len(tries) == 0 && len(got.Step.Tries) == 0, reflect.DeepEqual(tries, got.Step.Tries):
 		return got, nil
 	case len(got.Step.Tries) > 0:
-		return got, verify.Rejected(got.Hash, protocol.CodeAgent, "step %s reports tries that did not happen, or not all of them", got.Hash)
+		return got, verify.Rejected(got.Hash, protocol.CodeAgent,
+			"step %s reports tries that did not happen, or not all of them", got.Hash)
 	}
 	release, err := a.HoldStore(ctx)
 	if err != nil {
@@ -412,7 +418,8 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 // failure that says so, nobody knows what. Agents that call a model themselves continue where it
 // stopped, and count its cost.
 func (a *attempt) cutShort(last rundir.Record, left protocol.Result) {
-	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent || config.OwnsModels(last.Command[0]) {
+	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent ||
+		config.OwnsModels(last.Command[0]) {
 		return
 	}
 	tries := a.dir.Tries(a.pos.Thread)

@@ -349,14 +349,16 @@ func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract
 	case err != nil:
 		return output, "", err
 	case output.Suspend != nil:
-		return output, "", a.unfit(&UnfitError{Problems: []jsonschema.Problem{{Path: "/" + protocol.StatusKey, Message: "the thread waits already: a person cannot suspend it"}}})
+		return output, "", a.unfit(&UnfitError{Problems: []jsonschema.Problem{{Path: "/" + protocol.StatusKey,
+			Message: "the thread waits already: a person cannot suspend it"}}})
 	}
 	text, err := json.Marshal(output.Value)
 	return output, string(text), err
 }
 
 func (a *attempt) unfit(err *UnfitError) error {
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}, "uwf thread show "+a.locked.id+" shows what is asked")
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
+		"uwf thread show "+a.locked.id+" shows what is asked")
 }
 
 // StartOptions are options of [Engine.Start]. The zero value works.
@@ -450,7 +452,8 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	}
 	name, err := runfiles.Dir(dir.Path).Post(e.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet", thread), "uwf thread show "+thread)
+		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
+			thread), "uwf thread show "+thread)
 	}
 	if err != nil {
 		return fault.Of(fmt.Errorf("tell thread %s: %w", thread, err))
@@ -477,6 +480,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 // unheard warns that a thread ended before a message was heard.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
-		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it", a.locked.id, n, a.locked.id))
+		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it",
+			a.locked.id, n, a.locked.id))
 	}
 }

@@ -28,17 +28,20 @@ func OverBudget(s State, role string) (string, bool) {
 	const next = "; %q would be next"
 	switch Reached(l, spent) {
 	case protocol.OutcomeMaxCost:
-		return fmt.Sprintf("the run has cost %s of at most %s (maxCostUsd)"+next, protocol.Dollars(spent.CostUSD), protocol.Dollars(l.MaxCostUSD), role), true
+		return fmt.Sprintf("the run has cost %s of at most %s (maxCostUsd)"+next, protocol.Dollars(spent.CostUSD),
+			protocol.Dollars(l.MaxCostUSD), role), true
 	case protocol.OutcomeMaxTokens:
 		return fmt.Sprintf("the run has used %d of at most %d tokens (maxTokens)"+next, spent.Tokens, l.MaxTokens, role), true
 	case protocol.OutcomeMaxTime:
-		return fmt.Sprintf("the steps of the run have taken %s of at most %s (maxTime)"+next, span(spent.TimeMs), span(l.MaxTimeMs), role), true
+		return fmt.Sprintf("the steps of the run have taken %s of at most %s (maxTime)"+next, span(spent.TimeMs),
+			span(l.MaxTimeMs), role), true
 	}
 	unknown, what := spent.Unheld(l)
 	if unknown == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("what %s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown, "run"), what, role), true
+	return fmt.Sprintf("what %s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown,
+		"run"), what, role), true
 }
 
 // Reached returns the limit that a run has used up, such as [protocol.OutcomeMaxCost]; "": none.

@@ -21,7 +21,8 @@ const (
 // CommandSchema is the schema of a role that is a command and does not print its data.
 func CommandSchema() map[string]any {
 	return map[string]any{
-		"type": "object", "additionalProperties": false, "required": []any{protocol.StatusKey, "exitCode", "output", "truncated"},
+		"type": "object", "additionalProperties": false, "required": []any{protocol.StatusKey, "exitCode", "output",
+			"truncated"},
 		"properties": map[string]any{
 			protocol.StatusKey: map[string]any{"type": "string", "enum": []any{CommandPassed, CommandFailed}},
 			"exitCode":         map[string]any{"type": "integer"},
@@ -45,7 +46,8 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 	argv := make([]string, len(words))
 	for i, word := range words {
 		fail := func(err error) error {
-			return &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i), Template: word, Err: err}
+			return &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i),
+				Template: word, Err: err}
 		}
 		t, err := mustache.Parse(word)
 		if err != nil {
@@ -60,7 +62,8 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 		}
 	}
 	if strings.TrimSpace(argv[0]) == "" {
-		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role), Template: words[0], Err: ErrEmpty}
+		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role),
+			Template: words[0], Err: ErrEmpty}
 	}
 	return argv, nil
 }

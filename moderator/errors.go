@@ -80,7 +80,8 @@ func (e *ConditionError) Error() string {
 func (e *ConditionError) Unwrap() error { return e.Err }
 
 func conditionError(s State, at place, c condition, err error) error {
-	return &ConditionError{Node: at.node, Edge: at.key, Name: c.name, Expression: c.expression, Context: describe(s), Err: err}
+	return &ConditionError{Node: at.node, Edge: at.key, Name: c.name, Expression: c.expression, Context: describe(s),
+		Err: err}
 }
 
 // noTransition is the error for a list of which no entry applies.
@@ -146,7 +147,8 @@ func noEdge(node, status string, given bool, known []string) error {
 		e.Nearest = nil
 		e.Message = fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) + alternatives("its node routes", e)
 	default:
-		e.Message = fmt.Sprintf("%q answered %s %q, which its node does not route", node, protocol.StatusKey, status) + alternatives("it routes", e)
+		e.Message = fmt.Sprintf("%q answered %s %q, which its node does not route", node, protocol.StatusKey,
+			status) + alternatives("it routes", e)
 	}
 	return e
 }
@@ -155,7 +157,8 @@ func noEdge(node, status string, given bool, known []string) error {
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
 	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
-	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is not a role", at.node, at.key, target) + alternatives("the roles are", e)
+	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is not a role", at.node, at.key,
+		target) + alternatives("the roles are", e)
 	return e
 }
 

@@ -130,7 +130,8 @@ func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) 
 		most = min(most, each.Max)
 	}
 	if len(items) > most {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of gives %d items, of at most %d (max)", len(items), most)}
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of gives %d items, of at most %d (max)", len(items),
+			most)}
 	}
 	return items, nil
 }
@@ -148,7 +149,8 @@ func missing(s State, role, expression string) error {
 			continue
 		}
 		if _, has := answer[p.Names[1]]; !has {
-			return &FanError{Role: role, Message: fmt.Sprintf("each.of (%s): the answer of role %q has no %q", plaintext.Short(expression, 200), s.Last.Role, p.Names[1])}
+			return &FanError{Role: role, Message: fmt.Sprintf("each.of (%s): the answer of role %q has no %q",
+				plaintext.Short(expression, 200), s.Last.Role, p.Names[1])}
 		}
 	}
 	return nil
@@ -156,7 +158,8 @@ func missing(s State, role, expression string) error {
 
 // valueOf evaluates an expression over the context of conditions and what else is
 // given.
-func valueOf(ctx context.Context, s State, expression string, more map[string]any) (value any, defined bool, err error) {
+func valueOf(ctx context.Context, s State, expression string,
+	more map[string]any) (value any, defined bool, err error) {
 	expr, err := jsonata.Parse(expression)
 	if err != nil {
 		return nil, false, err
@@ -240,8 +243,9 @@ func RoleWorkflow(w protocol.Workflow, role string) protocol.Workflow {
 		Name: w.Name, Description: w.Roles[role].Description, Inputs: w.Inputs,
 		Roles: map[string]protocol.Role{role: w.Roles[role]},
 		Graph: map[string]protocol.GraphNode{
-			protocol.StartNode: {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: role, Prompt: "{{{" + protocol.PromptVariable + "}}}"}}},
-			role:               {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: protocol.EndNode}}},
+			protocol.StartNode: {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: role,
+				Prompt: "{{{" + protocol.PromptVariable + "}}}"}}},
+			role: {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: protocol.EndNode}}},
 		},
 	}
 }
@@ -274,7 +278,8 @@ func JoinSchema() map[string]any {
 			"results": map[string]any{"type": "array", "items": map[string]any{
 				"type": "object", "required": []any{"key", "status"},
 				"properties": map[string]any{
-					"key": map[string]any{"type": "string"}, "item": map[string]any{}, "output": map[string]any{}, "error": map[string]any{"type": "string"},
+					"key": map[string]any{"type": "string"}, "item": map[string]any{}, "output": map[string]any{},
+					"error":  map[string]any{"type": "string"},
 					"status": map[string]any{"type": "string", "enum": []any{JoinDone, JoinFailed}},
 				},
 			}},
@@ -320,7 +325,8 @@ func Join(ctx context.Context, s State, role string, results []Result, own bool)
 		err = errors.New("it has no value")
 	}
 	if err != nil {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("join (%s)", plaintext.Short(strings.TrimSpace(r.Join), 200)), Err: err}
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("join (%s)", plaintext.Short(strings.TrimSpace(r.Join),
+			200)), Err: err}
 	}
 	return value, nil
 }

@@ -227,7 +227,8 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 		d.Kind, d.Role = End, ""
 	case edge.Role == protocol.SuspendNode:
 		if at.node == protocol.StartNode {
-			return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: "a thread cannot start with " + protocol.SuspendNode}
+			return Decision{}, &RouteError{Node: at.node, Status: at.status,
+				Message: "a thread cannot start with " + protocol.SuspendNode}
 		}
 		d.Kind, d.Role, d.Cause = Suspend, s.Last.Role, ByTarget
 	case !isRole:
@@ -254,10 +255,12 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 // atLimit reports whether one more step of a role would go beyond a limit, and why.
 func atLimit(s State, role string) (string, bool) {
 	if most := s.Limits.MaxSteps; most > 0 && s.Steps >= most {
-		return fmt.Sprintf("the limit of %s is reached (maxSteps); %q would be next. Resuming grants as many again.", plural(most, "step"), role), true
+		return fmt.Sprintf("the limit of %s is reached (maxSteps); %q would be next. Resuming grants as many again.",
+			plural(most, "step"), role), true
 	}
 	if most := s.Limits.MaxVisitsPerRole; most > 0 && s.Visits[role] >= most {
-		return fmt.Sprintf("%q had its turn %s (maxVisitsPerRole) and would be next again. Resuming grants as many again.", role, plural(most, "time")), true
+		return fmt.Sprintf("%q had its turn %s (maxVisitsPerRole) and would be next again. Resuming grants as many again.",
+			role, plural(most, "time")), true
 	}
 	return "", false
 }

@@ -77,7 +77,8 @@ func (b Bill) Without(told Usage) Bill {
 	u := b.AtLeast
 	u.Turns = int(less(int64(u.Turns), int64(told.Turns)))
 	u.InputTokens, u.OutputTokens = less(u.InputTokens, told.InputTokens), less(u.OutputTokens, told.OutputTokens)
-	u.CacheReadTokens, u.CacheWriteTokens = less(u.CacheReadTokens, told.CacheReadTokens), less(u.CacheWriteTokens, told.CacheWriteTokens)
+	u.CacheReadTokens, u.CacheWriteTokens = less(u.CacheReadTokens, told.CacheReadTokens), less(u.CacheWriteTokens,
+		told.CacheWriteTokens)
 	u.ReasoningTokens, u.DurationMs = less(u.ReasoningTokens, told.ReasoningTokens), less(u.DurationMs, told.DurationMs)
 	if u.CostUSD != nil && told.CostUSD != nil {
 		rest := max(0, RoundUSD(*u.CostUSD-*told.CostUSD))

@@ -289,8 +289,9 @@ const (
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
 	EnvVisitKey  = "UWF_VISIT_KEY"  // the same for all tries of a visit, for effects elsewhere
-	EnvRetries   = "UWF_RETRIES"    // how often the engine runs the agent again in this visit after a failure that may pass
-	EnvBudget    = "UWF_BUDGET"     // what the whole run may still cost, a [Budget] as JSON
+	// how often the engine runs the agent again in this visit after a failure that may pass
+	EnvRetries = "UWF_RETRIES"
+	EnvBudget  = "UWF_BUDGET" // what the whole run may still cost, a [Budget] as JSON
 	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
 	EnvProject = "UWF_PROJECT_CONFIG"
 	// EnvSnapshot says where the state of the files is kept with the step, as JSON; "":

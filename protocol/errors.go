@@ -86,7 +86,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // program, a login, a sandbox or space is missing, or the config is wrong. An error that knows it of
 // itself has the method OfMachine.
 func OfMachine(err error) bool {
-	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE,
+		syscall.ENOMEM} {
 		if errors.Is(err, full) {
 			return true
 		}

@@ -153,13 +153,15 @@ func (l Limits) version() int {
 // Limits are the same limits as a workflow has them. A time that cannot be read is an
 // error with the code invalid.
 func (c LimitsConfig) Limits() (Limits, error) {
-	l := Limits{MaxSteps: c.MaxSteps, MaxVisitsPerRole: c.MaxVisitsPerRole, MaxCostUSD: c.MaxCostUSD, MaxTokens: c.MaxTokens}
+	l := Limits{MaxSteps: c.MaxSteps, MaxVisitsPerRole: c.MaxVisitsPerRole, MaxCostUSD: c.MaxCostUSD,
+		MaxTokens: c.MaxTokens}
 	if c.MaxTime == "" {
 		return l, nil
 	}
 	t, err := time.ParseDuration(c.MaxTime)
 	if err != nil || t < 0 {
-		return l, &Error{Code: CodeInvalid, Message: fmt.Sprintf("limits.maxTime must be a time such as 30m or 2h, got %q", c.MaxTime)}
+		return l, &Error{Code: CodeInvalid, Message: fmt.Sprintf("limits.maxTime must be a time such as 30m or 2h, got %q",
+			c.MaxTime)}
 	}
 	l.MaxTimeMs = t.Milliseconds()
 	return l, nil
@@ -167,7 +169,8 @@ func (c LimitsConfig) Limits() (Limits, error) {
 
 // Config are the same limits as config.yaml has them.
 func (l Limits) Config() LimitsConfig {
-	c := LimitsConfig{MaxSteps: l.MaxSteps, MaxVisitsPerRole: l.MaxVisitsPerRole, MaxCostUSD: l.MaxCostUSD, MaxTokens: l.MaxTokens}
+	c := LimitsConfig{MaxSteps: l.MaxSteps, MaxVisitsPerRole: l.MaxVisitsPerRole, MaxCostUSD: l.MaxCostUSD,
+		MaxTokens: l.MaxTokens}
 	if l.MaxTimeMs > 0 {
 		c.MaxTime = Span(time.Duration(l.MaxTimeMs) * time.Millisecond)
 	}

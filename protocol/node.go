@@ -374,7 +374,8 @@ func (u *Usage) validate() error {
 }
 
 func (u *Usage) figures() []int64 {
-	return []int64{int64(u.Turns), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens, u.DurationMs}
+	return []int64{int64(u.Turns), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens,
+		u.ReasoningTokens, u.DurationMs}
 }
 
 func wantHash(field string, h Hash) error {
@@ -604,7 +605,8 @@ func Types() (all []Type) {
 // added to it would take for durable what older stores do not have, and two
 // programs would write different bundles of the same thread.
 func Foundation() []Type {
-	return []Type{{KindText, 1}, {KindSuspend, 1}, {KindTurn, 1}, {KindDetail, 1}, {KindWorkflow, 1}, {KindStart, 1}, {KindStep, 1}}
+	return []Type{{KindText, 1}, {KindSuspend, 1}, {KindTurn, 1}, {KindDetail, 1}, {KindWorkflow, 1}, {KindStart, 1},
+		{KindStep, 1}}
 }
 
 // TitlePrefix begins the titles of the schemas of our kinds, and of no others.

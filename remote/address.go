@@ -29,12 +29,16 @@ func ParseAddress(text, dir string) (Address, error) {
 			Hints: []string{"give a directory, host:path, or scheme://…, such as ssh://host/path"},
 		}
 	}
-	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r == 0x7f ||
+			r == '\uFFFD'
+	}) {
 		return wrong("is empty, too long, or has characters that are none")
 	}
 	secret := &protocol.Error{
 		Code: protocol.CodeUsage, Message: "the address of a remote is shown and kept: it may hold no password",
-		Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a file of its own, see docs/remotes.md"},
+		Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a " +
+			"file of its own, see docs/remotes.md"},
 	}
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
@@ -85,7 +89,8 @@ var drive = lazyregexp.New(`^[A-Za-z]:[/\\]`)
 func holdsSecret(u *url.URL) bool {
 	for key := range u.Query() {
 		key = strings.ToLower(key)
-		if strings.Contains(key, "password") && !strings.HasSuffix(key, "file") || strings.Contains(key, "secret") || strings.Contains(key, "token") {
+		if strings.Contains(key, "password") && !strings.HasSuffix(key, "file") || strings.Contains(key, "secret") ||
+			strings.Contains(key, "token") {
 			return true
 		}
 	}
@@ -104,7 +109,8 @@ func IsAddress(text string) bool {
 func isSSH(text string) bool {
 	colon := strings.IndexByte(text, ':')
 	slash := strings.IndexAny(text, `/\`)
-	return colon > 1 && (slash < 0 || colon < slash) && !(strings.HasPrefix(text, ".") && strings.Trim(text[:colon], ".") == "")
+	return colon > 1 && (slash < 0 || colon < slash) && !(strings.HasPrefix(text, ".") && strings.Trim(text[:colon],
+		".") == "")
 }
 
 // Program is the helper that speaks to it.

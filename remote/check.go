@@ -65,7 +65,8 @@ func (s Swap) Check() error {
 func (e *Ended) check(thread string) error {
 	switch {
 	case e == nil:
-	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 || strings.Trim(string(e.Status), "abcdefghijklmnopqrstuvwxyz_") != "":
+	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 || strings.Trim(string(e.Status),
+		"abcdefghijklmnopqrstuvwxyz_") != "":
 		return Faultf("thread %s cannot end with the status %q", thread, e.Status)
 	case e.CompletedAt < 0:
 		return Faultf("thread %s: %d is not a time", thread, e.CompletedAt)
@@ -196,7 +197,8 @@ func (s State) Check() error {
 		return Faultf("%q is not a thread id", s.Thread)
 	case !s.Head.Valid():
 		return Faultf("thread %s: %q is not a hash", s.Thread, s.Head)
-	case s.Lease != nil && (len(s.Lease.Holder) > MaxHolder || s.Lease.LeftMs < 0 || s.Lease.LeftMs > MaxLease.Milliseconds()):
+	case s.Lease != nil && (len(s.Lease.Holder) > MaxHolder || s.Lease.LeftMs < 0 ||
+		s.Lease.LeftMs > MaxLease.Milliseconds()):
 		return Faultf("thread %s: that is not a lease", s.Thread)
 	}
 	return s.Ended.check(s.Thread)

@@ -218,7 +218,8 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("thread %s has moved at the remote: it should be %s, and is %s", e.Thread, place(e.Want, e.WantEnd), place(e.Got, e.Ends))
+	return fmt.Sprintf("thread %s has moved at the remote: it should be %s, and is %s", e.Thread,
+		place(e.Want, e.WantEnd), place(e.Got, e.Ends))
 }
 
 func place(h cas.Hash, ended bool) string {
@@ -236,7 +237,8 @@ type LeasedError struct{ Lease Lease }
 
 // Error implements error.
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("%s works on thread %s, for %d ms from now at least", plaintext.Line(e.Lease.Holder), e.Lease.Thread, e.Lease.LeftMs)
+	return fmt.Sprintf("%s works on thread %s, for %d ms from now at least", plaintext.Line(e.Lease.Holder),
+		e.Lease.Thread, e.Lease.LeftMs)
 }
 
 // FenceError means that a lease has ended, or is somebody else's by now.
@@ -304,5 +306,6 @@ type HashError struct{ Remote, Here cas.Algorithm }
 
 // Error implements error.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("the remote has %s hashes and the store has %s: nodes cannot go from one to the other", e.Remote, e.Here)
+	return fmt.Sprintf("the remote has %s hashes and the store has %s: nodes cannot go from one to the other", e.Remote,
+		e.Here)
 }

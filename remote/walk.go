@@ -161,7 +161,8 @@ func CheckBatch(records []Record) error {
 		size += len(r.File)
 	}
 	if len(records) > MaxHashes || len(records) > 1 && size > MaxBatch {
-		return Faultf("%d nodes with %d bytes are too many for one call: at most %d with %d", len(records), size, MaxHashes, MaxBatch)
+		return Faultf("%d nodes with %d bytes are too many for one call: at most %d with %d", len(records), size,
+			MaxHashes, MaxBatch)
 	}
 	return nil
 }

@@ -78,8 +78,9 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	root, kept := snapshot(ctx, s)
 	step, err := t.Append(ctx, b, thread.Next{
 		Tries: tries,
-		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd), SessionID: valid(s.SessionID),
-		Output: output, Detail: detail, Prompt: told,
+		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd),
+		SessionID: valid(s.SessionID),
+		Output:    output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept, Children: s.Children,
 	})

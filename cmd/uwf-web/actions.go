@@ -85,7 +85,8 @@ func fieldsOf(schema any) []field {
 			}
 			out = append(out, field{
 				Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
-				Required: f.Required && len(given) == 0, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
+				Required: f.Required && len(given) == 0, Long: len(f.Choices) == 0 && (len(f.Types) == 0 ||
+					slices.Contains(f.Types, "string")),
 			})
 		}
 	}
@@ -128,7 +129,8 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 
 // notDone says why uwf has refused.
 func (s *server) notDone(w http.ResponseWriter, err error, back string) {
-	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "", problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
+	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "",
+		problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
 }
 
 // command is the command line of what a form asks for, and what uwf reads.
@@ -275,7 +277,8 @@ func refusal(stderr string) error {
 	if json.Unmarshal([]byte(line), &last) != nil || last.Error.Message == "" {
 		return errors.New(stderr)
 	}
-	return &protocol.Error{Code: protocol.CodeFailed, Message: last.Error.Message, Hints: strings.FieldsFunc(last.Error.Hint, func(r rune) bool { return r == '\n' })}
+	return &protocol.Error{Code: protocol.CodeFailed, Message: last.Error.Message,
+		Hints: strings.FieldsFunc(last.Error.Hint, func(r rune) bool { return r == '\n' })}
 }
 
 // startPatience is how long uwf may take until an agent has begun.
@@ -287,7 +290,8 @@ func (s *server) start(ctx context.Context, args []string, stdin string) (told, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
 	defer cancel()
 	dirs := s.engine.Dirs
-	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--store", dirs.Store, "--format", "json"}, args...)...)
+	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--store", dirs.Store, "--format",
+		"json"}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = s.env.Dir, s.env.Environ, strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second

@@ -35,7 +35,8 @@ func (s *server) askedFor(query url.Values) asked {
 	if query.Has("since") {
 		a.Since = query.Get("since")
 	}
-	if days, err := time.ParseDuration(strings.TrimSuffix(a.Since, "d") + "h"); err == nil && slices.Contains(spans, a.Since) {
+	if days, err := time.ParseDuration(strings.TrimSuffix(a.Since, "d") + "h"); err == nil && slices.Contains(spans,
+		a.Since) {
 		a.After = s.engine.Env.Now().Add(-24 * days)
 	} else {
 		a.Since = ""
@@ -97,7 +98,8 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	daily, err := s.sums(r.Context(), a, byAll)
 	sums := view.Regroup(daily, a.By)
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
-	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By), func(by string) bool { return by == byDay })...), s.engine.Env.Now())
+	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By),
+		func(by string) bool { return by == byDay })...), s.engine.Env.Now())
 	p.fill(sums)
 	end(p)
 }
@@ -123,7 +125,8 @@ func (p *statsPage) fill(sums protocol.Stats) {
 		longest = max(longest, weight(row.Totals))
 	}
 	add := func(names []string, t protocol.Totals, all bool) {
-		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.Tokens(t), Cost: view.Cost(t), All: all}
+		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.Tokens(t),
+			Cost: view.Cost(t), All: all}
 		if longest > 0 && !all {
 			row.Bar = int(weight(t) * 100 / longest)
 		}
@@ -147,7 +150,8 @@ func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) {
 	a := s.askedFor(r.URL.Query())
 	sums, err := s.sums(r.Context(), a, a.By)
 	if err != nil {
-		s.fail(w, &protocol.Error{Code: protocol.CodeFailed, Message: "there is too much to read for a page", Err: err, Hints: []string{a.command() + " --format csv"}})
+		s.fail(w, &protocol.Error{Code: protocol.CodeFailed, Message: "there is too much to read for a page", Err: err,
+			Hints: []string{a.command() + " --format csv"}})
 		return
 	}
 	var out bytes.Buffer

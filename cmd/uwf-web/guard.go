@@ -132,7 +132,8 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 		if g.origin.Check(r) == nil && g.own(r) && same(r.PostFormValue("secret"), g.token) {
 			g.know(w)
 			// Never to another host, as //host would.
-			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(), http.StatusSeeOther)
+			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(),
+				http.StatusSeeOther)
 			return
 		}
 	}
@@ -192,7 +193,8 @@ func same(a, b string) bool {
 // headers go with every response.
 func headers() map[string]string {
 	return map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+			"'self'; " +
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "DENY",

@@ -61,7 +61,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		p.Waiting = append(p.Waiting, item)
 	}
 	for _, at := range atWork[:min(len(atWork), 2*rows)] {
-		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent, htmlpage.Longest)}
+		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent,
+			htmlpage.Longest)}
 		if at.CurrentRole != nil {
 			item.Role = htmlpage.Line(*at.CurrentRole, htmlpage.Longest)
 		}
@@ -73,10 +74,13 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals, now time.Time) about {
+func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals,
+	now time.Time) about {
 	a := about{
-		Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status), Link: s.link("thread", at.Thread),
-		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow), Since: htmlpage.WhenOf(since, now),
+		Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
+		Link:     s.link("thread", at.Thread),
+		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow),
+		Since: htmlpage.WhenOf(since, now),
 	}
 	if a.Title == "" {
 		a.Title = at.Thread

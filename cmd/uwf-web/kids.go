@@ -42,7 +42,8 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 	k.Tell(ctx, s.engine.Store, heads)
 	below := 0
 	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
-		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren && c.Status != protocol.StatusSuspended || below == kidsBelow {
+		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren &&
+			c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
 		at, err := s.engine.Show(ctx, c.Thread)
@@ -78,7 +79,8 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 
 // joined are the children of steps, those of the newest by name, as many as a page reads.
 // named are these, by step and key.
-func (s *server) joined(ctx context.Context, id string, steps []thread.Step) (kids []*htmlpage.Kids, named map[protocol.Hash]map[string]htmlpage.Kid) {
+func (s *server) joined(ctx context.Context, id string,
+	steps []thread.Step) (kids []*htmlpage.Kids, named map[protocol.Hash]map[string]htmlpage.Kid) {
 	kids, named = make([]*htmlpage.Kids, len(steps)), map[protocol.Hash]map[string]htmlpage.Kid{}
 	left := kidsRead
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -111,5 +113,6 @@ func (s *server) partOf(ctx context.Context, id string) *part {
 	if err != nil || facts.Parent == nil || !validThread(facts.Parent.Thread) {
 		return nil
 	}
-	return &part{Thread: facts.Parent.Thread, Key: htmlpage.Line(facts.Parent.Key, htmlpage.Longest), Link: s.link("thread", facts.Parent.Thread)}
+	return &part{Thread: facts.Parent.Thread, Key: htmlpage.Line(facts.Parent.Key, htmlpage.Longest),
+		Link: s.link("thread", facts.Parent.Thread)}
 }

@@ -55,7 +55,8 @@ func (s *server) takeLinks(g *guard) {
 // server started: without an address in it no link is valid.
 func (l links) address(ctx context.Context) (address, host string) {
 	c, err := l.engine.Config(ctx)
-	if err != nil || c.Notify == nil || c.Notify.Links == nil { // the sender of notices reports what is wrong; no link was made
+	// the sender of notices reports what is wrong; no link was made
+	if err != nil || c.Notify == nil || c.Notify.Links == nil {
 		return "", ""
 	}
 	address = strings.TrimRight(c.Notify.Links.Address, "/")
@@ -107,8 +108,9 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := answerPage{
-		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
-		Asks: htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Env.Now()), Form: formOf(at),
+		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest),
+		Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
+		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Env.Now()), Form: formOf(at),
 	}
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title
@@ -124,14 +126,16 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	if c == nil {
 		return
 	}
-	args, stdin := []string{"thread", "resume", c.Thread, "--prompt", "-", "--background"}, strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")
+	args, stdin := []string{"thread", "resume", c.Thread, "--prompt", "-", "--background"},
+		strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")
 	if at.Question.Schema != nil {
 		value, err := l.server.answer(r, c.Thread)
 		if err != nil {
 			l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
 			return
 		}
-		args = []string{"thread", "answer", c.Thread, "--if-head", string(c.Head), "--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
+		args = []string{"thread", "answer", c.Thread, "--if-head", string(c.Head),
+			"--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
 		stdin = value
 	}
 	if err := l.kept().Use(*c, l.engine.Env.Now()); err != nil {
@@ -140,7 +144,8 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := l.start(r.Context(), args, stdin); err != nil {
 		_ = l.kept().Unuse(*c) // otherwise the person answers in another way
-		l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error()+"\n\nOpen the link again to answer in another way.")
+		l.say(w, http.StatusUnprocessableEntity, "It was not taken",
+			err.Error()+"\n\nOpen the link again to answer in another way.")
 		return
 	}
 	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")

@@ -90,7 +90,8 @@ func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) 
 	}
 	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{"uwf web takes a free port"}}
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
+			Hints: []string{"uwf web takes a free port"}}
 	}
 	p, err := local(listener.Addr().String())
 	return listener, p, err
@@ -107,15 +108,18 @@ func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 		return nil, place{}, cmdline.UsageError("read the certificate: "+err.Error(), listenExample)
 	}
 	if e.Now().After(cert.Leaf.NotAfter) {
-		return nil, place{}, cmdline.UsageError("the certificate has ended on "+cert.Leaf.NotAfter.UTC().Format(time.DateOnly), listenExample)
+		return nil, place{}, cmdline.UsageError("the certificate has ended "+
+			"on "+cert.Leaf.NotAfter.UTC().Format(time.DateOnly), listenExample)
 	}
 	name := nameOf(cert.Leaf)
 	if name == "" {
-		return nil, place{}, cmdline.UsageError("the certificate has no name (subjectAltName) under which a browser could ask", listenExample)
+		return nil, place{}, cmdline.UsageError("the certificate has no name (subjectAltName) under which a browser "+
+			"could ask", listenExample)
 	}
 	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{listenExample}}
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
+			Hints: []string{listenExample}}
 	}
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	p := place{scheme: "https", host: joined(name, port), token: token, hosted: func(asked string) bool {
@@ -125,7 +129,8 @@ func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 		}
 		return to == port && cert.Leaf.VerifyHostname(host) == nil
 	}}
-	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), p, err
+	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"}}), p, err
 }
 
 // nameOf is a name that a certificate is for; "": there is none.
@@ -156,11 +161,14 @@ func joined(name, port string) string {
 // openSocket listens for a proxy, which has TLS and the name.
 func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, error) {
 	at, err := url.Parse(w.address)
-	if err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/")+at.RawQuery+at.Fragment != "" || at.User != nil {
-		return nil, place{}, cmdline.UsageError("--address must be https:// and a name, as browsers show it, got "+plaintext.Line(w.address), socketExample)
+	if err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path,
+		"/")+at.RawQuery+at.Fragment != "" || at.User != nil {
+		return nil, place{}, cmdline.UsageError("--address must be https:// and a name, as browsers show it, "+
+			"got "+plaintext.Line(w.address), socketExample)
 	}
 	if w.tokenFile == "" {
-		return nil, place{}, cmdline.UsageError("whoever reaches the proxy would see all: --socket needs a token", socketExample)
+		return nil, place{}, cmdline.UsageError("whoever reaches the proxy would see all: --socket needs a token",
+			socketExample)
 	}
 	token, err := readToken(e.Path(w.tokenFile))
 	if err != nil {
@@ -172,14 +180,16 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 	}
 	listener, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{socketExample}}
+		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
+			Hints: []string{socketExample}}
 	}
 	const group = 0o660 // the proxy's: whose directory it is
 	if err := os.Chmod(path, group); err != nil {
 		return nil, place{}, errors.Join(err, listener.Close())
 	}
 	host := strings.ToLower(at.Host)
-	return listener, place{scheme: "https", host: host, token: token, hosted: func(asked string) bool { return strings.ToLower(asked) == host }}, nil
+	return listener, place{scheme: "https", host: host, token: token,
+		hosted: func(asked string) bool { return strings.ToLower(asked) == host }}, nil
 }
 
 // freeSocket removes the socket of a server that was killed.
@@ -196,7 +206,8 @@ func freeSocket(ctx context.Context, path string) error {
 	}
 	if other, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
 		_ = other.Close() // it was only asked whether somebody is there
-		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens at " + plaintext.Line(path), Hints: []string{socketExample}}
+		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens at " + plaintext.Line(path),
+			Hints: []string{socketExample}}
 	}
 	return os.Remove(path)
 }
@@ -218,7 +229,8 @@ func readToken(path string) (string, error) {
 	}
 	const others = 0o077
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&others != 0 {
-		return "", cmdline.UsageError(fmt.Sprintf("others can read the token %s (mode %04o)", plaintext.Line(path), mode), "chmod 600 "+plaintext.Word(path))
+		return "", cmdline.UsageError(fmt.Sprintf("others can read the token %s (mode %04o)", plaintext.Line(path), mode),
+			"chmod 600 "+plaintext.Word(path))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, longest))
 	if err != nil {
@@ -226,7 +238,8 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", cmdline.UsageError(fmt.Sprintf("a token is a word of at least %d letters and digits", shortestToken), tokenExample)
+		return "", cmdline.UsageError(fmt.Sprintf("a token is a word of at least %d letters and digits", shortestToken),
+			tokenExample)
 	}
 	return token, nil
 }

@@ -118,7 +118,8 @@ func listen(ctx context.Context, w *fsnotify.Watcher, dirs home.Dirs, thread str
 			if !open {
 				return
 			}
-			if thread != "" && ev.Has(fsnotify.Create) && (ev.Name == dirs.Run(thread) || ev.Name == filepath.Dir(dirs.Run(thread))) {
+			if thread != "" && ev.Has(fsnotify.Create) && (ev.Name == dirs.Run(thread) ||
+				ev.Name == filepath.Dir(dirs.Run(thread))) {
 				_ = w.Add(ev.Name)
 				_ = w.Add(dirs.Run(thread))
 			}

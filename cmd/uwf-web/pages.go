@@ -75,7 +75,8 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	end := s.begin(w, "threads", "Threads", s.live(""))
 	p := threadsPage{
-		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"), Workflow: query.Get("workflow"),
+		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"),
+		Workflow: query.Get("workflow"),
 		Statuses: []protocol.Status{
 			protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
 			protocol.StatusSuspended, protocol.StatusError,
@@ -93,7 +94,10 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	}
 	listed := view.Listed(r.Context(), s.engine.Heads, f, lost)
 	if before := query.Get("before"); validThread(before) {
-		at, found := slices.BinarySearchFunc(listed, before, func(l status.Listed, id string) int { return threadid.NewestFirst(l.Thread, id) })
+		at, found := slices.BinarySearchFunc(listed, before, func(l status.Listed,
+			id string) int {
+			return threadid.NewestFirst(l.Thread, id)
+		})
 		if found {
 			at++
 		}
@@ -109,7 +113,8 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 
 // rows fills a page until patience runs out, and returns the last thread that it looked at,
 // "" if there are no more.
-func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted, most int) (last string) {
+func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted,
+	most int) (last string) {
 	const atOnce = 256
 	until := s.engine.Env.Now().Add(patience)
 	done := 0
@@ -147,7 +152,8 @@ func (s *server) threadsOf(name string) string {
 func (s *server) row(it protocol.ThreadItem) threadRow {
 	row := threadRow{
 		ID: it.Thread, Title: htmlpage.Line(it.Title, 120), Status: string(it.Status), Mood: htmlpage.Mood(it.Status),
-		Link: s.link("thread", it.Thread), WorkflowLink: s.workflowLink(it.Workflow), Started: htmlpage.WhenOf(it.StartedAt, s.engine.Env.Now()),
+		Link: s.link("thread", it.Thread), WorkflowLink: s.workflowLink(it.Workflow),
+		Started: htmlpage.WhenOf(it.StartedAt, s.engine.Env.Now()),
 	}
 	if row.Title == "" {
 		row.Title = it.Thread

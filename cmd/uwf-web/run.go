@@ -33,16 +33,20 @@ func run(ctx context.Context, e env.Env) int {
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "actions", Usage: "let the pages start uwf: answer, go on, stop, fork"},
 			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)", Value: "0"},
-			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it needs the next three"},
+			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it " +
+				"needs the next three"},
 			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` with the token that people sign in with; only you may read it"},
 			&ucli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, in PEM"},
 			&ucli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key, in PEM"},
-			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs --token-file and --address"},
+			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs " +
+				"--token-file and --address"},
 			&ucli.StringFlag{Name: "address", Usage: "`URL` of the proxy, as browsers show it"},
 			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"},
+				Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "end with whoever holds the other end of stdin"},
-			&ucli.StringFlag{Name: "format", Usage: "how the address is printed: json, yaml or text (default: text on a terminal, else json)"},
+			&ucli.StringFlag{Name: "format", Usage: "how the address is printed: json, yaml or text (default: text on a " +
+				"terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
@@ -92,7 +96,8 @@ const maxAnswer = 5 * time.Minute
 // serve answers until ctx ends.
 func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format) error {
 	if port, err := strconv.ParseUint(c.String("port"), 10, 16); err != nil {
-		return cmdline.UsageError(fmt.Sprintf("--port must be a number up to 65535, got %q", c.String("port")), "--port "+strconv.FormatUint(port, 10))
+		return cmdline.UsageError(fmt.Sprintf("--port must be a number up to 65535, got %q", c.String("port")),
+			"--port "+strconv.FormatUint(port, 10))
 	}
 	w, err := wished(c)
 	if err != nil {
@@ -104,7 +109,9 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	}
 	if c.Bool("actions") {
 		if s.uwf, err = findUwf(e); err != nil {
-			return &protocol.Error{Code: protocol.CodeNotFound, Message: "actions need uwf, which is neither beside " + program + " nor on PATH", Err: err, Hints: []string{"uwf web"}}
+			return &protocol.Error{Code: protocol.CodeNotFound,
+				Message: "actions need uwf, which is neither beside " + program + " nor on PATH", Err: err,
+				Hints: []string{"uwf web"}}
 		}
 	}
 	listener, at, err := w.open(ctx, e)
@@ -125,7 +132,8 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 		}()
 	}
 	web := &http.Server{
-		Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, WriteTimeout: maxAnswer, MaxHeaderBytes: 64 << 10,
+		Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		WriteTimeout: maxAnswer, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	answer := started{Address: g.address(), Actions: s.uwf != ""}

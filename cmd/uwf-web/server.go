@@ -67,7 +67,10 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /style.css", s.styleSheet())
-	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte, error) { return assets.ReadFile("assets/live.js") }))
+	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte,
+		error) {
+		return assets.ReadFile("assets/live.js")
+	}))
 	mux.HandleFunc("GET /icon.svg", s.icon())
 	if s.uwf != "" {
 		mux.HandleFunc("POST /thread/{id}/{verb}", s.act)
@@ -164,7 +167,8 @@ type problem struct {
 
 // fail says what went wrong.
 func (s *server) fail(w http.ResponseWriter, err error) {
-	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: s.base}
+	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body,
+		Hints: hintsOf(err), Back: s.base}
 	if errors.Is(err, cas.ErrNotFound) || errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}) {
 		status = http.StatusNotFound
 	}

@@ -44,7 +44,8 @@ func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPag
 	facts, _ := s.engine.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
 	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
 	return can{
-		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving || at.Status == protocol.StatusWaitingForChildren, Message: moving || at.Status == protocol.StatusWaitingForChildren,
+		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving ||
+			at.Status == protocol.StatusWaitingForChildren, Message: moving || at.Status == protocol.StatusWaitingForChildren,
 		Undo: whole && !moving && p.Steps > 0, Redo: whole && !moving && len(facts.Undone) > 0,
 		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
 	}
@@ -79,7 +80,8 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p := threadPage{Thread: about, PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id), Save: s.link("thread", id, "run.html")}
+	p := threadPage{Thread: about, PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id),
+		Save: s.link("thread", id, "run.html")}
 	p.WorkflowLink = s.workflowLink(at.Workflow)
 	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
 	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
@@ -104,7 +106,10 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		p.Earlier = s.link("thread", id) + "?before=" + string(chain.Before)
 	}
 	now := htmlpage.Now{
-		Thread: s.threadLink, Joined: func(by thread.Step, c protocol.ChildEnded) htmlpage.Kid { return named[by.Hash][c.Key] },
+		Thread: s.threadLink, Joined: func(by thread.Step,
+			c protocol.ChildEnded) htmlpage.Kid {
+			return named[by.Hash][c.Key]
+		},
 	}
 	if live != "" {
 		now.At = at
@@ -141,7 +146,8 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 	started := f.Started.UnixMilli()
 	out := &flight{
 		Number: f.Number, Role: htmlpage.Line(f.Role, htmlpage.Longest), Agent: htmlpage.Line(f.Agent, htmlpage.Longest),
-		Started: htmlpage.WhenOf(&started, s.engine.Env.Now()), Failed: htmlpage.TextOf(f.Failed, most).Body, Omitted: max(0, len(f.Turns)-last),
+		Started: htmlpage.WhenOf(&started, s.engine.Env.Now()), Failed: htmlpage.TextOf(f.Failed, most).Body,
+		Omitted: max(0, len(f.Turns)-last),
 	}
 	for i, h := range f.Turns[out.Omitted:] {
 		turn, err := thread.ShownTurn(ctx, s.engine.Store, h)
@@ -194,8 +200,10 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	}
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
 	skip = max(skip, 0)
-	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone, Turns: turnsAtOnce, Skip: skip, Whole: true})
-	shown.Files, shown.Kids = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found, math.MaxInt)
+	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone,
+		Turns: turnsAtOnce, Skip: skip, Whole: true})
+	shown.Files, shown.Kids = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
+		math.MaxInt)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
 		turn := &shown.Turns[i]
@@ -258,7 +266,8 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = io.WriteString(w, plaintext.Escape(turn.Content))
 	for _, call := range turn.ToolCalls {
-		_, _ = fmt.Fprintf(w, "\n\n%s %s", plaintext.Line(call.Name), htmlpage.ShowTurn(protocol.Turn{ToolCalls: []protocol.ToolCall{call}}, 64<<20).Calls[0].Args.Body)
+		_, _ = fmt.Fprintf(w, "\n\n%s %s", plaintext.Line(call.Name),
+			htmlpage.ShowTurn(protocol.Turn{ToolCalls: []protocol.ToolCall{call}}, 64<<20).Calls[0].Args.Body)
 	}
 }
 
@@ -287,7 +296,8 @@ type diffRest struct {
 }
 
 func (s *server) diff(w http.ResponseWriter, r *http.Request) {
-	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"), htmlpage.Longest)}
+	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"),
+		htmlpage.Longest)}
 	if p.Asked = p.A != "" && p.B != ""; !p.Asked {
 		s.show(w, "diff", "Compare", "", p)
 		return
@@ -308,7 +318,8 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p.Equal, p.Shared, p.Same, p.ALink, p.BLink = d.Equal, d.Shared, d.Same-d.Shared, s.link("thread", p.A), s.link("thread", p.B)
+	p.Equal, p.Shared, p.Same, p.ALink, p.BLink = d.Equal, d.Shared, d.Same-d.Shared, s.link("thread", p.A),
+		s.link("thread", p.B)
 	if d.At != nil {
 		p.At = "step " + strconv.Itoa(*d.At)
 		if *d.At == 0 {

@@ -54,7 +54,8 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 		if i >= mostWorkflows {
 			continue
 		}
-		row := workflowRow{Name: htmlpage.Line(it.Name, htmlpage.Longest), Link: s.link("workflow", it.Name), Place: "registered as " + it.Hash}
+		row := workflowRow{Name: htmlpage.Line(it.Name, htmlpage.Longest), Link: s.link("workflow", it.Name),
+			Place: "registered as " + it.Hash}
 		if it.Origin == catalog.OriginProject {
 			row.Place = htmlpage.Line(it.Path, htmlpage.LongestTitle)
 		}
@@ -111,7 +112,8 @@ type workflowPage struct {
 
 // definition is the workflow that an address names: a hash, or a name of the index. No
 // path is one.
-func (s *server) definition(ctx context.Context, name string, note func(string)) (page workflowPage, def workflow.Used, err error) {
+func (s *server) definition(ctx context.Context, name string,
+	note func(string)) (page workflowPage, def workflow.Used, err error) {
 	c := catalog.Of(s.engine)
 	c.Warn, c.Note = note, note
 	if h := protocol.Hash(name); h.Valid() {
@@ -125,7 +127,8 @@ func (s *server) definition(ctx context.Context, name string, note func(string))
 	}
 	i := slices.IndexFunc(items, func(it protocol.WorkflowItem) bool { return it.Name == name })
 	if i < 0 {
-		return page, def, &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no such workflow", Hints: []string{"uwf workflow list"}}
+		return page, def, &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no such workflow",
+			Hints: []string{"uwf workflow list"}}
 	}
 	if page.Place = htmlpage.Line(items[i].Path, htmlpage.LongestTitle); page.Place == "" {
 		page.Place = "registered"
@@ -139,7 +142,10 @@ func (s *server) definition(ctx context.Context, name string, note func(string))
 func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	ctx, name := r.Context(), r.PathValue("name")
 	var notes []string
-	p, def, err := s.definition(ctx, name, func(text string) { notes = append(notes, htmlpage.Line(text, htmlpage.LongestTitle)) })
+	p, def, err := s.definition(ctx, name, func(text string) {
+		notes = append(notes, htmlpage.Line(text,
+			htmlpage.LongestTitle))
+	})
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -154,7 +160,10 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	}
 	found := threadsPage{}
 	f := view.Filter{Ended: true}
-	listed := view.Listed(ctx, s.engine.Heads, f, func(err error) { p.Notes = append(p.Notes, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) })
+	listed := view.Listed(ctx, s.engine.Heads, f, func(err error) {
+		p.Notes = append(p.Notes, htmlpage.Line(err.Error(),
+			htmlpage.LongestTitle))
+	})
 	const runs = 20
 	last := s.rows(ctx, &found, listed, f, wanted{workflow: def.Definition.Name}, runs)
 	p.Runs, p.Looked, p.Of = found.Rows, found.Looked, found.Of
@@ -191,6 +200,7 @@ func (s *server) workflowGraph(w http.ResponseWriter, r *http.Request) {
 // picture answers with an SVG that may have its own style, and nothing else.
 func picture(w http.ResponseWriter, svg string) {
 	w.Header().Set("Content-Type", "image/svg+xml")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "+
+		"sandbox")
 	_, _ = io.WriteString(w, svg) // whoever has gone does not listen
 }

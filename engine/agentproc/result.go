@@ -104,7 +104,8 @@ const maxRepeated = 1000
 const maxHints = 8
 
 func (w wire) result() (protocol.Result, error) {
-	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)), Durable: w.Durable == true}
+	r := protocol.Result{SessionID: text(w.SessionID), Role: text(w.Role), Error: clean(text(w.Error)),
+		Durable: w.Durable == true}
 	r.Kind = protocol.FailureKind(text(w.Kind))
 	if at, ok := w.RetryAtMs.(float64); ok && at > 0 && at < 1<<53 {
 		r.RetryAtMs = int64(at)

@@ -50,7 +50,8 @@ const (
 )
 
 // New makes a link's word.
-func (l Links) New(ctx context.Context, random io.Reader, thread string, head protocol.Hash, ends time.Time) (string, error) {
+func (l Links) New(ctx context.Context, random io.Reader, thread string, head protocol.Hash,
+	ends time.Time) (string, error) {
 	key, err := l.key(ctx, random)
 	if err != nil {
 		return "", err

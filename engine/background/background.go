@@ -55,7 +55,8 @@ type ackError struct {
 func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if j.Env.Exe == "" {
-		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be started in the background")
+		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be "+
+			"started in the background")
 	}
 	work, err := json.Marshal(j.Work)
 	if err != nil {

@@ -72,7 +72,8 @@ func Plus(a, b moderator.Spent) moderator.Spent {
 // Less is a without b, and nothing below zero.
 func Less(a, b moderator.Spent) moderator.Spent {
 	return moderator.Spent{
-		CostUSD: max(0, protocol.RoundUSD(a.CostUSD-b.CostUSD)), Tokens: max(0, a.Tokens-b.Tokens), TimeMs: max(0, a.TimeMs-b.TimeMs),
+		CostUSD: max(0, protocol.RoundUSD(a.CostUSD-b.CostUSD)), Tokens: max(0, a.Tokens-b.Tokens), TimeMs: max(0,
+			a.TimeMs-b.TimeMs),
 		Unpriced: max(0, a.Unpriced-b.Unpriced), Uncounted: max(0, a.Uncounted-b.Uncounted), Blind: max(0, a.Blind-b.Blind),
 	}
 }
@@ -129,7 +130,8 @@ func Set(own *heads.Limits, l protocol.Limits) {
 func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m More) ([]string, error) {
 	now, spent := s.Limits, s.Spent // with what was granted before
 	base := now
-	base.MaxCostUSD, base.MaxTokens, base.MaxTimeMs = now.MaxCostUSD-own.More.CostUSD, now.MaxTokens-own.More.Tokens, now.MaxTimeMs-own.More.TimeMs
+	base.MaxCostUSD, base.MaxTokens, base.MaxTimeMs = now.MaxCostUSD-own.More.CostUSD, now.MaxTokens-own.More.Tokens,
+		now.MaxTimeMs-own.More.TimeMs
 	if m.Again {
 		reached := nearly(now, spent)
 		switch outcome { // a reply more would not have fitted, however much is left
@@ -166,10 +168,12 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 		more, limit bool
 		name, flag  string
 	}{
-		{m.CostUSD > 0, now.MaxCostUSD > 0, "maxCostUsd", "--max-cost"}, {m.Tokens > 0, now.MaxTokens > 0, "maxTokens", "--max-tokens"}, {m.Time > 0, now.MaxTimeMs > 0, "maxTime", "--max-time"},
+		{m.CostUSD > 0, now.MaxCostUSD > 0, "maxCostUsd", "--max-cost"}, {m.Tokens > 0, now.MaxTokens > 0, "maxTokens",
+			"--max-tokens"}, {m.Time > 0, now.MaxTimeMs > 0, "maxTime", "--max-time"},
 	} {
 		if asked.more && !asked.limit {
-			return nil, fault.Hinted(fault.New(protocol.CodeUsage, "thread %s has no limit %s: there is nothing to grant beyond it", id, asked.name),
+			return nil, fault.Hinted(fault.New(protocol.CodeUsage,
+				"thread %s has no limit %s: there is nothing to grant beyond it", id, asked.name),
 				"uwf thread resume "+id+" "+asked.flag+" … sets one")
 		}
 	}
@@ -177,20 +181,24 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 	if m.CostUSD > 0 {
 		total := protocol.RoundUSD(max(now.MaxCostUSD, spent.CostUSD) + m.CostUSD)
 		own.More.CostUSD = protocol.RoundUSD(total - base.MaxCostUSD)
-		lines = append(lines, fmt.Sprintf("granted %s more: the run has cost %s, and may cost %s in all", protocol.Dollars(m.CostUSD), protocol.Dollars(spent.CostUSD), protocol.Dollars(total)))
+		lines = append(lines, fmt.Sprintf("granted %s more: the run has cost %s, and may cost %s in all",
+			protocol.Dollars(m.CostUSD), protocol.Dollars(spent.CostUSD), protocol.Dollars(total)))
 	}
 	if m.Tokens > 0 {
 		total := min(max(now.MaxTokens, spent.Tokens)+m.Tokens, protocol.MaxFigure)
 		own.More.Tokens = total - base.MaxTokens
-		lines = append(lines, fmt.Sprintf("granted %d more tokens: the run has used %d, and may use %d in all", m.Tokens, spent.Tokens, total))
+		lines = append(lines, fmt.Sprintf("granted %d more tokens: the run has used %d, and may use %d in all", m.Tokens,
+			spent.Tokens, total))
 	}
 	if m.Time > 0 {
 		total := max(now.MaxTimeMs, spent.TimeMs) + m.Time.Milliseconds()
 		own.More.TimeMs = total - base.MaxTimeMs
-		lines = append(lines, fmt.Sprintf("granted %s more: the steps of the run have taken %s, and may take %s in all", protocol.Span(m.Time), protocol.Span(ms(spent.TimeMs)), protocol.Span(ms(total))))
+		lines = append(lines, fmt.Sprintf("granted %s more: the steps of the run have taken %s, and may take %s in all",
+			protocol.Span(m.Time), protocol.Span(ms(spent.TimeMs)), protocol.Span(ms(total))))
 	}
 	if n, _ := spent.Unheld(now); n > 0 {
-		own.More.Unpriced, own.More.Uncounted, own.More.Blind = own.More.Unpriced+spent.Unpriced, own.More.Uncounted+spent.Uncounted, own.More.Blind+spent.Blind
+		own.More.Unpriced, own.More.Uncounted, own.More.Blind = own.More.Unpriced+spent.Unpriced,
+			own.More.Uncounted+spent.Uncounted, own.More.Blind+spent.Blind
 		lines = append(lines, fmt.Sprintf("accepted that it is not known what %d of its runs of agents have cost or used", n))
 	}
 	return lines, nil

@@ -110,7 +110,8 @@ func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wi
 
 // Program finds the program that would play a role.
 // argv is that of a role that is a command, as far as it is known.
-func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, argv []string, o Wish) (Casting, Command) {
+func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, argv []string,
+	o Wish) (Casting, Command) {
 	c := Casting{Role: role, Player: w.Roles[role].Player()}
 	if w.Roles[role].HasChildren() {
 		c.Agent = protocol.JoinAgent
@@ -166,7 +167,8 @@ func (r Caster) modelFor(ctx context.Context, cmd Command, workflow, role string
 		alias = config.AgentModel(c, cmd.Alias, workflow, role)
 	}
 	if alias == "" {
-		return "", fault.Hinted(fault.New(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.Name, r.Dirs.Config()),
+		return "", fault.Hinted(fault.New(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.Name,
+			r.Dirs.Config()),
 			"uwf config set defaultModel <alias of models>")
 	}
 	endpoint, err := config.ResolveModel(c, alias, r.Env)
@@ -231,7 +233,8 @@ func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name st
 	if err != nil {
 		return Command{}, err
 	}
-	cmd := Command{Name: protocol.CommandAgent, Argv: argv, Written: argv, Timeout: time.Duration(role.TimeoutMs) * time.Millisecond, Plain: &role}
+	cmd := Command{Name: protocol.CommandAgent, Argv: argv, Written: argv,
+		Timeout: time.Duration(role.TimeoutMs) * time.Millisecond, Plain: &role}
 	if cmd.Timeout == 0 || o.Timeout > 0 {
 		cmd.Timeout, err = timeoutFor(c, "", o.Timeout)
 	}
@@ -269,7 +272,8 @@ func (r Caster) chooseAgent(c protocol.Config, override, workflow, role string) 
 		if _, known := c.Agents[override]; known {
 			return r.configured(c, override, "--agent")
 		}
-		if full := protocol.AgentName(override); discover.Installed(r.Env, full) { // codex: not the program itself, which is no agent
+		// codex: not the program itself, which is no agent
+		if full := protocol.AgentName(override); discover.Installed(r.Env, full) {
 			return r.commandLine(full)
 		}
 		return r.commandLine(override)
@@ -289,7 +293,8 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	if !known {
 		aliases := slices.Sorted(maps.Keys(c.Agents))
 		err := fault.New(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, r.Dirs.Config())
-		return Command{}, fault.Hinted(fault.Hinted(err, fault.Nearest(alias, aliases)...), "uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
+		return Command{}, fault.Hinted(fault.Hinted(err, fault.Nearest(alias, aliases)...),
+			"uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
 	}
 	a, err := config.ResolveAgent(c, alias, r.Env)
 	if err != nil {
@@ -301,7 +306,8 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	switch a.Protocol {
 	case "", "positional", "named":
 	default:
-		return Command{}, fault.New(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias, a.Protocol)
+		return Command{}, fault.New(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias,
+			a.Protocol)
 	}
 	// A relative path in the config is relative to the config.
 	argv := append([]string{rooted(a.Command, r.Dirs.Home)}, a.Args...)
@@ -325,7 +331,8 @@ func (r Caster) commandLine(line string) (Command, error) {
 			"quotes go together, and there is no shell: --agent 'program \"an argument\"'")
 	}
 	if len(words) == 0 || words[0] == "" {
-		return Command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent must not be empty"), "--agent <alias or command>")
+		return Command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent must not be empty"),
+			"--agent <alias or command>")
 	}
 	argv := slices.Clone(words)
 	argv[0] = rooted(words[0], r.Env.Dir)

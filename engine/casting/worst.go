@@ -106,9 +106,11 @@ func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, wo
 	if why == "" || l.MaxTokens > 0 {
 		return why, nil
 	}
-	refusal := fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
+	refusal := fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be "+
+		"tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
 	key := "models." + plaintext.Word(cmp.Or(alias, "<alias>")) + ".price"
-	return "", fault.Hinted(refusal, "uwf config set "+key+".input 3; uwf config set "+key+".output 15: dollars per million tokens, those of your model", "--max-tokens 2000000 bounds the run by tokens instead")
+	return "", fault.Hinted(refusal, "uwf config set "+key+".input 3; uwf config set "+key+".output 15: dollars per "+
+		"million tokens, those of your model", "--max-tokens 2000000 bounds the run by tokens instead")
 }
 
 // Unstartable explains why the program of an agent cannot be started, and what to
@@ -122,7 +124,8 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 	case errors.As(missing, &inside):
 		return fault.Hinted(err, "to work elsewhere: cd to your own repository, or --cwd DIR")
 	case errors.Is(missing, syscall.ENOEXEC):
-		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh %s", plaintext.Word(program)))
+		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh "+
+			"%s", plaintext.Word(program)))
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
 		return fault.Hinted(err, "chmod +x "+plaintext.Word(cmd.Written[0]))
 	case cmd.Alias != "":
@@ -137,7 +140,8 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 		return fault.Hinted(err, r.nearPrograms(cmd)...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return fault.Hinted(fault.Hinted(err, r.nearAgents(ctx, typed)...), "put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
+	return fault.Hinted(fault.Hinted(err, r.nearAgents(ctx, typed)...),
+		"put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
 }
 
 // nobody is the error for a role without an agent.

@@ -114,7 +114,8 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 // where, and with which inputs. No
 // collector comes between storing the workflow and the thread. check, if there is one,
 // may refuse before the thread is made, as [engine.Engine.CheckFirst], or complete it.
-func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start, o engine.StartOptions, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
+func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start,
+	o engine.StartOptions, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
 	var none protocol.ThreadStarted
 	release, err := cas.Hold(ctx, e.Store)
 	if err != nil {
@@ -182,7 +183,8 @@ func (c *Catalog) List(ctx context.Context) ([]protocol.WorkflowItem, error) {
 	local := map[string]bool{}
 	for _, f := range found {
 		local[f.Name] = true
-		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: OriginProject, Path: c.Shown(f.Path)})
+		items = append(items, protocol.WorkflowItem{Name: f.Name, Hash: "(local)", Origin: OriginProject,
+			Path: c.Shown(f.Path)})
 	}
 	for _, n := range registered {
 		switch {
@@ -297,7 +299,8 @@ func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (def workfl
 		return def, false, nil // there is none, or whoever needs the registry will say what is wrong
 	}
 	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
-		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)), registered)
+		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)),
+			registered)
 		hides = true
 	}
 	return def, hides, nil
@@ -363,7 +366,8 @@ type known struct {
 
 // once reads a file one time for all that run it: of a few files that all run each other,
 // level by level, there would be no end.
-func (c *Catalog) once(ctx context.Context, name, path, project string, read func() (workflow.Definition, error)) (workflow.Used, error) {
+func (c *Catalog) once(ctx context.Context, name, path, project string,
+	read func() (workflow.Definition, error)) (workflow.Used, error) {
 	if err := c.circle(path); err != nil {
 		return workflow.Used{}, err
 	}

@@ -101,7 +101,8 @@ func (c *Catalog) registered(ctx context.Context, name string) (cas.Hash, error)
 func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
 	const fewest, most = 4, 64 // characters; nodes to look at
 	prefix := protocol.FoldCrockford(arg)
-	if len(prefix) < fewest || len(prefix) > protocol.HashLen || !protocol.Hash(prefix+"0000000000000"[len(prefix):]).Valid() {
+	if len(prefix) < fewest || len(prefix) > protocol.HashLen ||
+		!protocol.Hash(prefix+"0000000000000"[len(prefix):]).Valid() {
 		return "", c.unknown(ctx, arg, found)
 	}
 	s, err := c.Store(ctx)
@@ -115,7 +116,8 @@ func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Fou
 			return "", err
 		}
 		if looked++; looked > most {
-			return "", notFound(fmt.Sprintf("workflow %q is ambiguous: more than %d nodes begin so", arg, most), "give more characters")
+			return "", notFound(fmt.Sprintf("workflow %q is ambiguous: more than %d nodes begin so", arg, most),
+				"give more characters")
 		}
 		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
 			matches = append(matches, string(h))
@@ -141,7 +143,8 @@ func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name st
 	_, err = cas.Read[protocol.Workflow](ctx, s, h)
 	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
 		return &protocol.Error{
-			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", place(ctx, x, name), name, err), Err: err,
+			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", place(ctx, x, name),
+				name, err), Err: err,
 			Hints: []string{"uwf workflow put <file.yaml> registers it again"},
 		}
 	}
@@ -195,7 +198,8 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Foun
 	if file := c.fileNamed(arg); file != "" {
 		hints = append([]string{"did you mean " + plaintext.Word(file) + "?"}, hints...)
 	} else if slices.Contains(c.Templates, arg) {
-		hints = []string{"uwf workflow new " + arg + " -t " + arg + " writes the template of that name", "uwf run ./" + arg + ".yaml -p '…'"}
+		hints = []string{"uwf workflow new " + arg + " -t " + arg + " writes the template of that name",
+			"uwf run ./" + arg + ".yaml -p '…'"}
 	}
 	return notFound(fmt.Sprintf("workflow not found: %s", arg), hints...)
 }
@@ -336,7 +340,8 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	}
 	defer func() { _ = file.dir.Close() }() // opened for reading only
 	if !isText(file.data) {
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is not a workflow", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
+		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is not a workflow", c.Shown(path)),
+			"uwf workflow new <name> writes one to begin with")
 	}
 	src := workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data}
 	src.Workflow = func(name string) (workflow.Used, error) { return c.used(ctx, name, path, project) }
@@ -395,7 +400,8 @@ func (c *Catalog) open(path, project string) (file, error) {
 		return none, notFound(fmt.Sprintf("file not found: %s", c.Shown(path)), c.nearFiles(path)...)
 	case err != nil:
 		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
-			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", c.Shown(path)), "uwf workflow new <name> writes one to begin with")
+			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", c.Shown(path)),
+				"uwf workflow new <name> writes one to begin with")
 		}
 		return none, fmt.Errorf("follow the links of %s: %w", c.Shown(path), err)
 	}
@@ -414,7 +420,8 @@ func (c *Catalog) open(path, project string) (file, error) {
 	var big *safeopen.TooBigError
 	switch {
 	case errors.As(err, &odd) && odd.Mode.IsDir():
-		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)), "name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))
+		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)),
+			"name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))
 	case errors.As(err, &odd):
 		odd.Path = c.Shown(path)
 		return none, invalid(odd.Error()+", so it is not a workflow", "uwf workflow new <name> writes one to begin with")

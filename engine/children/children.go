@@ -128,7 +128,8 @@ func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of [
 // Look finds where threads stand, those that do not exist left out: the active ones in
 // one pass, and the others, unless it is known how they have ended, in another one. What
 // cannot be read is about one thread: if that is one of these, starting it says so.
-func Look(ctx context.Context, x heads.Heads, ids []string, known map[string]heads.Ended) (map[string]heads.Standing, error) {
+func Look(ctx context.Context, x heads.Heads, ids []string,
+	known map[string]heads.Ended) (map[string]heads.Standing, error) {
 	const few = 3
 	left := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -253,7 +254,8 @@ func (f *Failures) Err() error {
 		return nil
 	}
 	why := fault.Of(f.why)
-	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key, LabelOf(f.first.Child)), why.Message)
+	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key,
+		LabelOf(f.first.Child)), why.Message)
 	err.Err = f.why
 	if errors.As(f.why, new(*trust.UntrustedError)) {
 		return fault.Hinted(err, why.Hints...)
@@ -356,7 +358,8 @@ func SameTask(ctx context.Context, nodes cas.Reader, head protocol.Hash, s proto
 		return false
 	}
 	t, err := thread.Open(ctx, nodes, head)
-	return err == nil && t.Start.Workflow == s.Workflow && t.Start.Prompt == s.Prompt && reflect.DeepEqual(t.Start.Inputs, s.Inputs)
+	return err == nil && t.Start.Workflow == s.Workflow && t.Start.Prompt == s.Prompt &&
+		reflect.DeepEqual(t.Start.Inputs, s.Inputs)
 }
 
 // IsJoinSchema reports whether a role says nothing of its own about what its children

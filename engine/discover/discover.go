@@ -80,7 +80,8 @@ func version(out, name string) string {
 func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := proc.Run(ctx, proc.Command{Path: path, Args: args, Dir: e.Dir, Env: e.Environ, Session: true}, nil, maxAnswer, time.Second)
+	out, err := proc.Run(ctx, proc.Command{Path: path, Args: args, Dir: e.Dir, Env: e.Environ, Session: true}, nil,
+		maxAnswer, time.Second)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s %s does not end", filepath.Base(path), strings.Join(args, " "))
@@ -93,7 +94,8 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 // isAgent tells agents from what only begins like them: our other programs, and those
 // that speak to remotes.
 func isAgent(name string) bool {
-	return !slices.Contains([]string{"uwf-box", "uwf-import-original", "uwf-temporal", "uwf-web"}, name) && !strings.HasPrefix(name, "uwf-remote-")
+	return !slices.Contains([]string{"uwf-box", "uwf-import-original", "uwf-temporal", "uwf-web"}, name) &&
+		!strings.HasPrefix(name, "uwf-remote-")
 }
 
 // Installed reports whether [OnPath] lists a name, without reading directories.

@@ -125,7 +125,8 @@ func IsDamage(err error) bool {
 		schema    *cas.SchemaError
 	)
 	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
-		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err, new(*files.DamagedError))
+		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err,
+		new(*files.DamagedError))
 }
 
 // Ended gives the error of a step its code: that of the signal, if one ended it.

@@ -176,7 +176,8 @@ func (j Judge) TrustThread(ctx context.Context, id string) error {
 
 // whoseWords returns a thread and the threads above it, itself first, and whether any of them
 // comes from elsewhere; since is when the newest of these arrived, in ms.
-func (j Judge) whoseWords(ctx context.Context, id string, facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
+func (j Judge) whoseWords(ctx context.Context, id string,
+	facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
 		line = append(line, id)
 		if facts.Imported != nil || facts.Doubt != nil {
@@ -214,7 +215,8 @@ func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Fact
 		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
 	}
 	hints := []string{
-		"uwf thread read " + pos.ID + " shows what it is about", "uwf thread trust " + pos.ID + " confirms its commands, this and later ones",
+		"uwf thread read " + pos.ID + " shows what it is about",
+		"uwf thread trust " + pos.ID + " confirms its commands, this and later ones",
 	}
 	if top := line[len(line)-1]; top != pos.ID {
 		hints = append(hints, "uwf thread trust "+top+" confirms those of all its children, which are not shown here")
@@ -271,7 +273,8 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 		err = j.MustTrust(ctx, workflow, came)
 	}
 	if coded := (*protocol.Error)(nil); errors.As(err, new(*trust.UntrustedError)) && errors.As(err, &coded) {
-		coded.Hints = []string{"uwf thread read " + id + " shows what it is about", "uwf thread trust " + id + " confirms its commands, this and later ones"}
+		coded.Hints = []string{"uwf thread read " + id + " shows what it is about",
+			"uwf thread trust " + id + " confirms its commands, this and later ones"}
 	}
 	return err
 }
@@ -336,7 +339,8 @@ func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, 
 			workflow = fmt.Sprintf("%s %s", place.Shown(w.Name), t.Start.Workflow)
 		}
 	}
-	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say where it may work here",
+	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say "+
+		"where it may work here",
 		id, j.whence(facts), workflow, dir)
 	return fault.Hinted(err, "uwf thread read "+id+" shows what it is about",
 		"uwf thread "+again+" --cwd "+plaintext.Word(j.Env.Dir)+" lets it work here, now and later")
@@ -363,7 +367,8 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
 	if own := known.Limits; own != nil {
-		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens, MaxTimeMs: own.MaxTimeMs})
+		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens,
+			MaxTimeMs: own.MaxTimeMs})
 	}
 	return facts, nil
 }

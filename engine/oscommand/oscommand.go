@@ -71,12 +71,14 @@ func (e *NoAnswerError) Error() string {
 // CannotStart says why the program of a role that is a command cannot be started.
 func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error {
 	program := missing.Command
-	err := fault.New(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command", "command", 1))
+	err := fault.New(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command",
+		"command", 1))
 	err.Err = missing
 	var inside *proc.InsideError
 	switch {
 	case errors.As(missing, &inside):
-		return fault.Hinted(err, fmt.Sprintf("run: [%s, …] names a program of the workspace", plaintext.Word("./"+filepath.Base(program))))
+		return fault.Hinted(err, fmt.Sprintf("run: [%s, …] names a program of the workspace",
+			plaintext.Word("./"+filepath.Base(program))))
 	case missing.Absent() && filepath.Base(program) == program:
 		return fault.Hinted(err, "install it, or put it on PATH")
 	}
@@ -121,7 +123,8 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	data, err := safeopen.ReadFile(r.Dir.File(runfiles.OutputFile), dataKept, safeopen.NoFollow)
 	var big *safeopen.TooBigError
 	if errors.As(err, &big) {
-		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
+		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
+			Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
 	}
 	if err != nil {
 		return output, err
@@ -133,7 +136,8 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	}
 	var invalid *extract.InvalidError
 	if errors.As(err, &invalid) {
-		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Why: "what it printed is not the role's data: " + invalid.Error(), Said: r.Stderr}
+		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
+			Why: "what it printed is not the role's data: " + invalid.Error(), Said: r.Stderr}
 	}
 	return output, err
 }
@@ -145,7 +149,8 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	for i, word := range r.Argv {
 		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
 	}
-	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: callID, Name: "run", Args: map[string]any{"argv": argv}}}})
+	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: callID, Name: "run",
+		Args: map[string]any{"argv": argv}}}})
 	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
 		w.addFile(ctx, r.Dir.File(name), outputKept)
 	}
@@ -280,7 +285,8 @@ func (w *turns) addFile(ctx context.Context, path string, kept int64) {
 		return
 	}
 	w.addPart(ctx, f, 0, kept/2)
-	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-kept)})
+	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID,
+		Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-kept)})
 	w.addPart(ctx, f, size-kept/2, size)
 }
 
@@ -355,7 +361,8 @@ func tail(path string, most int64) (string, bool, error) {
 // OfAgent reports whether a variable is only for agents, which make the step themselves.
 func OfAgent(key string) bool {
 	switch key {
-	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent, protocol.EnvSnapshot, protocol.EnvRetries:
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent,
+		protocol.EnvSnapshot, protocol.EnvRetries:
 		return true
 	}
 	return false

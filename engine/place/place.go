@@ -150,7 +150,8 @@ func (r Rules) special(thread, dir string) string {
 func (r Rules) isSpecial(dir string) bool {
 	name := strings.ToLower(strings.TrimRight(filepath.Base(dir), ". "))
 	switch {
-	case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"), name == ".ssh", name == ".gnupg", name == ".aws":
+	case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"),
+		name == ".ssh", name == ".gnupg", name == ".aws":
 		return true
 	case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // so git knows a repository
 		return true
@@ -310,16 +311,21 @@ func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was started in %s", who, Shown(outside.Dir), Shown(outside.Thread)),
-			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' --cwd "+plaintext.Word(outside.Dir))
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and "+
+			"the thread was started in %s", who, Shown(outside.Dir), Shown(outside.Thread)),
+			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' "+
+				"--cwd "+plaintext.Word(outside.Dir))
 	case errors.As(err, &outside):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who, Shown(outside.Dir), Shown(outside.Thread)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s",
+			who, Shown(outside.Dir), Shown(outside.Thread)),
 			c.allowLine(listed, outside.Dir))
 	case errors.As(err, &special):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who, Shown(special.Dir), Shown(special.At)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who,
+			Shown(special.Dir), Shown(special.At)),
 			c.allowLine(listed, special.Dir))
 	case errors.As(err, &moved):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that is a link to %s", who, Shown(moved.Thread), Shown(moved.Dir)),
+		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that "+
+			"is a link to %s", who, Shown(moved.Thread), Shown(moved.Dir)),
 			c.allowLine(listed, moved.Dir))
 	case errors.As(err, &file):
 		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, Shown(dir))

@@ -102,7 +102,10 @@ func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protoc
 		some, err := l.Remote.MissingObjects(ctx, part)
 		if err == nil && l.check {
 			var bad []protocol.Tree
-			bad, err = notReturned(without(part, some), func(rest []protocol.Tree) iter.Seq2[remote.Object, error] { return l.Remote.GetObjects(ctx, rest) })
+			bad, err = notReturned(without(part, some), func(rest []protocol.Tree) iter.Seq2[remote.Object,
+				error] {
+				return l.Remote.GetObjects(ctx, rest)
+			})
 			some = append(some, bad...)
 		}
 		if err != nil {
@@ -329,7 +332,8 @@ type fetching struct {
 
 // fetchFiles fetches the files that the threads need and that are missing here. It warns about
 // what the remote does not have; an object that does not match its name is an error.
-func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File, parts *bundle.Parts) (came int, done func(), err error) {
+func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
+	parts *bundle.Parts) (came int, done func(), err error) {
 	done = func() {}
 	states, err := p.statesToBring(ctx, f)
 	if err != nil || len(states) == 0 {
@@ -645,7 +649,8 @@ func (w *fetching) standins(ctx context.Context, stores []string, wanted []proto
 
 // elsewhere puts in the place of states that are neither here nor at the remote those that stand
 // for them, as the remote says.
-func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree, lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
+func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree,
+	lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
 	var standins []protocol.Tree
 	for tree := range lacking {
 		if by := w.said[tree]; by != "" {
@@ -683,7 +688,8 @@ func sensibleRedacted(r *heads.Redacted) *heads.Redacted {
 	if r == nil {
 		return nil
 	}
-	is := &heads.Redacted{Contents: slices.DeleteFunc(slices.Clone(r.Contents), func(id protocol.Tree) bool { return !id.Valid() })}
+	is := &heads.Redacted{Contents: slices.DeleteFunc(slices.Clone(r.Contents),
+		func(id protocol.Tree) bool { return !id.Valid() })}
 	for _, name := range r.Paths {
 		if fs.ValidPath(name) && len(name) <= maxPath {
 			is.Paths = append(is.Paths, name)

@@ -221,8 +221,10 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 		return done, err
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
-		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.Engine.Waiting, Seen: p.lastSeen, Facts: p.taken,
-		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles, Links: p.options.Links || p.Trusted,
+		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.Engine.Waiting,
+		Seen: p.lastSeen, Facts: p.taken,
+		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles,
+		Links: p.options.Links || p.Trusted,
 	})
 	if err != nil {
 		return done, err
@@ -301,7 +303,8 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 // mendable adds to an error about damage at the remote how somebody else can repair it.
 func (p *pulling) mendable(err error) error {
 	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
-		return fault.Hinted(coded, fmt.Sprintf("uwf push %s %s --check, where the thread is whole, sends again what is damaged there", p.about, plaintext.Word(p.Name)))
+		return fault.Hinted(coded, fmt.Sprintf("uwf push %s %s --check, where the thread is whole, sends again what is "+
+			"damaged there", p.about, plaintext.Word(p.Name)))
 	}
 	return err
 }
@@ -525,7 +528,8 @@ const Many = 1 << 30
 
 // With does something to a thread under its lease, at the state that the remote has, with an
 // engine whose heads move there first.
-func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Options, do func(context.Context, *engine.Engine) error) error {
+func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Options,
+	do func(context.Context, *engine.Engine) error) error {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
@@ -560,7 +564,8 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 
 // meet brings both sides to where the thread stands; at is where the threads of its family
 // stand at the remote.
-func (l *Link) meet(ctx context.Context, thread string, o Options, held *lease) (at map[string]remote.State, err error) {
+func (l *Link) meet(ctx context.Context, thread string, o Options,
+	held *lease) (at map[string]remote.State, err error) {
 	done, err := l.Pull(ctx, []string{thread}, PullOptions{Discard: o.Discard})
 	if err != nil {
 		return nil, err
@@ -642,7 +647,8 @@ func (h *lease) beat(ctx context.Context) {
 		}
 		var leased *remote.LeasedError
 		if errors.As(err, &leased) {
-			h.link.warn("the lease of thread %s has ended, and %s works on it now: what is made here counts only if it is made first, and stays here in any case",
+			h.link.warn("the lease of thread %s has ended, and %s works on it now: what is made here counts only if it is "+
+				"made first, and stays here in any case",
 				h.thread, plaintext.Line(leased.Lease.Holder))
 			return
 		}

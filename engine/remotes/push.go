@@ -183,7 +183,8 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
 		if !e.Workflow.Valid() { // of a thread whose nodes could not be read
-			return protocolError(protocol.CodeCorrupt, "thread %s has ended, and nobody knows with which workflow: it cannot be pushed", p.Thread)
+			return protocolError(protocol.CodeCorrupt, "thread %s has ended, and nobody knows with which workflow: it "+
+				"cannot be pushed", p.Thread)
 		}
 		roots = append(roots, e.Workflow)
 	}
@@ -233,9 +234,10 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 		return l.divergedError(p.Thread, p.Head, there.Head)
 	case bundle.Stays:
 		return &protocol.Error{
-			Code:    protocol.CodeFailed,
-			Message: fmt.Sprintf("thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread, l.Name, there.Ended.Status, there.Head),
-			Hints:   []string{fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", p.Head)},
+			Code: protocol.CodeFailed,
+			Message: fmt.Sprintf("thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread, l.Name,
+				there.Ended.Status, there.Head),
+			Hints: []string{fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", p.Head)},
 		}
 	}
 	return nil // behind is no error: there is nothing to push
@@ -325,7 +327,10 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 		return 0, nil, err
 	}
 	if l.check {
-		bad, err := notReturned(without(all, lacking), func(rest []cas.Hash) iter.Seq2[remote.Record, error] { return l.Remote.Get(ctx, rest) })
+		bad, err := notReturned(without(all, lacking), func(rest []cas.Hash) iter.Seq2[remote.Record,
+			error] {
+			return l.Remote.Get(ctx, rest)
+		})
 		if err != nil {
 			return 0, nil, err
 		}
@@ -350,7 +355,8 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 const keptToSend = 32 << 20
 
 // records are nodes as they travel; near are some of them.
-func (l *Link) records(ctx context.Context, hashes []cas.Hash, near map[cas.Hash]cas.Node) iter.Seq2[remote.Record, error] {
+func (l *Link) records(ctx context.Context, hashes []cas.Hash,
+	near map[cas.Hash]cas.Node) iter.Seq2[remote.Record, error] {
 	return func(yield func(remote.Record, error) bool) {
 		for _, h := range hashes {
 			n, known := near[h]
@@ -384,7 +390,8 @@ func (l *Link) checking() *Link {
 func isDamage(err error) bool {
 	var corrupt *cas.CorruptError
 	var missing *remote.MissingError
-	return errors.As(err, &corrupt) || errors.As(err, &missing) || errors.Is(err, &protocol.Error{Code: protocol.CodeCorrupt})
+	return errors.As(err, &corrupt) || errors.As(err, &missing) || errors.Is(err,
+		&protocol.Error{Code: protocol.CodeCorrupt})
 }
 
 // notReturned asks for everything in a list, and reports what does not come back intact.
@@ -460,7 +467,8 @@ func (p *published) state(ctx context.Context, thread string) (*remote.State, er
 }
 
 // publish sends what a change of a thread needs, and makes it at the remote.
-func (p *published) publish(ctx context.Context, thread string, head cas.Hash, end *heads.Ended, change heads.Facts) error {
+func (p *published) publish(ctx context.Context, thread string, head cas.Hash, end *heads.Ended,
+	change heads.Facts) error {
 	if p.broken != nil {
 		return nil // it was said
 	}
@@ -506,7 +514,8 @@ func (p *published) swap(ctx context.Context, s remote.Swap) error {
 		return nil
 	}
 	// We may have done it ourselves, and lost the answer.
-	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head && (at.Ended != nil) == (s.Ended != nil) {
+	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head &&
+		(at.Ended != nil) == (s.Ended != nil) {
 		return nil
 	}
 	return err
@@ -537,8 +546,9 @@ func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, wh
 	return &protocol.Error{
 		Code:    coded.Code,
 		Message: "step " + string(head) + " is made, and is here alone: " + coded.Message,
-		Hints:   append([]string{"uwf push " + thread + " " + l.Name + " takes it there, unless somebody was faster"}, coded.Hints...),
-		Err:     why,
+		Hints: append([]string{"uwf push " + thread + " " + l.Name + " takes it there, unless somebody was faster"},
+			coded.Hints...),
+		Err: why,
 	}
 }
 

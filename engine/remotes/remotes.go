@@ -67,11 +67,13 @@ const (
 func (l *Link) divergedError(thread string, here, there cas.Hash) error {
 	return &protocol.Error{
 		Code: protocol.CodeDiverged,
-		Message: fmt.Sprintf("thread %s has gone on here and at %s, each its own way: its head here is %s, at %s it is %s. Nothing was overwritten",
+		Message: fmt.Sprintf("thread %s has gone on here and at %s, each its own way: its head here is %s, at %s it is "+
+			"%s. Nothing was overwritten",
 			thread, l.Name, here, l.Name, there),
 		Hints: []string{
 			fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", here),
-			fmt.Sprintf("uwf pull %s %s --discard then takes that of %s, and gives up what was done here", thread, l.Name, l.Name),
+			fmt.Sprintf("uwf pull %s %s --discard then takes that of %s, and gives up what was done here", thread, l.Name,
+				l.Name),
 		},
 	}
 }
@@ -103,8 +105,11 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &diverged):
 		return l.divergedError(diverged.Thread, diverged.Here, diverged.Bundle)
 	case errors.As(err, &leased):
-		return fault.Hinted(about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, unless it is renewed",
-			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder), protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second), time.Second))), "uwf remote list "+l.Name)
+		return fault.Hinted(about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, "+
+			"unless it is renewed",
+			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder),
+			protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second), time.Second))),
+			"uwf remote list "+l.Name)
 	case errors.As(err, &fence):
 		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
 	case errors.As(err, &moved) && moved.Got == "":
@@ -114,13 +119,16 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &future):
 		return about(protocol.CodeInvalid, "%v: it would be the newest for ever", err)
 	case errors.As(err, &hash):
-		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the other", hash.Bundle, hash.Store)
+		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the "+
+			"other", hash.Bundle, hash.Store)
 	case errors.As(err, &link):
-		return fault.Hinted(about(protocol.CodeInvalid, "%v. Nothing was brought here", link), "uwf pull "+thread+" "+plaintext.Word(l.Name)+" --links takes its files as they are")
+		return fault.Hinted(about(protocol.CodeInvalid, "%v. Nothing was brought here", link),
+			"uwf pull "+thread+" "+plaintext.Word(l.Name)+" --links takes its files as they are")
 	case errors.As(err, &wrong):
 		return about(protocol.CodeCorrupt, "what it sent is refused: %v", wrong.Err)
 	case errors.As(err, &missing):
-		return about(protocol.CodeCorrupt, "thread %s is not whole there: %s is missing", thread, plaintext.Line(missing.Hash))
+		return about(protocol.CodeCorrupt, "thread %s is not whole there: %s is missing", thread,
+			plaintext.Line(missing.Hash))
 	case errors.As(err, &said):
 		return about(protocol.CodeCorrupt, "%v", said)
 	case errors.Is(err, heads.ErrNoThread) && thread != "":
@@ -275,7 +283,8 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 		add = append(add, heads.New{Head: heads.Head{Thread: s.Thread, Hash: s.Head}, Facts: facts})
 		wanted = append(wanted, s.Head)
 		if e := s.Ended; e != nil {
-			ends = append(ends, heads.Ended{Thread: s.Thread, Workflow: e.Workflow, Head: s.Head, Status: e.Status, CompletedAt: e.CompletedAt})
+			ends = append(ends, heads.Ended{Thread: s.Thread, Workflow: e.Workflow, Head: s.Head, Status: e.Status,
+				CompletedAt: e.CompletedAt})
 		}
 		if s.Lease != nil {
 			leases[s.Thread] = *s.Lease

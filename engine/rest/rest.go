@@ -48,7 +48,8 @@ func (t Teller) standingOf(ctx context.Context, id string) (standing, bool) {
 // Until does work on a thread and then reports how the thread came to rest. It does not report
 // what somebody asked for (a stop), what was so before, or a child that has ended: its parent
 // goes on.
-func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
+func (t Teller) Until(ctx context.Context, id string,
+	work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
 	if t.Told == nil {
 		return work()
 	}
@@ -78,14 +79,16 @@ func (t Teller) Until(ctx context.Context, id string, work func() ([]protocol.St
 // do.
 func isAsked(c protocol.Code) bool {
 	return slices.Contains([]protocol.Code{
-		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage, protocol.CodeNotFound,
+		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage,
+		protocol.CodeNotFound,
 	}, c)
 }
 
 // Of returns the kind of notice for a thread in this state; "": none.
 func Of(out protocol.StepOutput) string {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeLimit:
+	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil &&
+		out.Error.Code == protocol.CodeLimit:
 		return protocol.NoticeLimit
 	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
 		return protocol.NoticeError
@@ -213,7 +216,8 @@ func (t Teller) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 // wasForsaken reports whether something was begun but not finished.
 func (t Teller) wasForsaken(at protocol.StepOutput) bool {
 	record := t.RunDir(at.Thread).Read()
-	return at.Status == protocol.StatusWaitingForChildren || at.Status == protocol.StatusIdle && (record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
+	return at.Status == protocol.StatusWaitingForChildren || at.Status == protocol.StatusIdle &&
+		(record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
 }
 
 func why(at protocol.StepOutput) string {

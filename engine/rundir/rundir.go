@@ -148,7 +148,8 @@ func (d Dir) Clear() error {
 // what belongs to a worker, which makes several, and what belongs to the thread.
 func keeps(name string) bool {
 	switch name {
-	case runfiles.RecordFile, runfiles.WorkFile, runfiles.LogFile, runfiles.TotalsFile, runfiles.TriesFile, runfiles.IndexFile, runfiles.IndexNoteFile,
+	case runfiles.RecordFile, runfiles.WorkFile, runfiles.LogFile, runfiles.TotalsFile, runfiles.TriesFile,
+		runfiles.IndexFile, runfiles.IndexNoteFile,
 		runfiles.IntentFile, runfiles.RestoreFile, runfiles.SetupFile:
 		return true
 	}
@@ -159,7 +160,8 @@ func keeps(name string) bool {
 // not in the way.
 func ours(name string) bool {
 	switch name {
-	case runfiles.LockFile, runfiles.StopFile, runfiles.HoldFile, runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile, runfiles.ResultFile:
+	case runfiles.LockFile, runfiles.StopFile, runfiles.HoldFile, runfiles.StdoutFile, runfiles.StderrFile,
+		runfiles.OutputFile, runfiles.ResultFile:
 		return true
 	}
 	return keeps(name)
@@ -225,11 +227,13 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 			return fmt.Errorf("move %s aside: %w", what, err)
 		}
 		if d.Warn != nil {
-			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now", safeopen.Kind(info.Mode().Type()), what, to))
+			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now",
+				safeopen.Kind(info.Mode().Type()), what, to))
 		}
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the way of a run, and %d like it were moved aside before", what, maxAside),
+	return fault.Hinted(fault.New(protocol.CodeFailed,
+		"%s is in the way of a run, and %d like it were moved aside before", what, maxAside),
 		"look at them, and then: rm -r "+base+"-*")
 }
 

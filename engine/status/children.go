@@ -137,8 +137,11 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 		case k.Key == key && k.Head != "":
 			return k.ID, nil
 		case k.Key == key:
-			later := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("child %s of thread %s has not been started yet", children.Named(key, children.LabelOf(k.Child)), parent)}
-			return "", fault.Hinted(later, "uwf thread resume "+parent+" starts it, and uwf thread step "+parent+" does no more than that")
+			later := &protocol.Error{Code: protocol.CodeNotFound,
+				Message: fmt.Sprintf("child %s of thread %s has not been started yet", children.Named(key,
+					children.LabelOf(k.Child)), parent)}
+			return "", fault.Hinted(later, "uwf thread resume "+parent+" starts it, and uwf thread step "+parent+" does no "+
+				"more than that")
 		}
 		keys = append(keys, k.Key)
 	}
@@ -159,7 +162,8 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 			}
 		}
 	}
-	none := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread %s has no child %s", parent, strconv.Quote(key))}
+	none := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread %s has no child %s", parent,
+		strconv.Quote(key))}
 	return "", fault.Hinted(fault.Hinted(none, fault.Nearest(key, keys)...), "uwf thread show "+parent)
 }
 
@@ -228,7 +232,8 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 		if err != nil {
 			return all, fault.Of(err)
 		}
-		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}), append(starts, start)
+		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}),
+			append(starts, start)
 	}
 	for range maxForks {
 		facts, err := r.Heads.Facts(ctx, id)

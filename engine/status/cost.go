@@ -70,7 +70,8 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 	if t.Last == nil {
 		return nil, nil
 	}
-	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || slices.Max(append(slices.Collect(maps.Values(t.Last.Visits)), 0)) < l.MaxVisitsPerRole {
+	if t.Last.LimitBase == 0 || l.MaxVisitsPerRole == 0 || slices.Max(append(slices.Collect(maps.Values(t.Last.Visits)),
+		0)) < l.MaxVisitsPerRole {
 		return t.Last.Visits, nil
 	}
 	for s, err := range t.Steps(ctx) {
@@ -287,7 +288,8 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 
 // spentTogether is what a thread has cost, together with those of its children whose results
 // it has not joined yet, or whose role is being played again.
-func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash,
+	facts heads.Facts) (moderator.Spent, error) {
 	sum, err := r.spentAlone(ctx, id, head, facts)
 	if err != nil {
 		return sum, err
@@ -304,7 +306,8 @@ func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Has
 }
 
 // addKids adds what the children of threads, and their children in turn, have cost.
-func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts, of map[string]protocol.Hash) error {
+func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts,
+	of map[string]protocol.Hash) error {
 	var ids []string
 	for id, f := range all {
 		if f.Parent != nil && of[f.Parent.Thread] == f.Parent.Head {
@@ -334,7 +337,8 @@ func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 
 // spentBy caches [Reader.spentAlone]. A driver asks for it at each step of each child, so the
 // cost of children that have ended or not begun is read only once.
-func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, facts heads.Facts) (moderator.Spent, error) {
+func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
+	facts heads.Facts) (moderator.Spent, error) {
 	known, ok := r.knownCost(id)
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
 		return known.spent, nil
@@ -347,7 +351,8 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing, fact
 }
 
 // spentAlone is what a thread has cost by itself, including tries that left no step.
-func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (moderator.Spent, error) {
+func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
+	facts heads.Facts) (moderator.Spent, error) {
 	sum, err := r.SumUp(ctx, id, head)
 	tries, unread := r.pending(ctx, id, head)
 	if err := cmp.Or(err, unread); err != nil {
@@ -364,7 +369,8 @@ func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash, 
 	}
 	if own := facts.Limits; own != nil {
 		all = budget.Plus(all, budget.SpentOf(budget.Replaced(own.Replaced)))
-		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted, Blind: own.More.Blind})
+		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted,
+			Blind: own.More.Blind})
 	}
 	return all, nil
 }
@@ -417,7 +423,8 @@ func hasChildren(w protocol.Workflow) bool {
 func (p *Position) heldAbove() {
 	for _, b := range p.bounds {
 		if reason, over := moderator.OverBudget(moderator.State{Limits: b.limits, Spent: b.spent}, p.Next.Role); over {
-			p.Next = moderator.Decision{Kind: moderator.Suspend, Role: p.Next.Role, Prompt: reason, Cause: moderator.ByBudget, Status: p.Next.Status}
+			p.Next = moderator.Decision{Kind: moderator.Suspend, Role: p.Next.Role, Prompt: reason, Cause: moderator.ByBudget,
+				Status: p.Next.Status}
 			p.heldBy = &b
 			return
 		}

@@ -62,7 +62,8 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	}
 	_, run.Finished = dir.Finished()
 	for _, name := range []string{runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile} {
-		if info, err := os.Stat(filepath.Join(dir.Path, name)); err == nil && info.Size() > 0 && info.ModTime().After(run.Heard) {
+		if info, err := os.Stat(filepath.Join(dir.Path, name)); err == nil && info.Size() > 0 &&
+			info.ModTime().After(run.Heard) {
 			run.Heard = info.ModTime()
 		}
 	}
@@ -235,7 +236,8 @@ func (r *Reader) nameKids(ctx context.Context, running []protocol.RunningThread)
 // describe says who works on a thread: the engine, and the agent of its record.
 func (r *Reader) describe(ctx context.Context, id string, last rundir.Record, engine bool) protocol.RunningThread {
 	t := protocol.RunningThread{
-		Thread: id, Workflow: last.Workflow, Role: last.Role, Agent: last.Agent, AgentPid: last.Pid, StartedAt: last.StartedAt,
+		Thread: id, Workflow: last.Workflow, Role: last.Role, Agent: last.Agent, AgentPid: last.Pid,
+		StartedAt: last.StartedAt,
 	}
 	if !engine { // it was killed, its agent lives on
 		return t
@@ -264,7 +266,8 @@ func (r *Reader) HeldBy(ctx context.Context, id string) error {
 func (r *Reader) Outlived(id string, last rundir.Record) error {
 	err := fault.New(protocol.CodeLocked, "an agent still works on thread %s", id)
 	if last.Pid != 0 {
-		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that started it is gone",
+		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that "+
+			"started it is gone",
 			last.Agent, last.Pid, id, r.clock(time.UnixMilli(last.StartedAt)))
 	}
 	then := " uses its result"
@@ -291,7 +294,8 @@ func (r *Reader) WaitItself(ctx context.Context, thread string) (protocol.StepOu
 	return r.waitWhile(ctx, thread, r.running)
 }
 
-func (r *Reader) waitWhile(ctx context.Context, thread string, busy func(context.Context, string) (bool, error)) (protocol.StepOutput, error) {
+func (r *Reader) waitWhile(ctx context.Context, thread string,
+	busy func(context.Context, string) (bool, error)) (protocol.StepOutput, error) {
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
 		running, err := busy(ctx, thread)
 		if err != nil && ctx.Err() != nil {
@@ -360,7 +364,8 @@ func (r *Reader) running(ctx context.Context, id string) (bool, error) {
 	}
 	dir := r.RunDir(id)
 	last := dir.Read()
-	return r.Locker().Held(ctx, id) || locker.Orphan(ctx, r.Locker(), id).Pid != 0 || (last.Unfinished(head) && dir.Alive(last)), nil
+	return r.Locker().Held(ctx, id) || locker.Orphan(ctx, r.Locker(), id).Pid != 0 || (last.Unfinished(head) &&
+		dir.Alive(last)), nil
 }
 
 // NotParked takes the place of a time that has passed: a field of the facts that is not

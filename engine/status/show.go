@@ -21,7 +21,8 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 	out, err := r.show(ctx, thread)
 	if err == nil && out.Error == nil && out.Status != protocol.StatusRunning && r.CutOff(thread) {
 		out.Error = &protocol.StepError{
-			Message: "a change of its head and files was cut off", Code: protocol.CodeFailed, Hint: "uwf thread step " + thread + " settles it first",
+			Message: "a change of its head and files was cut off", Code: protocol.CodeFailed,
+			Hint: "uwf thread step " + thread + " settles it first",
 		}
 	}
 	for range maxLooks {
@@ -59,7 +60,8 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 }
 
 // showActive is what the nodes say, overlaid with what the last run says.
-func (r *Reader) showActive(ctx context.Context, id string, head protocol.Hash) (protocol.StepOutput, *Position, error) {
+func (r *Reader) showActive(ctx context.Context, id string,
+	head protocol.Hash) (protocol.StepOutput, *Position, error) {
 	pos, err := r.Position(ctx, id, head)
 	switch {
 	case fault.IsDamage(err):
@@ -99,7 +101,8 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	switch {
 	case last.Damaged: // nobody knows how it ended
 		out.Error = &protocol.StepError{
-			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt, Hint: "uwf thread diagnose " + out.Thread,
+			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt,
+			Hint: "uwf thread diagnose " + out.Thread,
 		}
 	case last.Between(out.Head):
 		// Only the lock tells a process that is about to continue from a dead one.
@@ -115,7 +118,8 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	case last.Status.InFlight():
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
-		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code, Hint: "uwf thread step " + out.Thread}
+		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code,
+			Hint: "uwf thread step " + out.Thread}
 		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
 			out.Error.Hint = fault.Resume(out.Thread, last.Error.Code)
 		}
@@ -167,7 +171,8 @@ func (p *Position) Output() protocol.StepOutput {
 		case p.Next.Cause == moderator.ByBudget, p.ofRun:
 			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Hint: strings.Join(p.moreHints(), "\n")}
 		case p.UsedUp != "":
-			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Hint: "uwf thread resume " + p.ID + " gives the step as much again"}
+			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt,
+				Hint: "uwf thread resume " + p.ID + " gives the step as much again"}
 		default:
 			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.Form}
 		}
@@ -185,7 +190,8 @@ func (p *Position) Explain() *protocol.Error {
 	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
 	if p.Thread.Last != nil {
 		if !p.Workflow.Roles[p.Thread.Last.Role].Person {
-			err = fault.Hinted(err, "uwf thread retry "+p.ID+" -p '<new instructions>' lets role "+p.Thread.Last.Role+" answer once more")
+			err = fault.Hinted(err, "uwf thread retry "+p.ID+" -p '<new instructions>' lets role "+p.Thread.Last.Role+" "+
+				"answer once more")
 		}
 		err = fault.Hinted(err, "uwf thread fork "+string(p.Previous())+" starts another thread from the step before")
 	}

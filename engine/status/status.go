@@ -299,7 +299,8 @@ func (r *Reader) Stands(ctx context.Context, id string) (*Position, error) {
 }
 
 // state is what the moderator decides over, without limits.
-func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Thread, steps *history) (moderator.State, error) {
+func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Thread,
+	steps *history) (moderator.State, error) {
 	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: children.KeyOf}
 	if t.Last == nil {
 		return s, nil
@@ -345,7 +346,8 @@ func (r *Reader) StateBefore(ctx context.Context, p *Position) (moderator.State,
 			return moderator.State{}, err
 		}
 		s, err := r.state(ctx, p.Workflow, t, &history{thread: t})
-		if err != nil || t.Last == nil || t.Last.Prev == nil || t.Last.Role != p.Thread.Last.Role || len(t.Last.Children) == 0 {
+		if err != nil || t.Last == nil || t.Last.Prev == nil || t.Last.Role != p.Thread.Last.Role ||
+			len(t.Last.Children) == 0 {
 			return s, err
 		}
 		if d, err := moderator.Route(ctx, s); err == nil && d.Kind == moderator.Fan {

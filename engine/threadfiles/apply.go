@@ -136,10 +136,12 @@ func (a *application) run(ctx context.Context) error {
 func (a *application) find(ctx context.Context) error {
 	switch {
 	case a.w == nil || a.w.Mode == workspace.AsItIs:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there", a.ID),
+		return fault.Hinted(fault.New(protocol.CodeFailed,
+			"thread %s has no worktree: nothing tells what it has made from what was there", a.ID),
 			"--workspace worktree of uwf run and uwf thread start gives a thread one")
 	case a.w.Mode == workspace.InPlace:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
+		return fault.Hinted(fault.New(protocol.CodeFailed,
+			"thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
 			"git -C "+plaintext.Word(a.w.Root)+" switch -c "+plaintext.Word(a.o.Branch))
 	}
 	var err error
@@ -163,13 +165,15 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.from.Root == a.to.Root {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root), a.ID), "--cwd DIR names the work tree that is to have the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root),
+			a.ID), "--cwd DIR names the work tree that is to have the result")
 	}
 	if a.spec, err = a.SpecOf(a.to, a.ID); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)), "git commit --allow-empty -m start")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)),
+			"git commit --allow-empty -m start")
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
@@ -206,7 +210,8 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 		return nil
 	}
 	var cut landing
-	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From && a.to.Head != cut.To {
+	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
+		a.to.Head != cut.To {
 		return os.Remove(path) // somebody has moved on from there
 	}
 	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
@@ -315,7 +320,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
 		return err
 	} else if at != "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch), place.Shown(at)), "without --branch, the result is brought to the branch that is checked out here")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch),
+			place.Shown(at)), "without --branch, the result is brought to the branch that is checked out here")
 	}
 	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
 	if exists {
@@ -324,7 +330,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 			return err
 		}
 		if !behind {
-			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not", place.Shown(branch)), "--branch names another one")
+			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
+				place.Shown(branch)), "--branch names another one")
 		}
 	}
 	err := a.bring(ctx, result, func() error { return a.to.Point(ctx, branch, result, old, a.why(), a.again) })
@@ -343,10 +350,12 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if branch == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)), "git switch -c NAME", "--branch NAME makes one with the result")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)),
+			"git switch -c NAME", "--branch NAME makes one with the result")
 	}
 	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root), cmp.Or(what, "command (index.lock)")), "git status says how to end it")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root),
+			cmp.Or(what, "command (index.lock)")), "git status says how to end it")
 	}
 	a.out.Branch = branch
 	if a.out.Already, err = a.to.Contains(ctx, a.spec, a.to.Head, result); err != nil || a.out.Already {
@@ -435,7 +444,8 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Hinted(fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch), place.Shown(a.to.Root), err)), "the files are written; this finishes it: uwf thread apply "+a.ID)
+		return fault.Hinted(fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch),
+			place.Shown(a.to.Root), err)), "the files are written; this finishes it: uwf thread apply "+a.ID)
 	}
 	return os.Remove(path)
 }
@@ -461,21 +471,25 @@ func (a *application) explain(err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID, place.Shown(a.out.Branch), workspace.Some(conflict.Paths))}, byHand)
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
+				place.Shown(a.out.Branch), workspace.Some(conflict.Paths))}, byHand)
 	case errors.Is(err, files.ErrNobody):
 		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
 	case errors.Is(err, files.ErrTooOld):
 		return fault.Hinted(fault.Of(err), byHand)
 	case errors.As(err, &blocked):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID, place.Shown(a.to.Root), workspace.Some(blocked.Paths))},
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
+				place.Shown(a.to.Root), workspace.Some(blocked.Paths))},
 			"commit it, or move it away", byHand)
 	case errors.As(err, &unsaved):
 		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")
 	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*files.GitError)):
 		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root), place.Shown(err.Error()))},
-			"git -C "+plaintext.Word(a.to.Root)+" status shows whether git works there", workspace.ForkIn(string(a.Head), a.o.Dir))
+			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root),
+				place.Shown(err.Error()))},
+			"git -C "+plaintext.Word(a.to.Root)+" status shows whether git works there", workspace.ForkIn(string(a.Head),
+				a.o.Dir))
 	}
 	return fault.Of(err)
 }

@@ -64,7 +64,8 @@ func (f Files) Redact(ctx context.Context, id, name string, shared bool) (protoc
 
 // redactIn redacts in one git directory of ours. Two threads may keep a state by one
 // commit, so that the second is found when the first has let it go.
-func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool, out *protocol.FilesRedacted) error {
+func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
+	out *protocol.FilesRedacted) error {
 	const rounds = 5
 	for round := range rounds {
 		r, err := f.holders(ctx, store, byThread, out, round == 0)
@@ -72,7 +73,8 @@ func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][
 			return err
 		}
 		if len(out.Also) > 0 && !shared {
-			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path), workspace.Some(out.Also)),
+			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
+				workspace.Some(out.Also)),
 				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
 		}
 		threads := append([]string{out.Thread}, out.Also...)
@@ -96,7 +98,8 @@ func (f Files) redactIn(ctx context.Context, store keptIn, byThread map[string][
 
 // holders are the states of the files that hold the path, of the thread and of others,
 // which it notes. Where the thread has none, nobody's are meant, in the first round.
-func (f Files) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, out *protocol.FilesRedacted, first bool) (r files.Redaction, err error) {
+func (f Files) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
+	out *protocol.FilesRedacted, first bool) (r files.Redaction, err error) {
 	r.Path = out.Path
 	kept, err := files.StatesByThread(ctx, f.Env, store.path)
 	if err != nil {
@@ -107,7 +110,8 @@ func (f Files) holders(ctx context.Context, store keptIn, byThread map[string][]
 			kept[thread] = append(kept[thread], files.Instead(ctx, f.Env, store.path, tree))
 		}
 	}
-	if own, err := files.Holding(ctx, f.Env, store.path, out.Path, kept[out.Thread]); err != nil || first && len(own) == 0 {
+	if own, err := files.Holding(ctx, f.Env, store.path, out.Path, kept[out.Thread]); err != nil || first &&
+		len(own) == 0 {
 		return r, err
 	}
 	for thread, trees := range kept {

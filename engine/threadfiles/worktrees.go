@@ -277,7 +277,8 @@ func (f Files) Prune(ctx context.Context, o prune.Options, force bool) (prune.Re
 		return report, err
 	}
 	for _, gone := range report.Pruned {
-		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace), fault.OrNil(f.Dirs.RemoveAgents(gone.Thread)))
+		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace),
+			fault.OrNil(f.Dirs.RemoveAgents(gone.Thread)))
 	}
 	return report, err
 }

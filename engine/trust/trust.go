@@ -28,7 +28,8 @@ type UntrustedError struct {
 // Error implements error.
 func (e *UntrustedError) Error() string {
 	if e.Thread != "" {
-		return fmt.Sprintf("thread %s %s: its inputs, answers and approvals are not from here, and its next step runs a command as you; nothing runs before you have confirmed it for this thread:\n  %s",
+		return fmt.Sprintf("thread %s %s: its inputs, answers and approvals are not from here, and its next step runs a "+
+			"command as you; nothing runs before you have confirmed it for this thread:\n  %s",
 			e.Thread, e.Why, strings.Join(e.Commands, "\n  "))
 	}
 	return fmt.Sprintf("workflow %s %s, and runs commands as you; nothing runs before you have confirmed it:\n  %s",

@@ -36,7 +36,8 @@ func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	switch {
 	case !known, s.EdgePrompt == given, hides(s.EdgePrompt, given):
 		return ""
-	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" || s.EdgePrompt == a.Workflow.Roles[s.Role].Description):
+	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" ||
+		s.EdgePrompt == a.Workflow.Roles[s.Role].Description):
 		return ""
 	}
 	return "claims a different prompt: its edgePrompt is not the one it was given"
@@ -95,7 +96,8 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 	case want == "", err == nil && is == want: // spelled otherwise
 		return ""
 	}
-	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", place.Shown(s.Cwd), place.Shown(want))
+	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", place.Shown(s.Cwd),
+		place.Shown(want))
 }
 
 // clockTolerance is by how much the times of a step may be wrong: those of its run

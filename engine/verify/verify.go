@@ -250,7 +250,8 @@ func unusable(step protocol.Hash, what string, err error) error {
 	case errors.As(err, &corrupt):
 		return Rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
 	case fault.IsRedacted(err):
-		return Rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v", what, step, err)
+		return Rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v",
+			what, step, err)
 	case errors.Is(err, errWrongContent), fault.IsDamage(err):
 		return Rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)
 	}

@@ -28,7 +28,8 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	if err != nil {
 		return protocol.ThreadDiagnosis{}, err
 	}
-	d := diagnosis{protocol.ThreadDiagnosis{Thread: id, Status: state.Status, Head: state.Head, Findings: []protocol.ThreadFinding{}}}
+	d := diagnosis{protocol.ThreadDiagnosis{Thread: id, Status: state.Status, Head: state.Head,
+		Findings: []protocol.ThreadFinding{}}}
 	run := e.LastRun(ctx, id)
 	d.ofState(state, run)
 	if run != nil {
@@ -58,7 +59,8 @@ func runOf(r status.Run) *protocol.LastTry {
 }
 
 func (d *diagnosis) add(level, hint, format string, args ...any) {
-	d.Findings = append(d.Findings, protocol.ThreadFinding{Level: level, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	d.Findings = append(d.Findings, protocol.ThreadFinding{Level: level, Hint: hint, Message: fmt.Sprintf(format,
+		args...)})
 }
 
 // ofState tells where the thread stands.
@@ -67,7 +69,8 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	case s.Status == protocol.StatusCorrupt:
 		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
 	case s.Pending:
-		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it without running the agent again")
+		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it "+
+			"without running the agent again")
 	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeLimit:
 		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
 	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
@@ -80,7 +83,8 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
 		if s.Question != nil && s.Question.Schema != nil {
-			d.add("note", "uwf thread answer "+s.Thread, "role %s is played by a person, who is asked: %s", s.Question.Role, plaintext.Line(s.Question.Text))
+			d.add("note", "uwf thread answer "+s.Thread, "role %s is played by a person, who is asked: %s", s.Question.Role,
+				plaintext.Line(s.Question.Text))
 			return
 		}
 		why := string(s.Status)
@@ -98,16 +102,19 @@ const quiet = 5 * time.Minute
 func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	switch {
 	case r.Damaged:
-		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters while an agent is running", r.Dir)
+		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters "+
+			"while an agent is running", r.Dir)
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
 		then := "uses its result"
 		if r.Agent == protocol.CommandAgent && !runfiles.Dir(r.Dir).Outlasts() {
 			then = "runs the command again"
 		}
-		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is gone; the next step %s", r.Agent, r.Pid, then)
+		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is "+
+			"gone; the next step %s", r.Agent, r.Pid, then)
 	case s.Status == protocol.StatusRunning:
-		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent, since(r.Started, now))
+		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent,
+			since(r.Started, now))
 	}
 	if s.Status == protocol.StatusRunning && r.Alive {
 		heard := r.Heard
@@ -115,7 +122,8 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 			heard = r.Started
 		}
 		if now.Sub(heard) > quiet {
-			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may be stuck", since(heard, now))
+			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may be stuck",
+				since(heard, now))
 		}
 	}
 }
@@ -160,7 +168,8 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 		}
 	}
 	if byModel > 0 {
-		d.add("warning", "uwf thread steps "+d.Thread, "a model extracted the data of %s from an answer in the wrong form; it may be wrong", render.Count(byModel, "step"))
+		d.add("warning", "uwf thread steps "+d.Thread, "a model extracted the data of %s from an answer in the wrong "+
+			"form; it may be wrong", render.Count(byModel, "step"))
 	}
 	d.ofLimits(ctx, e, t)
 	if n := d.Totals.StepsWithoutUsage; n > 0 {
@@ -196,20 +205,23 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 	}
 	d.ofBudget(limits, spent)
 	if left := limits.MaxSteps - (t.Len() - t.Last.LimitBase); limits.MaxSteps > 0 && left <= limits.MaxSteps/10 {
-		d.add("note", "", "%d steps are left until the limit of %d; then the thread waits for a person", max(0, left), limits.MaxSteps)
+		d.add("note", "", "%d steps are left until the limit of %d; then the thread waits for a person", max(0, left),
+			limits.MaxSteps)
 	}
 }
 
 // ofBudget tells what is left of what the run may cost.
 func (d *diagnosis) ofBudget(l protocol.Limits, spent moderator.Spent) {
 	if l.MaxCostUSD > 0 {
-		d.add("note", "", "the run has cost %s of at most %s (maxCostUsd)", protocol.Dollars(spent.CostUSD), protocol.Dollars(l.MaxCostUSD))
+		d.add("note", "", "the run has cost %s of at most %s (maxCostUsd)", protocol.Dollars(spent.CostUSD),
+			protocol.Dollars(l.MaxCostUSD))
 	}
 	if l.MaxTokens > 0 {
 		d.add("note", "", "the run has used %d of at most %d tokens (maxTokens)", spent.Tokens, l.MaxTokens)
 	}
 	if l.MaxTimeMs > 0 {
-		d.add("note", "", "the steps of the run have taken %s of at most %s (maxTime)", render.Duration(spent.TimeMs), render.Duration(l.MaxTimeMs))
+		d.add("note", "", "the steps of the run have taken %s of at most %s (maxTime)", render.Duration(spent.TimeMs),
+			render.Duration(l.MaxTimeMs))
 	}
 }
 

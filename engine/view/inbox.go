@@ -32,9 +32,11 @@ type Waiting struct {
 
 // Attention is [Inbox], and the threads that are at work or whose children are, newest
 // first. Each thread is read once.
-func Attention(ctx context.Context, e *engine.Engine, damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
+func Attention(ctx context.Context, e *engine.Engine,
+	damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
 	f := Filter{Statuses: []protocol.Status{
-		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaitingForChildren,
+		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
+		protocol.StatusWaitingForChildren,
 		protocol.StatusRateLimited,
 	}}
 	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {

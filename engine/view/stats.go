@@ -31,7 +31,8 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 // Tries that never became a step count for nothing. The day is that of the engine's clock.
 func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
-		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{}, names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
+		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
+		names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
 	}
 	if !after.IsZero() {
@@ -94,7 +95,8 @@ func inOrder(rows map[string]*protocol.StatsRow) []protocol.StatsRow {
 		out = append(out, *rows[key])
 	}
 	slices.SortStableFunc(out, func(a, b protocol.StatsRow) int {
-		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(costOf(b), costOf(a)), cmp.Compare(tokensOf(b), tokensOf(a)))
+		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(costOf(b), costOf(a)),
+			cmp.Compare(tokensOf(b), tokensOf(a)))
 	})
 	return out
 }
@@ -230,7 +232,8 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 // empty cell. Errors are those of w.
 func StatsCSV(w io.Writer, s protocol.Stats) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage", "costUsd", "stepsWithoutCost"))
+	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage",
+		"costUsd", "stepsWithoutCost"))
 	for _, r := range s.Rows {
 		var cells []string
 		for _, by := range s.By {

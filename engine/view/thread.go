@@ -93,7 +93,8 @@ func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, 
 	return history(ctx, e.Store, head, e.Files().Totals(ctx, head, workspace.MostTotals))
 }
 
-func history(ctx context.Context, s cas.Store, head protocol.Hash, totals map[protocol.Hash]protocol.FileTotals) ([]any, error) {
+func history(ctx context.Context, s cas.Store, head protocol.Hash,
+	totals map[protocol.Hash]protocol.FileTotals) ([]any, error) {
 	t, err := thread.Open(ctx, s, head)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func history(ctx context.Context, s cas.Store, head protocol.Hash, totals map[pr
 	}
 	entries := make([]any, t.Len()+1)
 	entries[0] = protocol.StartEntry{
-		Hash: t.StartHash, Workflow: t.Start.Workflow, Prompt: t.Start.Prompt, Timestamp: start.Timestamp, Inputs: t.Start.Inputs,
+		Hash: t.StartHash, Workflow: t.Start.Workflow, Prompt: t.Start.Prompt, Timestamp: start.Timestamp,
+		Inputs: t.Start.Inputs,
 	}
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
@@ -229,7 +231,8 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 }
 
 // landed is the step that a flight has become, with its turns; none if it failed.
-func landed(ctx context.Context, e *engine.Engine, id string, f *status.Flight) (protocol.Hash, []protocol.Hash, error) {
+func landed(ctx context.Context, e *engine.Engine, id string,
+	f *status.Flight) (protocol.Hash, []protocol.Hash, error) {
 	head, err := e.Head(ctx, id)
 	if err != nil {
 		return "", nil, err

@@ -47,7 +47,8 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{}, Changes: map[string]protocol.FileTotals{}, Children: map[string][]Played{}}
+	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{},
+		Changes: map[string]protocol.FileTotals{}, Children: map[string][]Played{}}
 	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != nil {
 		trace.atWork(ctx, e, *role, state.Children)
 	}
@@ -60,7 +61,8 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 
 // Graph is the workflow's graph with the way; note says what a role has used.
 func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
-	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{}, Busy: j.Status == protocol.StatusRunning || j.Status == protocol.StatusWaitingForChildren}
+	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{},
+		Busy: j.Status == protocol.StatusRunning || j.Status == protocol.StatusWaitingForChildren}
 	for role, children := range j.Children {
 		t.Lanes[role] = lanes(children)
 	}
@@ -74,7 +76,8 @@ func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
 }
 
 // read walks the chain.
-func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput, changes map[protocol.Hash]protocol.FileTotals, labels func(thread.Step) map[string]string) error {
+func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput,
+	changes map[protocol.Hash]protocol.FileTotals, labels func(thread.Step) map[string]string) error {
 	var steps []thread.Step
 	var statuses []string
 	for s, err := range t.Steps(ctx) {
@@ -95,7 +98,8 @@ func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepO
 		j.Totals[s.Role].Add(s.Step)
 		done := changes[s.Hash]
 		sum := j.Changes[s.Role]
-		j.Changes[s.Role] = protocol.FileTotals{Files: sum.Files + done.Files, Added: sum.Added + done.Added, Removed: sum.Removed + done.Removed}
+		j.Changes[s.Role] = protocol.FileTotals{Files: sum.Files + done.Files, Added: sum.Added + done.Added,
+			Removed: sum.Removed + done.Removed}
 	}
 	at, status := protocol.StartNode, ""
 	for i, s := range slices.Backward(steps) {
@@ -216,7 +220,8 @@ func lanes(all []Played) []diagram.Lane {
 	for _, c := range all {
 		took[c.Status] += c.TookMs
 		if len(all) <= few {
-			lanes = append(lanes, diagram.Lane{Name: cmp.Or(c.Label, c.Key), Count: 1, Status: c.Status, Note: tookText(c.TookMs)})
+			lanes = append(lanes, diagram.Lane{Name: cmp.Or(c.Label, c.Key), Count: 1, Status: c.Status,
+				Note: tookText(c.TookMs)})
 		} else if sum := sums[c.Status]; sum != nil {
 			sum.Count++
 		} else {
@@ -243,7 +248,8 @@ func tookText(ms int64) string {
 // Urgency is how much a person cares about where a child stands: the least first.
 func Urgency(s protocol.Status) int {
 	order := []protocol.Status{
-		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
+		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
+		protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
 		protocol.StatusIdle, protocol.StatusCancelled, protocol.StatusCompleted,
 	}
 	if at := slices.Index(order, s); at >= 0 {
@@ -254,5 +260,6 @@ func Urgency(s protocol.Status) int {
 
 // ByUrgency are children, those first that a person cares about.
 func ByUrgency(all []protocol.ChildOutput) []protocol.ChildOutput {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b protocol.ChildOutput) int { return cmp.Compare(Urgency(a.Status), Urgency(b.Status)) })
+	return slices.SortedStableFunc(slices.Values(all),
+		func(a, b protocol.ChildOutput) int { return cmp.Compare(Urgency(a.Status), Urgency(b.Status)) })
 }

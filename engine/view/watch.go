@@ -113,7 +113,8 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 		}
 		if k.Ended {
 			w.kids[k.Thread] = nil
-			w.to.Children(w.family, []protocol.ChildOutput{{Key: k.Key, Thread: k.Thread, Status: k.Status, Label: w.labels[k.Key]}})
+			w.to.Children(w.family, []protocol.ChildOutput{{Key: k.Key, Thread: k.Thread, Status: k.Status,
+				Label: w.labels[k.Key]}})
 		}
 	}
 	return w.lookAtJoined(ctx, started)
@@ -238,7 +239,8 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 	}
 	if w.flight == nil {
 		w.flight, w.told, w.printed = f, 0, ""
-		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: f.Number, Role: f.Role, Agent: f.Agent, Started: f.Started}
+		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: f.Number, Role: f.Role,
+			Agent: f.Agent, Started: f.Started}
 		w.to.StepStarted(w.info)
 	}
 	return w.turns(ctx, f)
@@ -276,7 +278,8 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 // unsettled reports whether nothing comes after the last step, and that the thread has
 // ended is not written down yet.
 func unsettled(s protocol.StepOutput) bool {
-	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == nil && s.Error == nil
+	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == nil &&
+		s.Error == nil
 }
 
 // arrive reports the steps that lead to a new head, where the thread stands now.

@@ -111,7 +111,8 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	}
 	switch {
 	case !found || good == bad:
-		return fault.Hinted(fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad), "uwf thread bisect <good> <bad> -- <command>, both of one thread")
+		return fault.Hinted(fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad),
+			"uwf thread bisect <good> <bad> -- <command>, both of one thread")
 	case good == t.StartHash && first.Files != nil:
 		b.add(protocol.BisectedStep{Step: good}, first.Files.Before)
 	case good == t.StartHash:
@@ -227,13 +228,16 @@ func (b *bisection) ends(ctx context.Context) error {
 	case err != nil:
 		return err
 	case result != protocol.BisectGood:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s", named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path", "an older step, or @0, the start, may be good")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s",
+			named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path",
+			"an older step, or @0, the start, may be good")
 	}
 	switch result, err := b.try(ctx, last); {
 	case err != nil:
 		return err
 	case result != protocol.BisectBad:
-		return fault.New(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]), words(result))
+		return fault.New(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]),
+			words(result))
 	}
 	return nil
 }
@@ -246,7 +250,8 @@ func named(s protocol.BisectedStep) string {
 }
 
 func words(result string) string {
-	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails", protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
+	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails",
+		protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
 }
 
 // search halves the range between the last good step and the first bad one, as long as a step
@@ -338,15 +343,19 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		path = filepath.Join(b.dir, path)
 	default:
 		if path, err = proc.LookPath(path, b.dir, b.Env.Environ); err != nil {
-			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(), Err: err}
+			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(),
+				Err: err}
 		}
 	}
-	cmd := proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out, Stderr: b.o.Out, WithParent: true}
+	cmd := proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out,
+		Stderr: b.o.Out, WithParent: true}
 	child, end, err := b.start(ctx, cmd)
 	if err != nil {
-		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(), Err: err}
+		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(),
+			Err: err}
 		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
-			return "", fault.Hinted(failed, "the step kept it as no program: sh "+plaintext.Word(b.o.Argv[0])+", or what else it is written for, starts it")
+			return "", fault.Hinted(failed, "the step kept it as no program: sh "+plaintext.Word(b.o.Argv[0])+", or what "+
+				"else it is written for, starts it")
 		}
 		return "", failed
 	}

@@ -272,7 +272,8 @@ func (e Keeper) PutBack(ctx context.Context, t Thread, dir string, known, to pro
 	defer k.Release()
 	if base := t.Facts.Workspace.Base; base != "" {
 		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
-			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of thread %s", place.Shown(k.Repo.Root), t.ID)
+			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of "+
+				"thread %s", place.Shown(k.Repo.Root), t.ID)
 			return fault.Hinted(other, "uwf thread step "+t.ID+" --cwd DIR of the right one", leaveThem)
 		}
 	}
@@ -293,7 +294,8 @@ func (e Keeper) replace(ctx context.Context, k *Keeping, id string, known, to pr
 		if len(rescued.Paths) > 0 {
 			text += "; these were changed: " + Some(rescued.Paths)
 		}
-		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
+		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " " +
+			"show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
 	}
 	if err != nil {
 		return notPutBack(err)

@@ -37,7 +37,8 @@ type ChildTrees struct {
 func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == AsItIs {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+			"role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
 			"uwf run, and uwf thread start, keep them in a git work tree: --workspace in-place, or --workspace worktree")
 	}
 	k, err := e.OpenFiles(ctx, parent.ID, at, w)
@@ -46,7 +47,9 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	}
 	defer k.Release()
 	if k.Repo.Head == "" {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role), "git commit --allow-empty -m start")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+			"%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role),
+			"git commit --allow-empty -m start")
 	}
 	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
 }
@@ -55,7 +58,8 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 func (e Keeper) treesBeside(repo files.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
 	rel, ok := place.Below(repo.Root, dir)
 	if !ok {
-		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s", place.Shown(dir), place.Shown(repo.Root))
+		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s",
+			place.Shown(dir), place.Shown(repo.Root))
 	}
 	trees := filepath.Dir(e.Dirs.Worktree("x"))
 	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
@@ -119,7 +123,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 		}
 		m, ok, err := j.madeBy(ctx, k.Ended.Head)
 		if err != nil {
-			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)), "uwf thread retry "+j.Thread+"/"+k.Key+" plays it anew")
+			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)),
+				"uwf thread retry "+j.Thread+"/"+k.Key+" plays it anew")
 		}
 		if !ok {
 			continue
@@ -137,7 +142,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 // the paths that two of them changed in the same places.
 func (j *Joined) Merge(ctx context.Context, k *Keeping) (to protocol.Tree, conflicts []string, err error) {
 	if k == nil {
-		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the files of thread %s cannot be kept", j.Role, j.Thread)
+		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the "+
+			"files of thread %s cannot be kept", j.Role, j.Thread)
 	}
 	merged, err := j.mergedBefore(ctx)
 	if err != nil {
@@ -196,7 +202,8 @@ func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles,
 
 // merge merges what others have made into a tree, in their order. Where two of them changed
 // the same places it returns the paths, and no tree. It writes nothing but objects.
-func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree, made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
+func (e Keeper) merge(ctx context.Context, k *Keeping, tree protocol.Tree,
+	made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
 	for _, m := range made {
 		for _, part := range []protocol.Tree{m.Before, m.After} {
 			if err := e.Bring(ctx, k.Spec.Git, part); err != nil {

@@ -45,7 +45,8 @@ type CollectedFiles struct {
 // CollectFiles removes the kept files of threads that are no longer in any of these homes, and
 // packs the rest. alone runs while nobody makes a thread. A directory that cannot be collected does
 // not stop the others.
-func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (CollectedFiles, error) {
+func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
+	alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
 	if !dry {
 		swept, err := e.Sweep(ctx)
@@ -156,7 +157,8 @@ func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree
 
 // StepsWithFiles calls found for the steps of a chain that name files, the newest first,
 // as far as they were not seen before.
-func (e Keeper) StepsWithFiles(ctx context.Context, head protocol.Hash, seen map[protocol.Hash]bool, found func(protocol.Hash, protocol.Step)) error {
+func (e Keeper) StepsWithFiles(ctx context.Context, head protocol.Hash, seen map[protocol.Hash]bool,
+	found func(protocol.Hash, protocol.Step)) error {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
 		return err
@@ -245,7 +247,10 @@ func isGone(path string) bool {
 // how many are elsewhere. Errors are *protocol.Error.
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.Objects, missing int, err error) {
 	s := e.Sources()
-	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) { return s.Find(ctx, root, tree) })
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree,
+		error) {
+		return s.Find(ctx, root, tree)
+	})
 	if err != nil {
 		return nil, missing, fault.Of(err)
 	}
@@ -256,7 +261,8 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *files.O
 // KeepFiles keeps the files of a bundle that is being imported, for the threads that are given
 // with their states, and returns how many states it kept. What was redacted here stays out: states
 // without it stand for those that hold it.
-func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File, threads map[string][]protocol.Tree) (kept int, err error) {
+func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
+	threads map[string][]protocol.Tree) (kept int, err error) {
 	stores, err := (&Stores{Keeper: e}).All(ctx)
 	if err != nil {
 		return 0, err
@@ -381,7 +387,8 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 }
 
 // known are the states of threads that came with the bundle, now or before.
-func (k *keepingFiles) known(ctx context.Context, function string, threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
+func (k *keepingFiles) known(ctx context.Context, function string,
+	threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
 	known := map[string][]protocol.Tree{}
 	for thread, trees := range threads {
 		elsewhere := slices.DeleteFunc(slices.Clone(trees), k.without.Has)
@@ -435,7 +442,8 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	}
 	for _, run := range runs {
 		id := run.Name()
-		if _, err := threadid.Parse(id); err != nil || known[id].Head != "" || isGone(e.RunDir(id).File(runfiles.RestoreFile)) {
+		if _, err := threadid.Parse(id); err != nil || known[id].Head != "" ||
+			isGone(e.RunDir(id).File(runfiles.RestoreFile)) {
 			continue
 		}
 		done, err := e.sweep(ctx, id)

@@ -102,7 +102,8 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	if k != nil && err == nil && k.Spec.Tree == kept { // something was taken out of them
 		return nil
 	}
-	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were after its last step (%s)%s. Nothing was started",
+	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
+		"after its last step (%s)%s. Nothing was started",
 		id, place.Shown(dir), cmp.Or(t.tree, "unknown"), why)
 	clone := plaintext.Word(dir)
 	fork := fmt.Sprintf("uwf thread fork %s@%d --cwd ", id, t.Len())
@@ -113,7 +114,8 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	if err == nil {
 		hints = append(hints, "--cwd DIR of an empty directory makes a repository there that has them, without its history")
 	} else {
-		hints = append(hints, "where they are: uwf push "+id+", or uwf thread export "+id+" --files -o thread.uwfb and here: uwf thread import thread.uwfb")
+		hints = append(hints, "where they are: uwf push "+id+", or uwf thread export "+id+" --files -o thread.uwfb and "+
+			"here: uwf thread import thread.uwfb")
 	}
 	return fault.Hinted(refused, append(hints,
 		fork+clone+" --files worktree makes another thread, in a worktree that has them",
@@ -124,10 +126,14 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 // bring there.
 func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
-		return fault.Hinted(fault.New(protocol.CodeNotFound, "thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was started", id, place.Shown(dir)),
+		return fault.Hinted(fault.New(protocol.CodeNotFound,
+			"thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was "+
+				"started", id, place.Shown(dir)),
 			"uwf push "+id+" where it was started takes them along", "--cwd DIR of a clone that has them")
 	}
-	return fault.Hinted(fault.New(protocol.CodeInvalid, "thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come back of what was made there. Nothing was started",
+	return fault.Hinted(fault.New(protocol.CodeInvalid,
+		"thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come "+
+			"back of what was made there. Nothing was started",
 		id, t.above, place.Shown(dir)),
 		"workspace: worktree, in the role that it is a part of, gives each child files of its own, wherever it is made",
 		"--cwd DIR of a clone that has them")
@@ -135,7 +141,8 @@ func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 
 // placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
 // a repository, else a worktree. refused is why the directory itself will not do.
-func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
+func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
 	if e.isForNew(ctx, dir) {
 		return e.repositoryIn(ctx, t, dir, about, refused)
 	}
@@ -159,7 +166,8 @@ func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 
 // repositoryIn makes a repository in an empty directory with the files of a thread from
 // elsewhere. refused is what is said where they are not on this machine.
-func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
+func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
 	tree, err := e.kept(ctx, about.tree)
 	if err != nil {
 		return nil, refused
@@ -174,7 +182,8 @@ func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *a
 	}
 	w, err := e.NewRepository(ctx, t.ID, dir, below, first, tree)
 	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID, place.Shown(w.Root)))
+		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
+			place.Shown(w.Root)))
 	}
 	return w, err
 }
@@ -198,7 +207,8 @@ func ForkIn(head, dir string) string {
 
 // In is the workspace of a thread in a directory that a person has named, with the files of
 // its last step if it comes from elsewhere.
-func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace, keepFiles bool) (*heads.Workspace, Elsewhere, error) {
+func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
+	keepFiles bool) (*heads.Workspace, Elsewhere, error) {
 	var none Elsewhere
 	was, foreign := t.Facts.Workspace, t.Facts.Foreign()
 	own := was != nil && was.Mode == InWorktree
@@ -274,7 +284,8 @@ func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) err
 
 // CatchUp brings the work tree of a thread from the files of an earlier step to those of its
 // last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
-func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *thread.Thread) (*protocol.FileChanges, error) {
+func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
+	t *thread.Thread) (*protocol.FileChanges, error) {
 	last, err := e.FilesOf(ctx, t)
 	if err != nil {
 		return nil, err
@@ -298,14 +309,18 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace, t *t
 			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil
 		}
 	}
-	return nil, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id, place.Shown(w.Root)),
+	return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+		"thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id,
+		place.Shown(w.Root)),
 		"git -C "+plaintext.Word(w.Root)+" stash -u puts the changes away, and then it can go on",
-		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its files", id, t.Len()))
+		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its "+
+			"files", id, t.Len()))
 }
 
 // treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
 // repository around a directory. refused says why the directory itself cannot be used.
-func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles, refused error) (*heads.Workspace, error) {
+func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
 	tree, err := e.kept(ctx, about.tree)
 	if err != nil {
 		return nil, refused
@@ -318,9 +333,12 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	if r := t.Facts.Repository; r != nil {
 		var ok bool
 		if base, ok = repo.Commit(ctx, r.Base); !ok {
-			return nil, fault.Hinted(fault.New(protocol.CodeFailed, "thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. Nothing was started", t.ID, r.Base, place.Shown(repo.Root)),
+			return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+				"thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. "+
+					"Nothing was started", t.ID, r.Base, place.Shown(repo.Root)),
 				"git -C "+plaintext.Word(repo.Root)+" fetch", "--cwd DIR of a clone that has it",
-				fmt.Sprintf("uwf thread fork %s@%d --cwd %s --files worktree makes another thread, in a worktree at its HEAD", t.ID, about.Len(), plaintext.Word(repo.Root)))
+				fmt.Sprintf("uwf thread fork %s@%d --cwd %s --files worktree makes another thread, in a worktree at its HEAD",
+					t.ID, about.Len(), plaintext.Word(repo.Root)))
 		}
 	}
 	wf, err := about.Workflow(ctx)
@@ -339,7 +357,8 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	}
 	w, err := e.AddWorktree(ctx, n)
 	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; uwf thread apply %s brings home what is made there", t.ID, place.Shown(w.Root), t.ID))
+		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; uwf thread apply %s brings home what "+
+			"is made there", t.ID, place.Shown(w.Root), t.ID))
 	}
 	return w, err
 }

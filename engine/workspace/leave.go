@@ -25,7 +25,8 @@ func (e Keeper) LastKept(ctx context.Context, head protocol.Hash) *thread.Thread
 // OnlyHere is what the worktree of a thread has that exists nowhere else. kept are states of its
 // files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
 // gone has nothing. held: the caller has locked the work tree.
-func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool, kept ...protocol.Tree) (only onlyhere.Found, err error) {
+func (e Keeper) OnlyHere(ctx context.Context, id string, w *heads.Workspace, held bool,
+	kept ...protocol.Tree) (only onlyhere.Found, err error) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return only, nil
 	}
@@ -133,7 +134,8 @@ func (e Keeper) Leave(ctx context.Context, l Leaving) {
 		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
 		return
 	case !only.None():
-		e.Warn("the worktree " + place.Shown(w.Root) + " stays: it has what exists nowhere else: " + place.Shown(only.String()))
+		e.Warn("the worktree " + place.Shown(w.Root) + " stays: it has what exists nowhere " +
+			"else: " + place.Shown(only.String()))
 		return
 	}
 	repo, err := files.Find(ctx, e.Env, w.Root)

@@ -71,7 +71,8 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 	}
 	var err error
 	kept.store, err = e.WhereKept(ctx, t.Last.Root, f.Tree)
-	kept.Before, kept.After = files.Instead(ctx, e.Env, kept.store, kept.Before), files.Instead(ctx, e.Env, kept.store, kept.After)
+	kept.Before, kept.After = files.Instead(ctx, e.Env, kept.store, kept.Before), files.Instead(ctx, e.Env, kept.store,
+		kept.After)
 	if kept.store == "" && err == nil {
 		err = noFiles(t.Head, true)
 	}
@@ -175,11 +176,13 @@ func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepF
 	}
 	var err error
 	between.store, err = e.WhereKept(ctx, between.root, between.Before, between.After)
-	if imported := e.Imported(between.After.Function()); err == nil && between.store == "" && files.Has(ctx, e.Env, imported, between.After) {
+	if imported := e.Imported(between.After.Function()); err == nil && between.store == "" && files.Has(ctx, e.Env,
+		imported, between.After) {
 		between.store, err = imported, e.Bring(ctx, imported, between.Before)
 	}
 	if err == nil && between.store == "" {
-		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared", old, new)
+		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared",
+			old, new)
 	}
 	return between, err
 }
@@ -218,7 +221,8 @@ func noFiles(step protocol.Hash, gone bool) error {
 	none := &NoFilesError{Step: step, Gone: gone}
 	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: none}
 	if gone {
-		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes them along")
+		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes "+
+			"them along")
 	}
 	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace in-place")
 }
@@ -327,11 +331,14 @@ func (e Keeper) notKept(s Step, err error) error {
 	case errors.As(err, &locked), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &full):
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full), "make room, and then: "+s.Again)
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full),
+			"make room, and then: "+s.Again)
 	case errors.As(err, &blocked):
-		return fault.Hinted(fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+s.Again)
+		return fault.Hinted(fault.New(protocol.CodeFailed,
+			"a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+s.Again)
 	case s.Thread.Facts.Workspace.Mode == InWorktree:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID, err), "uwf thread fork "+string(s.Thread.Head)+" makes another one")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID,
+			err), "uwf thread fork "+string(s.Thread.Head)+" makes another one")
 	}
 	e.Warn("the files are not kept with this step: " + err.Error())
 	return nil
@@ -356,7 +363,8 @@ func (k *Keeping) Check(ctx context.Context, s protocol.Step) {
 	case s.Root != k.Spec.Root || !files.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
 		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
 	case len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports):
-		k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " has what is there")
+		k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
+			"has what is there")
 	}
 }
 

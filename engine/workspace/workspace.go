@@ -90,7 +90,8 @@ func (e Keeper) openFiles(ctx context.Context, id, dir string, w *heads.Workspac
 	repo, err := files.Find(ctx, e.Env, dir)
 	switch {
 	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more", place.Shown(w.Root), place.Shown(w.Repo)),
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more",
+			place.Shown(w.Root), place.Shown(w.Repo)),
 			"where it is now: "+ForkIn(id, "."))
 	case err != nil:
 		return nil, err
@@ -117,8 +118,10 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	defer cancel()
 	lock, err := durable.Lock(ctx, e.ofTree(root)+".lock")
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s", place.Shown(root)),
-			"the same command works once that has ended", "uwf thread list --status running", "uwf run --workspace worktree gives a run files of its own")
+		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s",
+			place.Shown(root)),
+			"the same command works once that has ended", "uwf thread list --status running",
+			"uwf run --workspace worktree gives a run files of its own")
 	}
 	if err != nil {
 		return nil, err
@@ -155,7 +158,8 @@ func (e Keeper) begin(ctx context.Context, id string, k *Keeping) error {
 	taken, rescued, err := files.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
 	k.Left = taken.Left
 	if rescued != "" {
-		e.Warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " in " + k.Spec.Git)
+		e.Warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " " +
+			"in " + k.Spec.Git)
 	}
 	return err
 }
@@ -298,7 +302,8 @@ func NoWorkTree(dir string, err error) error {
 	if !errors.Is(err, files.ErrNone) {
 		text = "the files of " + place.Shown(dir) + " cannot be kept: " + err.Error()
 	}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}, "--workspace none works there as it is")
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err},
+		"--workspace none works there as it is")
 }
 
 // defaultMode is how the files of a new thread in a directory are kept if nobody says: as the
@@ -337,7 +342,8 @@ func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, 
 // the work tree those of tree; the thread works at a place below its root, or there. If that
 // fails the directory is empty again. One that was killed at it left a mark, and is begun
 // again.
-func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first, tree protocol.Tree) (w *heads.Workspace, err error) {
+func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
+	tree protocol.Tree) (w *heads.Workspace, err error) {
 	held, err := begin(dir)
 	if err != nil {
 		return nil, fmt.Errorf("make a repository in %s: %w", place.Shown(dir), err)

@@ -45,7 +45,8 @@ type NewTree struct {
 // the worktree is nobody's.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one", place.Shown(n.Repo.Root)), "git commit --allow-empty -m start")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
+			place.Shown(n.Repo.Root)), "git commit --allow-empty -m start")
 	}
 	rel, err := filepath.Rel(n.Repo.Root, n.Dir)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -105,7 +106,8 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		if err := repo.Settle(ctx); err != nil {
 			return nil, err
 		}
-		e.Warn("git-lfs is not installed: its files in " + place.Shown(path) + " are pointers; install it, and then: git lfs install && git lfs pull")
+		e.Warn("git-lfs is not installed: its files in " + place.Shown(path) + " are pointers; install it, and then: git " +
+			"lfs install && git lfs pull")
 	}
 	root := filepath.Join(path, rel)
 	if err := os.MkdirAll(root, 0o777); err != nil {
@@ -127,7 +129,8 @@ func notMade(n NewTree, err error) error {
 	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
 		why = look + " lfs fetch gets the content that is missing"
 	}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
+	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
 		why, "--workspace in-place works in "+root+" itself")
 }
 
@@ -179,7 +182,8 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	if o.Base != "" {
 		var ok bool
 		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base), place.Shown(repo.Root)), "git log --oneline --all")
+			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base),
+				place.Shown(repo.Root)), "git log --oneline --all")
 		}
 	}
 	if o.Dirty {
@@ -307,7 +311,8 @@ func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string
 	case len(argv) == 0:
 		return nil
 	case foreign:
-		e.Warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
+		e.Warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you "+
+			"trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
 		return nil
 	}
 	return e.setUp(ctx, id, dir, from.Root, argv)
@@ -317,7 +322,8 @@ func (e Keeper) furnish(ctx context.Context, from, to files.Repo, id, dir string
 func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
 	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
 	if err != nil {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]), err), "uwf config get workspace.setup")
+		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]), err),
+			"uwf config get workspace.setup")
 	}
 	run := e.RunDir(id)
 	if err := run.Make(); err != nil {
@@ -336,7 +342,8 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 			environ = append(environ, entry)
 		}
 	}
-	cmd := proc.Command{Path: exe, Args: argv[1:], Dir: dir, Env: environ, Session: true, WithParent: true, Stdout: log, Stderr: log}
+	cmd := proc.Command{Path: exe, Args: argv[1:], Dir: dir, Env: environ, Session: true, WithParent: true, Stdout: log,
+		Stderr: log}
 	child, end, err := e.start(ctx, cmd)
 	if err != nil {
 		return fmt.Errorf("workspace.setup: %w", err)
@@ -410,7 +417,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
 	case f.Moved:
 		if f.Files == "" && t.Last != nil && t.Last.Files != nil {
-			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are; with --files worktree it has those of that step")
+			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are; with --files " +
+				"worktree it has those of that step")
 		}
 		if here, err := e.InPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
@@ -421,7 +429,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	case f.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil
 	case w.Mode != InPlace && (f.Files == FilesKeep || f.Files == FilesHere):
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root), from), "without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root), from),
+			"without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
 	}
 	tree, err := e.treeAt(ctx, t, f.Before, from)
 	var none *NoFilesError
@@ -451,7 +460,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		}
 		name = cmp.Or(wf.Name, "thread")
 	}
-	return e.AddWorktree(ctx, NewTree{Id: f.Thread, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: name, Foreign: facts.Imported != nil})
+	return e.AddWorktree(ctx, NewTree{Id: f.Thread, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: name,
+		Foreign: facts.Imported != nil})
 }
 
 // treeAt is the state of the files at a node of a thread: that before a step, if one is
@@ -507,7 +517,8 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 	err = e.follow(ctx, k, id, now.Head, last.After, tree)
 	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
 		coded.Hints = slices.DeleteFunc(coded.Hints, func(hint string) bool { return hint == leaveThem })
-		coded.Hints = append(coded.Hints, "--files keep leaves all files as they are, and --files worktree has them elsewhere")
+		coded.Hints = append(coded.Hints, "--files keep leaves all files as they are, and --files worktree has them "+
+			"elsewhere")
 	}
 	return errors.Join(err, e.forget(id, err))
 }

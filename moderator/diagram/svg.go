@@ -70,7 +70,8 @@ func (g Graph) SVG() (string, error) {
 	d := &drawing{}
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="uwf" role="img" aria-labelledby="uwf-title uwf-desc" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">`+"\n",
 		total+2*margin, height+headHeight+2*margin, total+2*margin, height+headHeight+2*margin)
-	d.printf("<title id=\"uwf-title\">%s</title>\n<desc id=\"uwf-desc\">%s</desc>\n", escape("Workflow "+g.Name), escape(g.words()))
+	d.printf("<title id=\"uwf-title\">%s</title>\n<desc id=\"uwf-desc\">%s</desc>\n", escape("Workflow "+g.Name),
+		escape(g.words()))
 	pulse := ""
 	if g.busy {
 		pulse = pulsing
@@ -79,7 +80,8 @@ func (g Graph) SVG() (string, error) {
 	d.printf("<rect class=\"canvas\" width=\"100%%\" height=\"100%%\" rx=\"8\"/>\n")
 	d.printf("<text class=\"head\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", margin, margin+lineHeight, escape(cut(g.Name, 60)))
 	for i, line := range note {
-		d.printf("<text class=\"note\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", margin, margin+lineHeight*float64(i+2)+4, escape(line))
+		d.printf("<text class=\"note\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", margin, margin+lineHeight*float64(i+2)+4,
+			escape(line))
 	}
 	d.printf("<g transform=\"translate(%.1f %.1f)\">\n", margin+(total-width)/2, margin+headHeight)
 	d.routes(l)
@@ -436,12 +438,17 @@ func isWide(r rune) bool {
 
 // wideSigns are pictures among signs that are as wide as one.
 var wideSigns = &unicode.RangeTable{R16: []unicode.Range16{
-	{0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1}, {0x2614, 0x2615, 1},
-	{0x2648, 0x2653, 1}, {0x267f, 0x2693, 20}, {0x26a1, 0x26a1, 1}, {0x26aa, 0x26ab, 1}, {0x26bd, 0x26be, 1}, {0x26c4, 0x26c5, 1},
-	{0x26ce, 0x26d4, 6}, {0x26ea, 0x26ea, 1}, {0x26f2, 0x26f3, 1}, {0x26f5, 0x26fa, 5}, {0x26fd, 0x2705, 8}, {0x270a, 0x270b, 1},
-	{0x2728, 0x2728, 1}, {0x274c, 0x274e, 2}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1}, {0x27b0, 0x27bf, 15},
+	{0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1},
+	{0x2614, 0x2615, 1},
+	{0x2648, 0x2653, 1}, {0x267f, 0x2693, 20}, {0x26a1, 0x26a1, 1}, {0x26aa, 0x26ab, 1}, {0x26bd, 0x26be, 1},
+	{0x26c4, 0x26c5, 1},
+	{0x26ce, 0x26d4, 6}, {0x26ea, 0x26ea, 1}, {0x26f2, 0x26f3, 1}, {0x26f5, 0x26fa, 5}, {0x26fd, 0x2705, 8},
+	{0x270a, 0x270b, 1},
+	{0x2728, 0x2728, 1}, {0x274c, 0x274e, 2}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1},
+	{0x27b0, 0x27bf, 15},
 	{0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5}, {0xa960, 0xa97c, 1}, {0xffe0, 0xffe6, 1},
-}, R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f004, 0x1f0cf, 203}, {0x1f18e, 0x1f19a, 1}, {0x1f200, 0x1f265, 1}}}
+}, R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f004, 0x1f0cf, 203}, {0x1f18e, 0x1f19a,
+	1}, {0x1f200, 0x1f265, 1}}}
 
 // Cut shortens a text to a number of columns of a terminal, in which some
 // characters take two; 0 is no limit.

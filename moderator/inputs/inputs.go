@@ -60,12 +60,14 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 		filled[name] = value
 	}
 	if len(wrong) > 0 {
-		return nil, &protocol.Error{Code: code, Message: "the inputs do not fit:\n- " + strings.Join(wrong, "\n- "), Hints: hints}
+		return nil, &protocol.Error{Code: code, Message: "the inputs do not fit:\n- " + strings.Join(wrong, "\n- "),
+			Hints: hints}
 	}
 	text, err := json.Marshal(filled)
 	if err == nil && len(text) > MaxBytes {
-		err = &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("the inputs are too large: %d bytes, of at most %d", len(text), MaxBytes),
-			Hints: []string{"put the text into a file, and give its name as the input"}}
+		err = &protocol.Error{Code: protocol.CodeInvalid,
+			Message: fmt.Sprintf("the inputs are too large: %d bytes, of at most %d", len(text), MaxBytes),
+			Hints:   []string{"put the text into a file, and give its name as the input"}}
 	}
 	if len(filled) == 0 {
 		filled = nil

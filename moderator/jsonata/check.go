@@ -291,7 +291,8 @@ type Name struct {
 
 // Reads analyses the expression.
 func (x *Expr) Reads() Reads {
-	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual, functions: x.functions}
+	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual,
+		functions: x.functions}
 	t.use(x.root, true)
 	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
 	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}
@@ -431,7 +432,8 @@ func (m *matcher) match(param, arg int) bool {
 
 // bind gives the function's parameters their arguments.
 func (c *call) bind(f *function, args []any, context any) error {
-	m := &matcher{site: c.site, params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)), arg: -1}
+	m := &matcher{site: c.site, params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)),
+		arg: -1}
 	for i, a := range args {
 		m.kinds[i] = kindOf(a)
 	}

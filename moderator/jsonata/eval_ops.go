@@ -143,7 +143,8 @@ func (s site) order(left, right any) (any, error) {
 		return undefined{}, nil
 	}
 	if l != r {
-		return nil, s.failValue(left, "T2009", "both sides of %q must be numbers, or both texts, not %s and %s", s.token, describe(left), describe(right))
+		return nil, s.failValue(left, "T2009", "both sides of %q must be numbers, or both texts, not %s and %s", s.token,
+			describe(left), describe(right))
 	}
 	order, err := s.compare(left, right)
 	switch s.token {

@@ -398,7 +398,8 @@ func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error)
 			}
 		}
 		if kindOf(x) != kindOf(y) {
-			return false, s.failValue(x, "T2007", "^(…) sorts by numbers, or by texts, not by %s and %s", describe(x), describe(y))
+			return false, s.failValue(x, "T2007", "^(…) sorts by numbers, or by texts, not by %s and %s", describe(x),
+				describe(y))
 		}
 		if order, err := s.compare(x, y); err != nil || order != 0 {
 			return (order > 0) != t.Descending, err
@@ -464,7 +465,8 @@ func (c *call) sort() (any, error) {
 	}
 	for i := range l.len() {
 		if k := kindOf(l.item(i)); l.len() > 1 && (k != 's' && k != 'n' || k != kindOf(l.item(0))) {
-			return nil, c.failValue(l.item(i), "D3070", "$sort without a function sorts numbers, or texts, not %s", describe(l.item(i)))
+			return nil, c.failValue(l.item(i), "D3070", "$sort without a function sorts numbers, or texts, not %s",
+				describe(l.item(i)))
 		}
 	}
 	return c.site.sort(c.args[0], func(a, b any) (bool, error) {

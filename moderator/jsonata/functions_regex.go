@@ -14,7 +14,8 @@ import (
 // match, with a function for the next one.
 func regexFunction(r *syntax.Regex) *function {
 	return &function{
-		name: "/" + syntax.Shorten(r.Source, syntax.MaxShown) + "/", params: []syntax.Param{{Kinds: "sm"}}, takes: 1, regex: r,
+		name: "/" + syntax.Shorten(r.Source, syntax.MaxShown) + "/", params: []syntax.Param{{Kinds: "sm"}}, takes: 1,
+		regex: r,
 		run: func(c *call) (any, error) {
 			if c.missing(0) {
 				return undefined{}, nil
@@ -50,7 +51,8 @@ func (c *call) pattern(i int) (*syntax.Regex, error) {
 	if f := c.function(i); f.regex != nil {
 		return f.regex, nil
 	}
-	return nil, c.fail("T1010", "argument %d of %s must be a regular expression, not %s", i+1, c.token, describe(c.args[i]))
+	return nil, c.fail("T1010", "argument %d of %s must be a regular expression, not %s", i+1, c.token,
+		describe(c.args[i]))
 }
 
 // forMatches visits the matches in the first argument, up to a limit.
@@ -356,7 +358,8 @@ func (s site) findNext(r *syntax.Regex, m *match) (*match, error) {
 }
 
 func (s site) emptyMatch(r *syntax.Regex) *Error {
-	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", syntax.Shorten(r.Source, syntax.MaxShown))
+	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", syntax.Shorten(r.Source,
+		syntax.MaxShown))
 }
 
 // counted reads a text for a regular expression and accounts for each

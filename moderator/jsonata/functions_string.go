@@ -232,7 +232,8 @@ func (c *call) power() (any, error) {
 	base, exponent := c.num(0, 0), c.num(1, math.NaN())
 	f := math.Pow(base, exponent)
 	if !isFinite(f) || math.IsNaN(exponent) {
-		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", jsnumber.Format(base), jsnumber.Format(exponent))
+		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", jsnumber.Format(base),
+			jsnumber.Format(exponent))
 	}
 	return f, nil
 }

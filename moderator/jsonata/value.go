@@ -318,7 +318,8 @@ func excerpt(v any) string {
 	if k := kindOf(v); k == 'm' || k == 'f' || k == 'u' {
 		return ""
 	}
-	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1, MaxBytes: 4 * syntax.MaxShown}}
+	e := &evaluator{ctx: context.Background(), limits: Options{MaxSteps: 40, MaxDepth: 8, MaxItems: 1,
+		MaxBytes: 4 * syntax.MaxShown}}
 	if s, ok := v.(string); ok {
 		return syntax.Quote(syntax.Shorten(s, 2*syntax.MaxShown))
 	}

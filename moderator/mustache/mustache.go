@@ -296,7 +296,8 @@ func build(tokens []token) (*Template, error) {
 	}
 	if len(b.open) > 0 {
 		tag := b.open[len(b.open)-1].tag
-		return nil, &SyntaxError{tag.Line, tag.Column, fmt.Sprintf("section %q is not closed with {{/%s}}", tag.Name, tag.Name)}
+		return nil, &SyntaxError{tag.Line, tag.Column, fmt.Sprintf("section %q is not closed with {{/%s}}", tag.Name,
+			tag.Name)}
 	}
 	return &Template{nodes: b.nodes, tags: b.tags}, nil
 }
@@ -349,7 +350,8 @@ func (b *builder) pop(t token) error {
 	}
 	section := b.open[last]
 	if section.tag.Name != t.text {
-		return &SyntaxError{t.line, t.column, fmt.Sprintf("%s closes a section, but the open one is %q (line %d)", t.source, section.tag.Name, section.tag.Line)}
+		return &SyntaxError{t.line, t.column, fmt.Sprintf("%s closes a section, but the open one is %q (line %d)",
+			t.source, section.tag.Name, section.tag.Line)}
 	}
 	section.body = b.nodes
 	b.nodes = append(b.outer[last], section)

@@ -52,7 +52,8 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 		return
 	}
 	if isConditionName(e.when) {
-		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s has the condition %s, which does not exist", n.at(e), quote(e.when))
+		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s has the condition %s, which does not exist", n.at(e),
+			quote(e.when))
 		return
 	}
 	d.checkExpression("when of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
@@ -106,7 +107,8 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 		if "$"+v.Text == protocol.InputsVariable {
 			continue
 		}
-		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: `$"+v.Text+"`",
+		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: "+
+			"`$"+v.Text+"`",
 			"%s: the variable $%s never has a value", what, v.Text)
 	}
 	d.checkPaths(what, text, n, reads.Paths, r)
@@ -116,7 +118,8 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.Path, r *roleDraft) {
 	for _, p := range paths {
 		if remedy, wrong := d.wrongPath(p, r); wrong {
-			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what,
+				quote(strings.Join(p.Names, ".")))
 		} else if values := answerTexts(p, r); p.Equals != "" && len(values) > 0 && !slices.Contains(values, p.Equals) {
 			d.add(d.inExpression(n, text, p.Pos.Offset), d.didYouMean(p.Equals, values, "it may be"),
 				"%s: %s is never %s", what, quote(strings.Join(p.Names, ".")), quote(p.Equals))

@@ -52,7 +52,8 @@ func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 		return d.olderGraph(e.Value)
 	}
 	if e.Value.Kind != yamldoc.Mapping {
-		d.add(e.Value.Pos, "moderator: {graph: [{from: …, transitions: […]}]}", "moderator must be a mapping with a graph, but this is %s", kindOf(e.Value))
+		d.add(e.Value.Pos, "moderator: {graph: [{from: …, transitions: […]}]}",
+			"moderator must be a mapping with a graph, but this is %s", kindOf(e.Value))
 		return unread(e.Value)
 	}
 	m := d.mapping(e.Value, e.Pos, "moderator", []field{
@@ -109,7 +110,8 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 		return e, false
 	}
 	if transitions.Kind != yamldoc.Sequence && !isUnread(transitions) {
-		d.add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, but this is %s", quote(name), kindOf(transitions))
+		d.add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, but this is %s",
+			quote(name), kindOf(transitions))
 		return e, false
 	}
 	return yamldoc.Entry{Key: name, Text: name, Pos: from.Pos, Value: transitions}, true
@@ -224,7 +226,8 @@ func (d *draft) overrides() map[string]string {
 	}
 	for _, e := range n.Entries {
 		if d.roleByName[e.Key] == nil {
-			d.add(e.Pos, d.didYouMean(e.Key, d.roleNames, "the roles are"), "agentOverrides names %s, but there is no such role", quote(e.Key))
+			d.add(e.Pos, d.didYouMean(e.Key, d.roleNames, "the roles are"),
+				"agentOverrides names %s, but there is no such role", quote(e.Key))
 			continue
 		}
 		if command, ok := d.text(e.Value, "agentOverrides of "+quote(e.Key)); ok {
@@ -239,7 +242,8 @@ func (d *draft) olderNotices() []string {
 	if !d.older {
 		return nil
 	}
-	notices := []string{d.names[0] + " is written in the older form of workflows; it is read and stored in the present one, " +
+	notices := []string{d.names[0] + " is written in the older form of workflows; it is read and stored in the " +
+		"present one, " +
 		"which `uwf workflow show " + d.name.text + " --format yaml` prints"}
 	if len(d.players) > 0 {
 		notices = append(notices, "who plays a role is configuration, so defaultAgent and agentOverrides are left out; "+
@@ -382,7 +386,8 @@ func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
 		case "to":
 			d.add(e.Pos, `write "role"`, "%s has \"to\", which belongs to lists of transitions", what)
 		case "when", "condition":
-			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or let the role answer a $status and name the edge after it",
+			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or let the role answer a $status and name the edge "+
+				"after it",
 				"%s has a %q, which belongs to lists of transitions", what, e.Key)
 		}
 	}

@@ -22,16 +22,19 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 		return nil
 	}
 	if root.Kind != yamldoc.Mapping {
-		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s", kindOf(root))
+		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s",
+			kindOf(root))
 		return nil
 	}
-	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}, workflow: src.Workflow}
+	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{},
+		workflow: src.Workflow}
 	d.refuseTags(root)
 	root = d.modernize(d.withoutVersion(root))
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
 		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
 		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
-		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and schema"},
+		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and " +
+			"schema"},
 		{key: "conditions"},
 		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
 		{key: "limits"},
@@ -283,7 +286,8 @@ func (d *draft) readConditions(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "conditions: {approved: {description: …, expression: …}}", "conditions must be a mapping from name to expression, but this is %s", kindOf(n))
+		d.add(n.Pos, "conditions: {approved: {description: …, expression: …}}",
+			"conditions must be a mapping from name to expression, but this is %s", kindOf(n))
 		return
 	}
 	for _, e := range n.Entries {
@@ -347,7 +351,8 @@ func (d *draft) readInputs(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, but this is %s", kindOf(n))
+		d.add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, but this is %s",
+			kindOf(n))
 		d.lostInputs = true
 		return
 	}
@@ -362,7 +367,8 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	i := &inputDraft{name: e.Key}
 	what := "input " + quote(e.Key)
 	if !inputPattern().MatchString(e.Key) || len(e.Key) > maxName {
-		d.add(e.Pos, "letters, digits and _, beginning with a letter", "the input name %s cannot be used in templates and conditions", quote(e.Key))
+		d.add(e.Pos, "letters, digits and _, beginning with a letter",
+			"the input name %s cannot be used in templates and conditions", quote(e.Key))
 	}
 	n := e.Value
 	if isUnread(n) {
@@ -373,7 +379,8 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 		return i
 	}
 	m := d.mapping(n, e.Pos, what, []field{
-		{key: "schema", required: true, remedy: "the JSON Schema of its value, such as {type: string}"}, {key: "default"}, {key: "description"},
+		{key: "schema", required: true, remedy: "the JSON Schema of its value, such as {type: string}"}, {key: "default"},
+		{key: "description"},
 	})
 	i.description, _ = d.text(m["description"], "description of "+what)
 	i.fallback = m["default"]
@@ -382,7 +389,8 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	case schema == nil, isUnread(schema):
 		return i
 	case schema.Kind != yamldoc.Mapping:
-		d.add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, but this is %s", what, kindOf(schema))
+		d.add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, but this is %s", what,
+			kindOf(schema))
 		return i
 	}
 	i.yaml, i.schema = schema, schema.Value()

@@ -74,7 +74,8 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	n := m["workspace"]
 	if text, ok := d.text(n, "workspace of "+what); ok && text != protocol.InWorktree {
-		d.add(n.Pos, "workspace: worktree, or leave it out: children work where their parent does", "workspace of %s cannot be %s", what, quote(text))
+		d.add(n.Pos, "workspace: worktree, or leave it out: children work where their parent does",
+			"workspace of %s cannot be %s", what, quote(text))
 	} else if ok {
 		r.role.Workspace = text
 	}
@@ -96,7 +97,8 @@ func (d *draft) checkMerge(r *roleDraft) {
 	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
 	if err == nil && len(problems) > 0 {
 		d.add(r.yaml.Pos, "oneOf with a variant for it, or no frontmatter and no join",
-			"merge of %s gives {$status: conflict, files: [path, …]} when two children have changed the same place, which its frontmatter does not allow: %s", quote(r.name), problems[0])
+			"merge of %s gives {$status: conflict, files: [path, …]} when two children have changed the same place, which "+
+				"its frontmatter does not allow: %s", quote(r.name), problems[0])
 	}
 }
 
@@ -132,7 +134,8 @@ func (d *draft) readEach(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	what = "each of " + what
-	c, role := d.readChild(n, n.Pos, what, []field{{key: "of", required: true, remedy: "the list, in JSONata, such as meta.findings"}, {key: "max"}})
+	c, role := d.readChild(n, n.Pos, what, []field{{key: "of", required: true,
+		remedy: "the list, in JSONata, such as meta.findings"}, {key: "max"}})
 	c.each = true
 	r.children = []childDraft{c}
 	r.role.Each.ChildRole = role
@@ -154,10 +157,12 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		return c, role
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, but this is %s", what,
+			kindOf(n))
 		return c, role
 	}
-	m := d.mapping(n, at, what, slices.Concat([]field{{key: "role"}, {key: "workflow"}, {key: "prompt"}, {key: "vars"}}, more))
+	m := d.mapping(n, at, what, slices.Concat([]field{{key: "role"}, {key: "workflow"}, {key: "prompt"}, {key: "vars"}},
+		more))
 	switch {
 	case m["role"] != nil && m["workflow"] != nil:
 		d.add(m["workflow"].Pos, "keep one of them", "%s has both \"role\" and \"workflow\"", what)
@@ -167,7 +172,8 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		name, _ := d.text(m["role"], "role of "+what)
 		c.role, role.Role = word{name, m["role"].Pos}, name
 		if m["vars"] != nil {
-			d.add(m["vars"].Pos, "leave it out: a role has the inputs of its workflow", "%s has \"vars\", but runs no other workflow", what)
+			d.add(m["vars"].Pos, "leave it out: a role has the inputs of its workflow",
+				"%s has \"vars\", but runs no other workflow", what)
 		}
 	default:
 		if c.used = d.use(m["workflow"], "workflow of "+what); c.used != nil {
@@ -218,7 +224,8 @@ func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
 		return nil
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "vars: {branch: \"{{{branch}}}\"}", "%s must be a mapping from input to value, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "vars: {branch: \"{{{branch}}}\"}", "%s must be a mapping from input to value, but this is %s", what,
+			kindOf(n))
 		return nil
 	}
 	vars, _ := n.Value().(map[string]any)
@@ -247,9 +254,11 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		target := d.roleByName[c.role.text]
 		switch {
 		case target == nil && !d.lostRoles:
-			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"), "%s names the role %s, which does not exist", c.what, quote(c.role.text))
+			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"),
+				"%s names the role %s, which does not exist", c.what, quote(c.role.text))
 		case target != nil && target.role.HasChildren():
-			d.add(c.role.pos, "make a workflow of it, and name that", "%s names the role %s, which has children itself", c.what, quote(c.role.text))
+			d.add(c.role.pos, "make a workflow of it, and name that", "%s names the role %s, which has children itself",
+				c.what, quote(c.role.text))
 		}
 		return
 	}
@@ -261,13 +270,15 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		for _, e := range c.vars.Entries {
 			given[e.Key] = true
 			if _, known := c.used.Definition.Inputs[e.Key]; !known {
-				d.add(e.Pos, d.didYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"), "%s: workflow %s has no input %s", c.what, quote(c.used.Definition.Name), quote(e.Key))
+				d.add(e.Pos, d.didYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"),
+					"%s: workflow %s has no input %s", c.what, quote(c.used.Definition.Name), quote(e.Key))
 			}
 		}
 	}
 	for _, name := range c.used.Definition.inputNames() {
 		if c.used.Definition.Inputs[name].Default == nil && !given[name] {
-			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.what, quote(c.used.Definition.Name), quote(name))
+			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.what, quote(c.used.Definition.Name),
+				quote(name))
 		}
 	}
 }
@@ -328,13 +339,16 @@ func (d *draft) checkJoin(r *roleDraft) {
 		at := func() yamldoc.Pos { return d.inExpression(r.join, r.role.Join, p.Pos.Offset) }
 		switch {
 		case !slices.Contains(known, p.Names[0]):
-			d.add(at(), d.didYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+			d.add(at(), d.didYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what,
+				quote(strings.Join(p.Names, ".")))
 		case p.Names[0] != "results" || len(p.Names) < 2:
 		case !slices.Contains(resultFields(), p.Names[1]):
-			d.add(at(), d.didYouMean(p.Names[1], resultFields(), "a result has"), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+			d.add(at(), d.didYouMean(p.Names[1], resultFields(), "a result has"), "%s: %s never has a value", what,
+				quote(strings.Join(p.Names, ".")))
 		case p.Names[1] == "output" && len(p.Names) > 2:
 			if _, has := answers.field(p.Names[2], false); !has {
-				d.add(at(), d.didYouMean(p.Names[2], answers.names(), "the children answer"), "%s: no child has %s", what, quote(p.Names[2]))
+				d.add(at(), d.didYouMean(p.Names[2], answers.names(), "the children answer"), "%s: no child has %s", what,
+					quote(p.Names[2]))
 			}
 		}
 	}

@@ -16,7 +16,8 @@ func (d *draft) readGraph(n *yamldoc.Node) {
 	}
 	d.graphPos = n.Pos
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "graph: {$START: {_: {role: …}}, …}", "graph must be a mapping from role to edges, but this is %s", kindOf(n))
+		d.add(n.Pos, "graph: {$START: {_: {role: …}}, …}", "graph must be a mapping from role to edges, but this is %s",
+			kindOf(n))
 		d.incomplete = true
 		return
 	}
@@ -44,7 +45,8 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 		if target, ok := n.Scalar.(string); ok && target != "" {
 			remedy = "{_: " + target + "}"
 		}
-		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, or a list of transitions, but this is %s", node.name, kindOf(n))
+		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, or a list of transitions, but this is %s",
+			node.name, kindOf(n))
 		d.incomplete = true
 	}
 }
@@ -159,14 +161,16 @@ func (d *draft) checkGraph() {
 		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
 		case d.roleByName[n.name] == nil && n.isEdge():
-			d.add(n.pos, "indent it, with what is in it, below its node", "%s looks like an edge, but stands where a node must", quote(n.name))
+			d.add(n.pos, "indent it, with what is in it, below its node",
+				"%s looks like an edge, but stands where a node must", quote(n.name))
 			continue
 		case d.roleByName[n.name] == nil && !d.lostRoles:
 			names := d.roleNames
 			if d.nodeByName[protocol.StartNode] == nil {
 				names = append(slices.Clip(names), protocol.StartNode)
 			}
-			d.add(n.pos, d.didYouMean(n.name, names, "the roles are"), "the graph has a node %s, but there is no such role", quote(n.name))
+			d.add(n.pos, d.didYouMean(n.name, names, "the roles are"), "the graph has a node %s, but there is no such role",
+				quote(n.name))
 		}
 		for _, e := range n.edges {
 			d.checkTarget(n, e)
@@ -207,7 +211,8 @@ func (d *draft) checkStart() {
 		case protocol.DefaultStatus, protocol.StartAlias:
 			begins++
 			if begins == 2 {
-				d.add(e.pos, "keep one of them", "$START has both %q and %q, which mean the same", protocol.DefaultStatus, protocol.StartAlias)
+				d.add(e.pos, "keep one of them", "$START has both %q and %q, which mean the same", protocol.DefaultStatus,
+					protocol.StartAlias)
 			}
 		case protocol.ResumeStatus:
 		default:

@@ -48,7 +48,8 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return r
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and schema", "%s must be a mapping, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and schema",
+			"%s must be a mapping, but this is %s", what, kindOf(n))
 		return r
 	}
 	fields, player := roleFields(n)
@@ -84,9 +85,11 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 // roleFields are the keys of a role, by who plays it.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
-	schema := []field{{key: "schema"}, {key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}} // at most one, see readSchema
+	// at most one, see readSchema
+	schema := []field{{key: "schema"}, {key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}}
 	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"}}
-	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "parallel"}, {key: "workspace"}, {key: "merge"}})
+	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "parallel"}, {key: "workspace"},
+		{key: "merge"}})
 	switch {
 	case says(n, "run"):
 		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
@@ -182,7 +185,8 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // refused already
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}", "%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
+		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}",
+			"%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
 		return
 	}
 	if !isTyped(n) {

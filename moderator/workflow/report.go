@@ -196,7 +196,8 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
 		return
 	}
-	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} around it",
+	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} "+
+		"around it",
 		what, quote(name), name, name)
 }
 
@@ -210,7 +211,8 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
 		return
 	}
-	d.note(at, "the frontmatter of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], or add an edge %q for the others",
+	d.note(at, "the frontmatter of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], "+
+		"or add an edge %q for the others",
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
 
@@ -229,8 +231,10 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	default:
 		return
 	}
-	d.note(func() yamldoc.Pos { return at }, "location of %s %s; steps work there only if it is inside the directory that the thread was started in, "+
-		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml", what, why)
+	d.note(func() yamldoc.Pos { return at }, "location of %s %s; steps work there only if it is inside the directory "+
+		"that the thread was started in, "+
+		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml",
+		what, why)
 }
 
 // note adds a notice, up to a bound.

@@ -28,7 +28,8 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		}
 	}
 	result := map[string]any{"key": "k", "item": map[string]any{}, "status": "done", "output": output}
-	value, _, err := expr.Eval(context.Background(), map[string]any{"results": []any{result}, "depth": int64(0), "history": []any{}, "steps": []any{}},
+	value, _, err := expr.Eval(context.Background(), map[string]any{"results": []any{result}, "depth": int64(0),
+		"history": []any{}, "steps": []any{}},
 		jsonata.Options{MaxSteps: 100_000, Bindings: map[string]any{"inputs": map[string]any{}}})
 	given, ok := value.(map[string]any)
 	if err != nil || !ok {
@@ -39,7 +40,8 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		if _, isList := given[name].([]any); schema["type"] != "array" || isList || given[name] == nil {
 			continue
 		}
-		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]", "%s: with a single result %s is not a list, but its schema wants one", what, quote(name))
+		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]",
+			"%s: with a single result %s is not a list, but its schema wants one", what, quote(name))
 	}
 }
 

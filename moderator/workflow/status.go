@@ -135,7 +135,8 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 	for _, e := range n.edges {
 		switch {
 		case e.status == protocol.DefaultStatus:
-			d.add(e.pos, "name the edges "+quoteList(values, ", "), "%s answers %s, so its node needs an edge for each of them instead of %q",
+			d.add(e.pos, "name the edges "+quoteList(values, ", "),
+				"%s answers %s, so its node needs an edge for each of them instead of %q",
 				quote(r.name), quoteList(values, " or "), protocol.DefaultStatus)
 			return
 		case e.status == protocol.SuspendNode: // reported with the key
@@ -148,7 +149,8 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 		}
 	}
 	for _, status := range missing {
-		d.add(n.pos, "add "+status+": {role: …, prompt: …}", "%s can answer %s, but its node has no edge for it", quote(r.name), quote(status))
+		d.add(n.pos, "add "+status+": {role: …, prompt: …}", "%s can answer %s, but its node has no edge for it",
+			quote(r.name), quote(status))
 	}
 }
 
@@ -167,9 +169,11 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 	case len(extra) == 0:
 		d.add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)
 	case len(extra) == len(n.edges):
-		d.add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus, quoteList(extra, ", "))
+		d.add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus,
+			quoteList(extra, ", "))
 	default:
-		d.add(at, remedy, "%s, so its node can have no edges besides %q: %s", because, protocol.DefaultStatus, quoteList(extra, ", "))
+		d.add(at, remedy, "%s, so its node can have no edges besides %q: %s", because, protocol.DefaultStatus,
+			quoteList(extra, ", "))
 	}
 }
 

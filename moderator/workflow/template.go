@@ -103,11 +103,13 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		// A section over what does not exist is a way to say "if there is", but
 		// one that misses a field by a letter is a mistake.
 		if nearest := nearest(tag.Name, names); len(tag.Name) > 2 && len(nearest) > 0 {
-			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source, quote(tag.Name), from.lacks())
+			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source,
+				quote(tag.Name), from.lacks())
 		}
 		return
 	}
-	d.add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
+	d.add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name),
+		from.lacks())
 }
 
 // variableRemedy says which variable would be right.
@@ -220,7 +222,8 @@ func scopeNames(scopes []fields, path []string) []string {
 // isGlobal reports whether a name exists in every template: the thread's prompt
 // under its two names, its inputs, and the status.
 func isGlobal(name string) bool {
-	return name == protocol.PromptVariable || name == protocol.InputsVariable || name == "prompt" || name == protocol.StatusKey
+	return name == protocol.PromptVariable || name == protocol.InputsVariable || name == "prompt" ||
+		name == protocol.StatusKey
 }
 
 // maxName is the longest name of anything, in characters.

@@ -81,7 +81,8 @@ func (d *diff) value(path []string, before, after any) {
 
 // either walks through the names of both sides and reports those which only one
 // has; both is called for the others.
-func either[V any](d *diff, path []string, names []string, before, after map[string]V, both func(path []string, before, after V)) {
+func either[V any](d *diff, path []string, names []string, before, after map[string]V,
+	both func(path []string, before, after V)) {
 	for _, name := range names {
 		at := append(slices.Clone(path), name)
 		was, had := before[name]
@@ -136,7 +137,8 @@ func (d *diff) roles(a, b workflow.Definition) {
 
 // inputs compares what a run is given.
 func (d *diff) inputs(a, b workflow.Definition) {
-	either(d, []string{"inputs"}, keys(a.Inputs, b.Inputs), a.Inputs, b.Inputs, func(path []string, before, after protocol.Input) {
+	either(d, []string{"inputs"}, keys(a.Inputs, b.Inputs), a.Inputs, b.Inputs, func(path []string, before,
+		after protocol.Input) {
 		name := path[len(path)-1]
 		d.value(append(slices.Clone(path), "schema"), a.InputSchemas[name], b.InputSchemas[name])
 		d.value(append(slices.Clone(path), "default"), before.Default, after.Default)

@@ -125,7 +125,8 @@ func children(r protocol.Role) (fields yamltext.Map) {
 }
 
 func child(c protocol.ChildRole) (fields yamltext.Map) {
-	for _, e := range []yamltext.Entry{{Key: "role", Value: c.Role}, {Key: "workflow", Value: string(c.Workflow)}, {Key: "prompt", Value: c.Prompt}} {
+	for _, e := range []yamltext.Entry{{Key: "role", Value: c.Role}, {Key: "workflow", Value: string(c.Workflow)},
+		{Key: "prompt", Value: c.Prompt}} {
 		if e.Value != "" {
 			fields = append(fields, e)
 		}
@@ -148,7 +149,8 @@ func player(r protocol.Role) (fields yamltext.Map) {
 		return children(r)
 	default:
 		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}
-		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output}, {Key: "extractPrompt", Value: r.ExtractPrompt}}
+		texts = []yamltext.Entry{{Key: "procedure", Value: r.Procedure}, {Key: "output", Value: r.Output},
+			{Key: "extractPrompt", Value: r.ExtractPrompt}}
 	}
 	for _, e := range texts {
 		if e.Value != "" {

@@ -39,7 +39,10 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 	if err != nil {
 		return err
 	}
-	return wire.Serve(ctx, e.Stdin, out, func(ctx context.Context, h wire.Hello) (remote.Remote, error) { return open(ctx, e, a, h) })
+	return wire.Serve(ctx, e.Stdin, out, func(ctx context.Context, h wire.Hello) (remote.Remote,
+		error) {
+		return open(ctx, e, a, h)
+	})
 }
 
 // stream is stdout as bytes: a terminal is nobody who speaks the protocol.

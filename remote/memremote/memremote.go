@@ -213,7 +213,8 @@ func (m *Remote) Take(ctx context.Context, thread, holder string, duration time.
 	if l := m.lease(thread); l != nil {
 		return remote.Lease{}, &remote.LeasedError{Lease: l.Public()}
 	}
-	m.leases[thread] = remote.Lease{Thread: thread, Holder: holder, Fence: m.leases[thread].Fence + 1, Until: m.now().Add(duration).UnixMilli()}
+	m.leases[thread] = remote.Lease{Thread: thread, Holder: holder, Fence: m.leases[thread].Fence + 1,
+		Until: m.now().Add(duration).UnixMilli()}
 	return *m.lease(thread), nil
 }
 

@@ -40,9 +40,11 @@ func leases(t *testing.T, w world) {
 		require.Positive(t, taken.Lease.LeftMs)
 	}
 	var taken *remote.LeasedError
-	require.ErrorAs(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1]}), &taken, "nobody moves it meanwhile")
+	require.ErrorAs(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1]}), &taken,
+		"nobody moves it meanwhile")
 	var fence *remote.FenceError
-	require.ErrorAs(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1], Fence: mine.Fence + 1}), &fence)
+	require.ErrorAs(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1],
+		Fence: mine.Fence + 1}), &fence)
 	_, err = other.Renew(ctx, idA, mine.Fence+1, time.Minute)
 	require.ErrorAs(t, err, &fence)
 	require.NoError(t, other.Release(ctx, idA, mine.Fence+1), "another's is not released")
@@ -52,7 +54,8 @@ func leases(t *testing.T, w world) {
 	require.Equal(t, mine.Fence, longer.Fence)
 	require.Greater(t, longer.Until, mine.Until)
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1], Fence: mine.Fence}))
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[2], Fence: mine.Fence}), remote.ConflictError{Thread: idA, Want: c.Heads[0], Got: c.Heads[1]})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[2], Fence: mine.Fence}),
+		remote.ConflictError{Thread: idA, Want: c.Heads[0], Got: c.Heads[1]})
 	require.NoError(t, w.Release(ctx, idA, mine.Fence))
 	require.NoError(t, w.Release(ctx, idA, mine.Fence), "twice is no fault")
 	require.ErrorAs(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[2], Fence: mine.Fence}), &fence)
@@ -124,7 +127,8 @@ func leaseRaces(t *testing.T, w world) {
 			if i != won {
 				fence = last - int64(i) // of somebody who had it before, or never
 			}
-			err := remotes[i].Swap(t.Context(), remote.Swap{Thread: idA, Was: c.Heads[round], Head: c.Heads[round+1], Fence: max(fence, 0)})
+			err := remotes[i].Swap(t.Context(), remote.Swap{Thread: idA, Was: c.Heads[round], Head: c.Heads[round+1],
+				Fence: max(fence, 0)})
 			return lostTo[*remote.ConflictError](lostTo[*remote.LeasedError](lostTo[*remote.FenceError](err)))
 		})
 		require.Equal(t, won, swapped)

@@ -112,7 +112,8 @@ func wrongNodes(t *testing.T, w world) {
 	require.NoError(t, err)
 	tombstone, err := cas.MarshalTombstone(cas.Tombstone{Hash: good.Hash, Type: good.Type, Reason: "why"})
 	require.NoError(t, err)
-	uncanonical := cas.MarshalFile(cas.Node{Hash: w.a.Sum(good.Type, []byte{0x18, 1}), Type: good.Type, Payload: []byte{0x18, 1}})
+	uncanonical := cas.MarshalFile(cas.Node{Hash: w.a.Sum(good.Type, []byte{0x18, 1}), Type: good.Type,
+		Payload: []byte{0x18, 1}})
 	for name, r := range map[string]remote.Record{
 		"the content of another": {Hash: good.Hash, File: cas.MarshalFile(other)},
 		"nothing":                {Hash: good.Hash},

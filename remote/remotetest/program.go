@@ -18,7 +18,8 @@ func RunProgram(t *testing.T, environ []string, address func(t *testing.T) remot
 		at := address(t)
 		return func(t testing.TB) remote.Remote {
 			t.Helper()
-			c, err := wire.Dial(t.Context(), wire.Helper{Address: at, Environ: environ, Dir: t.TempDir()}, wire.Options{Hash: a, Program: "remotetest"})
+			c, err := wire.Dial(t.Context(), wire.Helper{Address: at, Environ: environ, Dir: t.TempDir()},
+				wire.Options{Hash: a, Program: "remotetest"})
 			require.NoError(t, err)
 			return c
 		}

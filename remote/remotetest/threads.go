@@ -23,16 +23,20 @@ func swaps(t *testing.T, w world) {
 	c.Push(w, c.Head())
 	_, err := w.Thread(ctx, idA)
 	require.ErrorIs(t, err, heads.ErrNoThread)
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1]}), remote.ConflictError{Thread: idA, Want: c.Heads[0]})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[1]}),
+		remote.ConflictError{Thread: idA, Want: c.Heads[0]})
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Head: c.Heads[1]}))
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Head: c.Heads[2]}), remote.ConflictError{Thread: idA, Got: c.Heads[1]})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Head: c.Heads[2]}), remote.ConflictError{Thread: idA,
+		Got: c.Heads[1]})
 
 	other := w.open()
 	stands(t, other, idA, c.Heads[1])
 	require.NoError(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[2]}))
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[3]}), remote.ConflictError{Thread: idA, Want: c.Heads[1], Got: c.Heads[2]})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[3]}),
+		remote.ConflictError{Thread: idA, Want: c.Heads[1], Got: c.Heads[2]})
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[2], Head: c.Heads[2]}), "a move to where it is")
-	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[2], Head: c.Heads[1]}), "a step may be taken back")
+	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[2], Head: c.Heads[1]}),
+		"a step may be taken back")
 	stands(t, other, idA, c.Heads[1])
 }
 
@@ -48,9 +52,11 @@ func ends(t *testing.T, w world) {
 
 	next := c.After(c.Head(), 7)
 	c.Push(w, next)
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: next}), remote.ConflictError{Thread: idA, Want: c.Head(), Got: c.Head(), Ends: true})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: next}), remote.ConflictError{Thread: idA,
+		Want: c.Head(), Got: c.Head(), Ends: true})
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), WasEnded: true, Head: next}), "it goes on")
-	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: next, WasEnded: true, Head: next}), remote.ConflictError{Thread: idA, Want: next, WantEnd: true, Got: next})
+	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: next, WasEnded: true, Head: next}),
+		remote.ConflictError{Thread: idA, Want: next, WantEnd: true, Got: next})
 	stands(t, w, idA, next)
 
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idB, Head: next, Ended: end}), "one may come when it has ended")
@@ -110,13 +116,16 @@ func facts(t *testing.T, w world) {
 	title, other := "a title", "another"
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Head: c.Head(), Facts: heads.Facts{
 		Title: &title, Labels: map[string]string{"a": "1"}, Fork: &heads.Fork{Step: c.Heads[0]},
-		Workspace: &heads.Workspace{Mode: "none", Root: "/secret"}, Remote: &heads.Remote{Name: "team"}, Imported: &heads.Imported{From: "f", Confirmed: true},
-		Agents: map[string]string{heads.AllRoles: "./evil"},
+		Workspace: &heads.Workspace{Mode: "none", Root: "/secret"}, Remote: &heads.Remote{Name: "team"},
+		Imported: &heads.Imported{From: "f", Confirmed: true},
+		Agents:   map[string]string{heads.AllRoles: "./evil"},
 	}}))
-	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: c.Head(), Facts: heads.Facts{Title: &other, ParkedUntil: 5}}))
+	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: c.Head(),
+		Facts: heads.Facts{Title: &other, ParkedUntil: 5}}))
 	got, err := w.open().Thread(ctx, idA)
 	require.NoError(t, err)
-	require.Equal(t, heads.Facts{Title: &other, Labels: map[string]string{"a": "1"}, Fork: &heads.Fork{Step: c.Heads[0]}, ParkedUntil: 5}, got.Facts,
+	require.Equal(t, heads.Facts{Title: &other, Labels: map[string]string{"a": "1"},
+		Fork: &heads.Fork{Step: c.Heads[0]}, ParkedUntil: 5}, got.Facts,
 		"what is set replaces what was, and what concerns one machine stays there")
 }
 
@@ -141,7 +150,8 @@ func lists(t *testing.T, w world) {
 	require.Zero(t, all[0].Lease.Fence, "it is nobody else's")
 	require.Equal(t, lease.Until, all[0].Lease.Until)
 	all[0].Lease = nil
-	a, b, c3 := remote.State{Thread: idA, Head: c.Heads[0]}, remote.State{Thread: idB, Head: c.Head(), Ended: end}, remote.State{Thread: idC, Head: c.Head(), Facts: heads.Facts{Title: &title}}
+	a, b, c3 := remote.State{Thread: idA, Head: c.Heads[0]}, remote.State{Thread: idB, Head: c.Head(), Ended: end},
+		remote.State{Thread: idC, Head: c.Head(), Facts: heads.Facts{Title: &title}}
 	require.Equal(t, []remote.State{a, b, c3}, all)
 	for _, test := range []struct {
 		filter remote.Filter
@@ -317,8 +327,10 @@ func canceled(t *testing.T, w world) {
 	_, take := other.Take(ctx, idA, "me", remote.MinLease)
 	_, missing := other.Missing(ctx, c.Heads)
 	for what, err := range map[string]error{
-		"put": put, "take": take, "missing": missing, "swap": other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: c.Heads[0]}),
-		"get": failure(other.Get(ctx, c.Heads)), "list": failure(other.Threads(ctx, remote.Filter{})), "name": other.Register(ctx, "x", "", c.Workflow),
+		"put": put, "take": take, "missing": missing, "swap": other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(),
+			Head: c.Heads[0]}),
+		"get": failure(other.Get(ctx, c.Heads)), "list": failure(other.Threads(ctx, remote.Filter{})),
+		"name": other.Register(ctx, "x", "", c.Workflow),
 	} {
 		require.ErrorIs(t, err, context.Canceled, what)
 	}

@@ -40,12 +40,14 @@ func NewChain(t testing.TB, a cas.Algorithm, prompt string, steps int) *Chain {
 	ctx := context.Background()
 	c := &Chain{Store: memstore.New(a), t: t}
 	b := cas.NewBatch(c.Store, clock)
-	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}})
+	schema, err := b.AddSchema(ctx, map[string]any{"type": "object",
+		"properties": map[string]any{"n": map[string]any{"type": "integer"}}})
 	require.NoError(t, err)
 	c.schema = schema
 	c.Workflow, err = b.Add(ctx, protocol.Workflow{
 		Name: "fix", Description: "d",
-		Roles: map[string]protocol.Role{"r": {Description: "d", Goal: "g", Procedure: "p", Output: "o", Capabilities: []string{}, Frontmatter: schema}},
+		Roles: map[string]protocol.Role{"r": {Description: "d", Goal: "g", Procedure: "p", Output: "o",
+			Capabilities: []string{}, Frontmatter: schema}},
 		Graph: map[string]protocol.GraphNode{},
 	})
 	require.NoError(t, err)
@@ -76,7 +78,8 @@ func (c *Chain) After(head cas.Hash, n int) cas.Hash {
 	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{turn}})
 	require.NoError(c.t, err)
 	next, err := chain.Append(ctx, b, thread.Next{
-		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail, ExtractedBy: protocol.ByValue,
+		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail,
+		ExtractedBy: protocol.ByValue,
 	})
 	require.NoError(c.t, err)
 	require.NoError(c.t, b.Commit(ctx))

@@ -107,7 +107,8 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 }
 
 // putUnder puts a batch under a lock.
-func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context.Context, ...cas.Node) error, b batch) (different []cas.Hash, err error) {
+func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context.Context, ...cas.Node) error,
+	b batch) (different []cas.Hash, err error) {
 	held, err := r.lock(ctx, "remote-put", lock)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,8 @@ func (w with) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.Reader.Get(ctx, h)
 }
 
-func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.Node) error, b batch) (different []cas.Hash, err error) {
+func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.Node) error,
+	b batch) (different []cas.Hash, err error) {
 	whole := make([]cas.Node, 0, len(b.nodes))
 	for _, n := range b.nodes {
 		there, err := r.find(ctx, n.Hash)
@@ -290,7 +292,8 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	damaged := func(why any) error {
-		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("object %s is damaged: %v (%s)", id, why, r.object(id))}
+		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("object %s is damaged: %v (%s)", id, why,
+			r.object(id))}
 	}
 	z, err := zlib.NewReader(f)
 	if err != nil {
@@ -343,7 +346,8 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		for len(levels) <= depth[o.ID] {
 			levels = append(levels, nil)
 		}
-		levels[depth[o.ID]] = append(levels[depth[o.ID]], durable.File{Path: r.object(o.ID), Data: b.Bytes(), Perm: 0o444, Present: err == nil})
+		levels[depth[o.ID]] = append(levels[depth[o.ID]], durable.File{Path: r.object(o.ID), Data: b.Bytes(), Perm: 0o444,
+			Present: err == nil})
 	}
 	if len(levels) == 0 {
 		return ctx.Err()
@@ -493,8 +497,9 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 		return protocol.FilesRedacted{}, nil
 	case len(out.Also) > 0 && !shared:
 		return out, &protocol.Error{
-			Code:    protocol.CodeInvalid,
-			Message: fmt.Sprintf("%s is also kept of the threads %s (--shared redacts it in all of them)", name, strings.Join(out.Also, ", ")),
+			Code: protocol.CodeInvalid,
+			Message: fmt.Sprintf("%s is also kept of the threads %s (--shared redacts it in all of them)", name,
+				strings.Join(out.Also, ", ")),
 		}
 	}
 	for content := range gone {

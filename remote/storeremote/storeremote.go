@@ -66,12 +66,14 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 		return nil, err
 	}
 	disk := durable.Beneath(dir)
-	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush, FS: disk})
+	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush,
+		FS: disk})
 	if err != nil {
 		return nil, err
 	}
 	if s.Originals() {
-		return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " has a store of the original's, which is not a remote"}
+		return nil, &protocol.Error{Code: protocol.CodeInvalid,
+			Message: dir + " has a store of the original's, which is not a remote"}
 	}
 	return &Remote{dir: dir, options: o, store: s, disk: disk, recent: newRecent(s), index: fileheads.Open(dir, disk)}, nil
 }
@@ -246,7 +248,8 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 		a.Facts.Imported = &heads.Imported{From: "a push", AtMs: r.nowMs(), Inherited: s.Was != "" && known.StartedHere()}
 	}
 	if s.Ended != nil {
-		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status, CompletedAt: s.Ended.CompletedAt}
+		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status,
+			CompletedAt: s.Ended.CompletedAt}
 	}
 	err = r.index.Adopt(ctx, []fileheads.Adoption{a}, r.nowMs())
 	if moved, ok := errors.AsType[*heads.ConflictError](err); ok { // by whoever works in this home
@@ -272,7 +275,8 @@ func (r *Remote) exclude(thread string) (free func(), err error) {
 	}
 	held, err := durable.TryLock(path)
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, &protocol.Error{Code: protocol.CodeLocked, Message: fmt.Sprintf("somebody works on thread %s in the home that is the remote", thread)}
+		return nil, &protocol.Error{Code: protocol.CodeLocked,
+			Message: fmt.Sprintf("somebody works on thread %s in the home that is the remote", thread)}
 	}
 	if err != nil {
 		return nil, err
@@ -444,8 +448,10 @@ type unreadableError struct {
 
 // Error implements error.
 func (e *unreadableError) Error() string {
-	return fmt.Sprintf("%s, which says who works on thread %s, cannot be read (%v); once nobody works on that thread, remove the file: "+
-		"whoever had a lease before cannot move the thread then, for later fences are greater (they come from the clock)", e.path, e.thread, e.err)
+	return fmt.Sprintf("%s, which says who works on thread %s, cannot be read (%v); once nobody works on that thread, "+
+		"remove the file: "+
+		"whoever had a lease before cannot move the thread then, for later fences are greater (they come from the clock)",
+		e.path, e.thread, e.err)
 }
 
 // Unwrap returns the cause.
@@ -522,7 +528,8 @@ func (r *Remote) extend(thread string, k kept, duration time.Duration) (remote.L
 }
 
 // Renew implements [remote.Remote].
-func (r *Remote) Renew(ctx context.Context, thread string, fence int64, duration time.Duration) (l remote.Lease, err error) {
+func (r *Remote) Renew(ctx context.Context, thread string, fence int64,
+	duration time.Duration) (l remote.Lease, err error) {
 	if err := cmp.Or(ctx.Err(), remote.CheckDuration(thread, duration)); err != nil {
 		return l, err
 	}

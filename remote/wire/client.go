@@ -84,7 +84,8 @@ type Client struct {
 
 var _ remote.Remote = (*Client)(nil)
 
-func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options, explain func(error) error) (*Client, error) {
+func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options,
+	explain func(error) error) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
 	o.MaxList = cmp.Or(o.MaxList, MaxList)
 	o.Notice = cmp.Or(o.Notice, notice)
@@ -110,7 +111,8 @@ func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 
 func (c *Client) greet(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })()
-	if err := writeJSON(c.out, request, ask{Verb: hello, Versions: []int{Version}, Program: c.options.Program, Hash: c.options.Hash}); err != nil {
+	if err := writeJSON(c.out, request, ask{Verb: hello, Versions: []int{Version}, Program: c.options.Program,
+		Hash: c.options.Hash}); err != nil {
 		return err
 	}
 	err := cmp.Or(write(c.out, end, []byte("{}")), c.out.Flush())
@@ -122,7 +124,9 @@ func (c *Client) greet(ctx context.Context) error {
 		return err
 	}
 	if a.Version != Version || a.Info == nil {
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version, Version)}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version,
+				Version)}
 	}
 	if !a.Info.Hash.Known() {
 		return c.broken(remote.Faultf("%q is not a hash function", a.Info.Hash))
@@ -171,7 +175,8 @@ var errClosed = errors.New("the connection to the remote is closed")
 var errLeft = errors.New("left")
 
 // call asks, with what send writes, and hands the messages of an answer to each.
-func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) error, kinds string, each func(kind byte, message []byte) error) (answer, error) {
+func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) error, kinds string,
+	each func(kind byte, message []byte) error) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
@@ -411,7 +416,10 @@ func (t *tail) Write(data []byte) (int, error) {
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.FieldsFunc(strings.ToValidUTF8(string(t.text), ""), func(r rune) bool { return r == '\n' || r == '\r' })
+	lines := strings.FieldsFunc(strings.ToValidUTF8(string(t.text), ""), func(r rune) bool {
+		return r == '\n' ||
+			r == '\r'
+	})
 	return plaintext.Line(strings.Join(lines, "; "))
 }
 

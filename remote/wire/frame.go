@@ -274,7 +274,8 @@ func readJSON(what string, message []byte, into any) error {
 		return nil
 	case errors.As(err, &kind) && kind.Field != "":
 		is, _, _ := strings.Cut(kind.Value, " ")
-		return remote.Faultf("%s cannot be read: its field %s is %s where %s belongs", what, kind.Field, jsonWord(is), word(kind.Type))
+		return remote.Faultf("%s cannot be read: its field %s is %s where %s belongs", what, kind.Field, jsonWord(is),
+			word(kind.Type))
 	case errors.As(err, new(*json.SyntaxError)):
 		return remote.Faultf("%s cannot be read: it is no JSON", what)
 	}
@@ -421,7 +422,8 @@ func failureOf(err error) *failure {
 	)
 	switch {
 	case errors.As(err, &moved):
-		f.Code, f.Thread, f.Want, f.Got, f.WantEnd, f.Ends = conflict, moved.Thread, moved.Want, moved.Got, moved.WantEnd, moved.Ends
+		f.Code, f.Thread, f.Want, f.Got, f.WantEnd, f.Ends = conflict, moved.Thread, moved.Want, moved.Got, moved.WantEnd,
+			moved.Ends
 	case errors.As(err, &lease):
 		public := lease.Lease.Public()
 		f.Code, f.Lease = leased, &public
@@ -460,7 +462,8 @@ func (f *failure) err() error {
 	said := plaintext.Line(f.Message)
 	switch f.Code {
 	case conflict:
-		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got), WantEnd: f.WantEnd, Ends: f.Ends}
+		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got),
+			WantEnd: f.WantEnd, Ends: f.Ends}
 	case leased:
 		if f.Lease != nil {
 			lease := f.Lease.Public()

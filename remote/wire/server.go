@@ -32,7 +32,8 @@ const (
 
 // Serve serves one client with the remote that open opens, until the client ends. A
 // client that says what the protocol does not allow is told so, and that is the error.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx context.Context, h Hello) (remote.Remote, error)) (err error) {
+func Serve(ctx context.Context, in io.Reader, out io.Writer,
+	open func(ctx context.Context, h Hello) (remote.Remote, error)) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	source, ours := io.Pipe() // a read from it can be ended
@@ -201,7 +202,8 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 	if s.remote == nil {
 		return r, remote.Faultf("%q before hello", a.Verb)
 	}
-	switch duration := time.Duration(min(max(a.Duration, 0), remote.MaxLease.Milliseconds()+1)) * time.Millisecond; a.Verb {
+	switch duration := time.Duration(min(max(a.Duration, 0),
+		remote.MaxLease.Milliseconds()+1)) * time.Millisecond; a.Verb {
 	case info:
 		var i remote.Info
 		i, err = s.remote.Info(ctx)
@@ -241,7 +243,8 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 	case putObjects:
 		err = s.remote.PutObjects(ctx, rest.objects)
 	default:
-		err = &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: "the remote does not know " + a.Verb + ", which a newer uwf asks for"}
+		err = &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: "the remote does not know " + a.Verb + ", which a newer uwf asks for"}
 	}
 	return r, err
 }
@@ -251,7 +254,8 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 		return answer{}, remote.Faultf("hello twice")
 	}
 	if !slices.Contains(a.Versions, Version) {
-		return answer{}, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: "the remote speaks version 1 of the protocol only: upgrade it"}
+		return answer{}, &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: "the remote speaks version 1 of the protocol only: upgrade it"}
 	}
 	if !a.Hash.Known() {
 		return answer{}, remote.Faultf("%q is not a hash function", a.Hash)
@@ -307,7 +311,10 @@ func (s *server) walk(ctx context.Context, a ask) error {
 			yield(part, nil)
 		}
 	}
-	return send(s, list, func(out *bufio.Writer, part []cas.Hash) error { return writeJSON(out, value, entry{Hashes: part}) })
+	return send(s, list, func(out *bufio.Writer, part []cas.Hash) error {
+		return writeJSON(out, value,
+			entry{Hashes: part})
+	})
 }
 
 func (s *server) workflows(ctx context.Context) error {
@@ -382,22 +389,23 @@ func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas
 			return err
 		}
 		seen := map[cas.Hash]bool{}
-		_, err := c.call(ctx, ask{Verb: walk, Hashes: roots, Have: have}, nil, string(value), func(_ byte, message []byte) error {
-			var e entry
-			if err := readJSON("an entry of the answer to "+walk, message, &e); err != nil {
-				return err
-			}
-			for _, h := range e.Hashes {
-				if !h.Valid() || seen[h] || len(seen) == remote.MaxNodes {
-					return remote.Faultf("a walk with %q, with a node twice, or with too many", h)
-				}
-				seen[h] = true
-				if err := yield(h); err != nil {
+		_, err := c.call(ctx, ask{Verb: walk, Hashes: roots, Have: have}, nil, string(value),
+			func(_ byte, message []byte) error {
+				var e entry
+				if err := readJSON("an entry of the answer to "+walk, message, &e); err != nil {
 					return err
 				}
-			}
-			return nil
-		})
+				for _, h := range e.Hashes {
+					if !h.Valid() || seen[h] || len(seen) == remote.MaxNodes {
+						return remote.Faultf("a walk with %q, with a node twice, or with too many", h)
+					}
+					seen[h] = true
+					if err := yield(h); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		return err
 	})
 }
@@ -409,7 +417,8 @@ func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 			return err
 		}
 		next := 0
-		_, err := c.call(ctx, ask{Verb: get, Hashes: hashes}, nil, string([]byte{node, tombstone}), func(kind byte, message []byte) error {
+		_, err := c.call(ctx, ask{Verb: get, Hashes: hashes}, nil, string([]byte{node, tombstone}), func(kind byte,
+			message []byte) error {
 			r, err := readRecord(kind, message)
 			if err != nil {
 				return err
@@ -607,7 +616,8 @@ func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 			return err
 		}
 		next := 0
-		_, err := c.call(ctx, ask{Verb: getObjects, IDs: ids}, nil, string([]byte{file, directory}), func(kind byte, message []byte) error {
+		_, err := c.call(ctx, ask{Verb: getObjects, IDs: ids}, nil, string([]byte{file, directory}), func(kind byte,
+			message []byte) error {
 			o, err := readObject(kind, message)
 			if err != nil {
 				return err

@@ -103,7 +103,8 @@ const enoughRoom = 16 << 20
 
 // room is an error if there is none.
 func room(store string) error {
-	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600, durable.FullFlush)
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600,
+		durable.FullFlush)
 	if err != nil {
 		return &NoRoomError{Dir: store, Err: err}
 	}
@@ -124,7 +125,8 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 	return taken, rescued, err
 }
 
-func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
+	record string) (taken Taken, rescued string, err error) {
 	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold paths that were redacted since
 		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return taken, "", err

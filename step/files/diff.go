@@ -31,7 +31,8 @@ func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, e
 
 // compare lists the paths in which two trees differ; more are further arguments for git, whose
 // extra output it returns.
-func (g git) compare(ctx context.Context, a, b protocol.Tree, more ...string) (list []difference, rest []string, err error) {
+func (g git) compare(ctx context.Context, a, b protocol.Tree,
+	more ...string) (list []difference, rest []string, err error) {
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, more...)
 	out, err := g.run(ctx, nil, append(args, plainly(a, b)...)...)
 	if err != nil {
@@ -42,7 +43,8 @@ func (g git) compare(ctx context.Context, a, b protocol.Tree, more ...string) (l
 		if len(meta) != 5 {
 			return nil, nil, fmt.Errorf("git diff-tree prints %q", rest[0])
 		}
-		list = append(list, difference{status: meta[4][0], was: strings.TrimPrefix(meta[0], ":"), mode: meta[1], hash: meta[3], path: rest[1]})
+		list = append(list, difference{status: meta[4][0], was: strings.TrimPrefix(meta[0], ":"), mode: meta[1],
+			hash: meta[3], path: rest[1]})
 	}
 	return list, rest, nil
 }
@@ -122,7 +124,8 @@ func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tr
 	if len(asked) == 0 {
 		return sums, nil
 	}
-	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--shortstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--shortstat", "--no-ext-diff",
+		"--no-textconv", "--no-renames", "--no-color")
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,8 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 		keys, partial, err := harmless(ctx, g)
 		config <- result{keys, partial, err}
 	}()
-	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--absolute-git-dir",
+	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
+		"--absolute-git-dir",
 		"--git-path", "index", "--show-object-format", "--revs-only", "HEAD")
 	settings := <-config
 	if err != nil {
@@ -70,7 +71,8 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 		lines = append(lines, "")
 	}
 	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
-		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or newer is needed, and a path of one line"}
+		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or " +
+			"newer is needed, and a path of one line"}
 	}
 	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {

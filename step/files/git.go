@@ -37,7 +37,8 @@ type git struct {
 
 // settings go before those of all config files, also in the repositories of submodules.
 var settings = [][2]string{
-	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"}, {"core.logAllRefUpdates", "false"},
+	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"},
+	{"core.logAllRefUpdates", "false"},
 	{"core.untrackedCache", "false"}, {"core.pager", "cat"}, {"core.editor", "false"}, {"commit.gpgSign", "false"},
 	{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"diff.ignoreSubmodules", "all"},
 	{"core.fsync", "loose-object,reference,pack"}, {"core.fsyncMethod", "fsync"}, {"core.quotePath", "false"},
@@ -53,16 +54,19 @@ func newGit(environ []string, dir string) (git, error) {
 	g := git{exe: exe, dir: dir}
 	for _, entry := range proc.OwnPath(environ, dir) { // a filter of the user's is looked for there
 
-		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") && !strings.HasPrefix(entry, "LANGUAGE=") {
+		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") &&
+			!strings.HasPrefix(entry, "LANGUAGE=") {
 			g.env = append(g.env, entry)
 		}
 	}
-	g.env = append(g.env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+	g.env = append(g.env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0",
+		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
 	g = g.with(settings)
 	if !hasLFS(environ, dir) { // it is required by the user's settings, and nothing would work
-		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}})
+		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""},
+			{"filter.lfs.required", "false"}})
 	}
 	return g, nil
 }

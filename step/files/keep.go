@@ -98,7 +98,8 @@ func (g git) writeObject(sum, text string) error {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	return durable.WriteAll(durable.OS(), []durable.File{{Path: loosePath(g.store(), sum), Data: zipped.Bytes(), Perm: 0o444}}, durable.Full)
+	return durable.WriteAll(durable.OS(), []durable.File{{Path: loosePath(g.store(), sum), Data: zipped.Bytes(),
+		Perm: 0o444}}, durable.Full)
 }
 
 // has reports whether an object is there.

@@ -30,7 +30,8 @@ var ErrNobody = errors.New("git does not know who you are")
 
 // MakeCommit makes a commit in the name of the user, in our git directory, of a tree with
 // parents.
-func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string, parents ...string) (string, error) {
+func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string,
+	parents ...string) (string, error) {
 	g, err := r.asUser(ctx, s)
 	if err != nil {
 		return "", err
@@ -54,7 +55,8 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 
 // Made finds the commit of a tree on a parent that a ref of ours keeps: the one that it
 // leads to, or that this one has merged. ok is false if there is none.
-func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree, parent string) (commit string, ok bool) {
+func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree,
+	parent string) (commit string, ok bool) {
 	g, err := inStore(r.env, s.Git)
 	if err != nil {
 		return "", false
@@ -74,7 +76,8 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 	var said []string // by the environment
 	for _, entry := range r.env.Environ {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_CONFIG_GLOBAL" {
+		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") ||
+			name == "GIT_CONFIG_GLOBAL" {
 			said = append(said, entry)
 		}
 	}
@@ -155,7 +158,8 @@ func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs
 }
 
 func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, error) {
-	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs})
+	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only",
+		"--no-messages", ours, theirs})
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:
 		return treeOf(list[0]), nil
@@ -257,7 +261,8 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	if err != nil {
 		return e, err
 	}
-	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=dirty", r.Head)
+	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z",
+		"--ignore-submodules=dirty", r.Head)
 	if err != nil {
 		return e, err
 	}
@@ -305,7 +310,8 @@ func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, fr
 	edited := append(slices.Clone(e.Tracked), e.Others...)
 	for _, d := range plan {
 		for _, path := range edited {
-			if differs[d.path] && (path == d.path || strings.HasPrefix(path, d.path+"/") || strings.HasPrefix(d.path, path+"/")) {
+			if differs[d.path] && (path == d.path || strings.HasPrefix(path, d.path+"/") || strings.HasPrefix(d.path,
+				path+"/")) {
 				blocked = append(blocked, path)
 			}
 		}
@@ -401,7 +407,10 @@ func (g git) paths(ctx context.Context, what, from, to string) ([]string, error)
 
 // skip makes git overlook those of some files that are not there.
 func (g git) skip(ctx context.Context, root string, paths []string) error {
-	paths = slices.DeleteFunc(paths, func(path string) bool { return !isGone(filepath.Join(root, filepath.FromSlash(path))) })
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		return !isGone(filepath.Join(root,
+			filepath.FromSlash(path)))
+	})
 	if len(paths) == 0 {
 		return nil
 	}

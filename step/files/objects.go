@@ -172,7 +172,8 @@ type Object struct {
 // Keep brings n objects into a git directory of ours that belongs to no repository, and keeps
 // threads' states of files with them, given newest first. Their hashes are of one function.
 // Git checks all of it once more, and takes it whole or not at all.
-func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int, threads map[string][]protocol.Tree) error {
+func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
+	threads map[string][]protocol.Tree) error {
 	function := "sha1"
 	var refs strings.Builder
 	commits := map[string]string{} // by their hashes
@@ -238,7 +239,8 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 }
 
 // unkept are the commits that a git directory of ours does not have yet.
-func unkept(ctx context.Context, e env.Env, store, function string, commits map[string]string) (map[string]string, error) {
+func unkept(ctx context.Context, e env.Env, store, function string,
+	commits map[string]string) (map[string]string, error) {
 	var ids []protocol.Tree
 	for sum := range commits {
 		ids = append(ids, protocol.Tree(function+":"+sum))
@@ -278,7 +280,8 @@ func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
 		return err
 	}
 	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
-	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, "+"+ref+":"+ref)
+	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from,
+		"+"+ref+":"+ref)
 	return err
 }
 

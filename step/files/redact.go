@@ -92,7 +92,8 @@ type Redacted struct {
 }
 
 // Holding lists the states of files that hold a path of one line.
-func Holding(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree) (holding []protocol.Tree, err error) {
+func Holding(ctx context.Context, e env.Env, store, name string,
+	trees []protocol.Tree) (holding []protocol.Tree, err error) {
 	g, err := inStore(e, store)
 	if err != nil {
 		return nil, err
@@ -120,7 +121,8 @@ func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]
 	if err != nil {
 		return nil, err
 	}
-	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all", "--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
+	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
+		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,8 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 }
 
 // purged removes what was taken out, as far as nothing else has it.
-func (g git) purged(ctx context.Context, e env.Env, store, common string, contents map[string]bool) (remains []string, err error) {
+func (g git) purged(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
 	remains, err = g.purge(ctx, e, store, common, contents)
 	if err = errors.Join(err, noteRedacted(store, contents)); err == nil {
 		err = os.Remove(filepath.Join(store, redactingFile))
@@ -310,7 +313,8 @@ func redactedIn(store string) func(name string) bool {
 }
 
 // takeOut makes the state that stands for one, and notes what content it had.
-func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string, contents map[string]bool) error {
+func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string,
+	contents map[string]bool) error {
 	index := filepath.Join(store, "redact.index")
 	defer func() { _ = os.Remove(index) }()
 	if err := scratch(index); err != nil {
@@ -379,7 +383,8 @@ func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
 }
 
 // purge removes contents that nothing leads to any more, and says where the others still are.
-func (g git) purge(ctx context.Context, e env.Env, store, common string, contents map[string]bool) (remains []string, err error) {
+func (g git) purge(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
 	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
 	if err != nil {
 		return nil, err
@@ -393,7 +398,8 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string, content
 	}
 	packed := false
 	for sum := range contents {
-		if err := os.Remove(filepath.Join(store, "objects", sum[:2], sum[2:])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(store, "objects", sum[:2], sum[2:])); err != nil && !errors.Is(err,
+			fs.ErrNotExist) {
 			return remains, err
 		}
 		if _, err := g.run(ctx, nil, "cat-file", "-e", sum); err == nil {
@@ -410,7 +416,8 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string, content
 	theirs = theirs.in(common, "", "")
 	for sum := range contents {
 		if _, err := theirs.run(ctx, nil, "cat-file", "-e", sum); err == nil {
-			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc --prune=now)"), nil
+			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
+				"--prune=now)"), nil
 		}
 	}
 	return remains, nil

@@ -102,7 +102,8 @@ func (r Repo) settings(store string) error {
 func (r Repo) takeOver(want map[string][]byte) error {
 	want[OwnerFile] = []byte(r.Common + "\n")
 	for name, from := range map[string]string{
-		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common, "info/attributes"),
+		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common,
+			"info/attributes"),
 		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
 	} {
 		text, err := safeopen.ReadFile(from, maxSetting, safeopen.NoFollow)
@@ -207,7 +208,8 @@ func (r Repo) seeded(store string, dirs []string) bool {
 			return false
 		}
 		for _, pack := range packs {
-			if _, err := os.Lstat(filepath.Join(store, "objects/pack", pack.Name())); err != nil && filepath.Ext(pack.Name()) == ".pack" {
+			if _, err := os.Lstat(filepath.Join(store, "objects/pack", pack.Name())); err != nil &&
+				filepath.Ext(pack.Name()) == ".pack" {
 				return false
 			}
 		}
@@ -243,7 +245,8 @@ func linkObjects(ctx context.Context, from, to string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !dir.IsDir() || len(name) != 2 && name != "pack" || strings.Trim(name, "0123456789abcdef") != "" && name != "pack" {
+		if !dir.IsDir() || len(name) != 2 && name != "pack" || strings.Trim(name, "0123456789abcdef") != "" &&
+			name != "pack" {
 			continue
 		}
 		if err := linkDir(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
@@ -359,7 +362,8 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		return err
 	}
 	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := theirs.packInto(ctx, packs, revs, append(missing(Spec{Partial: r.Partial}, "--missing=allow-any"), "--revs")...); err != nil {
+	if err := theirs.packInto(ctx, packs, revs, append(missing(Spec{Partial: r.Partial}, "--missing=allow-any"),
+		"--revs")...); err != nil {
 		return err
 	}
 	staged, err := ours.in(store, "", r.Index).run(ctx, nil, "ls-files", "-s", "-z")
@@ -385,7 +389,8 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		}
 	}
 	slices.Sort(tips)
-	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips), "\n")+"\n"), 0o600)
+	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips),
+		"\n")+"\n"), 0o600)
 }
 
 // packInto puts objects into a pack in a directory.

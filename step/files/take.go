@@ -63,7 +63,8 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	taken.Tree = s.Tree
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
 	changed := len(found.gone)+len(found.put) > 0
-	n := indexNote{Out: s.Out, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy && !g.settle(ctx, s.Index, changed)}
+	n := indexNote{Out: s.Out, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy &&
+		!g.settle(ctx, s.Index, changed)}
 	flush := func() error { return nil }
 	if changed || s.Tree == "" {
 		if taken.Tree, flush, err = g.add(ctx, s, found); err != nil {
@@ -115,7 +116,8 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tre
 		}
 	}
 	if len(found.put) > 0 {
-		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z",
+			"--stdin"); err != nil {
 			return "", flush, err
 		}
 	}
@@ -261,7 +263,8 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 // count only if the user's git tracks them.
 func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []string, err error) {
 	if len(paths) > maxUntracked {
-		return nil, fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?", len(paths), maxUntracked)
+		return nil, fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?",
+			len(paths), maxUntracked)
 	}
 	most, sum := s.MaxFile, int64(0)
 	if most == 0 {
@@ -376,7 +379,8 @@ func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []stri
 
 // status are the paths that differ from the newest commit, below some paths; none: all.
 func (g git) status(ctx context.Context, below ...string) (paths []string, err error) {
-	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty", "--"}
+	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal",
+		"--ignore-submodules=dirty", "--"}
 	out, err := g.run(ctx, nil, append(args, below...)...)
 	for _, entry := range fields(out) {
 		paths = append(paths, entry[min(len(entry), len("XY ")):])
@@ -402,7 +406,10 @@ func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string)
 			return nil, err
 		}
 		if g.dir = r.Root; args[0] == "check-ignore" { // it has no literal paths
-			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") })
+			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
+				return strings.HasPrefix(entry,
+					"GIT_LITERAL_PATHSPECS=")
+			})
 		}
 		return g.run(ctx, stdin, args...)
 	}

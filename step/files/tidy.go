@@ -95,7 +95,8 @@ func (g git) pack(ctx context.Context, store, common string) error {
 	if ours.Len() == 0 {
 		return nil
 	}
-	if _, err := g.run(ctx, ours.Bytes(), "pack-objects", "-q", filepath.Join(store, "objects", "pack", "pack")); err != nil {
+	if _, err := g.run(ctx, ours.Bytes(), "pack-objects", "-q", filepath.Join(store, "objects", "pack",
+		"pack")); err != nil {
 		return err
 	}
 	_, err = g.run(ctx, nil, "prune-packed", "-q")
@@ -120,7 +121,8 @@ type Collected struct {
 // Collect removes what keeps the files of threads that are gone, packs what is left and
 // removes what nothing keeps, if it is an hour old. In a dry run it only counts refs. alone
 // runs while nobody makes a thread.
-func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool, alone func(func() error) error) (c Collected, err error) {
+func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool,
+	alone func(func() error) error) (c Collected, err error) {
 	g, err := inStore(e, store)
 	if err != nil {
 		return c, err
@@ -221,7 +223,8 @@ func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]s
 
 // ours are the refs of threads, and of states of files.
 func (g git) ours(ctx context.Context) ([]string, error) {
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply",
+		"refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
 	return strings.Fields(string(out)), err
 }
 
@@ -256,7 +259,8 @@ func (g git) prune(ctx context.Context, store, common string) error {
 			return err
 		}
 		for _, pack := range theirs {
-			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil && filepath.Ext(pack.Name()) == ".pack" {
+			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil &&
+				filepath.Ext(pack.Name()) == ".pack" {
 				args = append(args, "--keep-pack="+pack.Name())
 			}
 		}

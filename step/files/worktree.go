@@ -66,7 +66,8 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	if err != nil {
 		return err
 	}
-	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"} // git may still know one at this path that is gone
+	// git may still know one at this path that is gone
+	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"}
 	_, exists := r.Commit(ctx, "refs/heads/"+branch)
 	switch {
 	case branch == "":
@@ -272,7 +273,8 @@ func (r Repo) Ignores(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--ignored=traditional")
+	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all",
+		"--ignored=traditional")
 	return strings.Contains("\x00"+string(out), "\x00!! "), err
 }
 
@@ -305,7 +307,8 @@ func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, 
 		if err != nil {
 			return true, err
 		}
-		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix) // of a git that was killed with it
+		// of a git that was killed with it
+		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix)
 		_ = root.Close()
 	}
 	if err := may(path, m.Commit); err != nil {
@@ -317,7 +320,8 @@ func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, 
 // Plan writes down that a work tree is to be made with the files of a tree, which it
 // returns; "": of a commit. branch is one that is made with it; "": none. [Fill] makes the
 // files, or if that was cut off, [Begin]. The plan goes when somebody may work there.
-func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch, record string) (protocol.Tree, error) {
+func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
+	record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
 		return "", err
 	}
@@ -377,7 +381,10 @@ func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tre
 	if err != nil {
 		return err
 	}
-	return g.skip(ctx, r.Root, slices.DeleteFunc(fields(out), func(path string) bool { return slices.Contains(lacks, path) }))
+	return g.skip(ctx, r.Root, slices.DeleteFunc(fields(out), func(path string) bool {
+		return slices.Contains(lacks,
+			path)
+	}))
 }
 
 // Settle makes the user's git know that the files of a new worktree are as in its index, without

@@ -373,7 +373,8 @@ func FormatInstruction(schema any) string {
 
 func formatBody(schema any) string {
 	if protocol.IsAnswerSchema(schema) {
-		return join("Your whole response, as plain text or Markdown, is handed to the next role. It needs no frontmatter block.", suspendBody)
+		return join("Your whole response, as plain text or Markdown, is handed to the next role. It needs no frontmatter "+
+			"block.", suspendBody)
 	}
 	if key, variants := discriminated(schema); key != "" {
 		return join(variantsBody(key, variants), suspendBody)
@@ -403,14 +404,16 @@ func variantsBody(key string, variants []variant) string {
 	}
 	return join(append(parts,
 		"The frontmatter is the **primary deliverable** — the engine reads it directly.",
-		"Output ONLY the fields listed for your chosen variant. Do not add extra fields that are not specified in the schema.",
+		"Output ONLY the fields listed for your chosen variant. Do not add extra fields that are not specified in the "+
+			"schema.",
 	)...)
 }
 
 // The reason is quoted: unquoted, one with a colon in it was not YAML, and the
 // question to the person was lost.
 const suspendBody = "### When you cannot go on without a person\n\n" +
-	"If only a person can answer or decide, do not guess. Begin with this block instead, and the thread waits for the answer:\n\n" +
+	"If only a person can answer or decide, do not guess. Begin with this block instead, and the thread waits for the " +
+	"answer:\n\n" +
 	"```\n---\n" + protocol.StatusKey + ": " + protocol.SuspendNode + "\n" +
 	"reason: \"<what you need, from whom, and why>\"\n---\n```"
 

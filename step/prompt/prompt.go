@@ -110,7 +110,8 @@ func format(p Parts) string {
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
-		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.", promptquote.Word(promptquote.Directory, p.Cwd, "`"+p.Cwd+"`")))
+		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.",
+			promptquote.Word(promptquote.Directory, p.Cwd, "`"+p.Cwd+"`")))
 	}
 	if p.Number > 0 {
 		lines = append(lines, fmt.Sprintf("This is step %d of thread %s. Your role, %s, has had %s before.",
@@ -232,7 +233,8 @@ type Step struct {
 
 // History takes the newest steps, at most [HistorySteps], that fit into quota
 // characters (0: [HistoryQuota]) from a sequence that yields the newest first. It
-// stops pulling then, so its cost does not depend on how many steps there are. The newest step is always taken; its content is cut if it alone is too
+// stops pulling then, so its cost does not depend on how many steps there are. The newest step is
+// always taken; its content is cut if it alone is too
 // long. An error of the sequence is returned.
 func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 	if quota <= 0 {

@@ -73,7 +73,8 @@ func New(t testing.TB) *World {
 			Now: func() time.Time { return w.Clock }, Rand: rand.NewChaCha8([32]byte{}),
 		},
 		Dirs: home.Dirs{Home: filepath.Join(dir, "home"), Store: filepath.Join(dir, "home", "cas")},
-		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: &memheads.Heads{}, Locks: &lockertest.Memory{},
+		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: &memheads.Heads{},
+		Locks:  &lockertest.Memory{},
 		Config: func(context.Context) (protocol.Config, error) { return w.Settings, nil },
 		Warn:   func(text string) { w.Warnings = append(w.Warnings, text) },
 	}
@@ -122,7 +123,8 @@ func (w *World) Workflow(wf protocol.Workflow) protocol.Hash {
 // Line is a workflow whose roles follow each other: "ok" leads on, "again" to the same role, and "ask" to a person.
 func Line(roles map[string]protocol.Role, order ...string) protocol.Workflow {
 	wf := protocol.Workflow{Name: "line", Roles: roles, Graph: map[string]protocol.GraphNode{}}
-	wf.Graph[protocol.StartNode] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: order[0], Prompt: "{{{$prompt}}}"}}}
+	wf.Graph[protocol.StartNode] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: order[0],
+		Prompt: "{{{$prompt}}}"}}}
 	for i, name := range order {
 		next := protocol.Edge{Role: protocol.EndNode, Prompt: "Bye."}
 		if i+1 < len(order) {
@@ -259,7 +261,8 @@ func (w *World) Join(id, status string) protocol.Hash {
 		sum, err := w.Cost(ctx, k.ID, k.Ended.Head)
 		require.NoError(w.T, err)
 		all.Spend(sum.Usage)
-		s.Children = append(s.Children, protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status, Usage: budget.CostOf(sum)})
+		s.Children = append(s.Children, protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status,
+			Usage: budget.CostOf(sum)})
 	}
 	s.Usage = all.Usage
 	return w.Step(id, s, Answer(status))

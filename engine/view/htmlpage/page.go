@@ -116,8 +116,10 @@ const mostRoles = 100
 
 // WorkflowOf reads what is to be shown of a workflow. link is the page of another one,
 // "" if it has none.
-func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int, link func(protocol.Hash) string) Workflow {
-	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
+func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int,
+	link func(protocol.Hash) string) Workflow {
+	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most),
+		Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
 	c, err := e.Config(ctx)
 	caster := e.Casting()
 	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // read once
@@ -186,7 +188,8 @@ func roleOf(def workflow.Definition, name string, most int) Role {
 func playerText(p protocol.Player) string {
 	return map[protocol.Player]string{
 		protocol.PlayedByAgent: "an agent", protocol.PlayedByCommand: "a command", protocol.PlayedByPerson: "a person",
-		protocol.PlayedByWorkflow: "another workflow", protocol.PlayedByAll: "several at once", protocol.PlayedByEach: "one for each",
+		protocol.PlayedByWorkflow: "another workflow", protocol.PlayedByAll: "several at once",
+		protocol.PlayedByEach: "one for each",
 	}[p]
 }
 

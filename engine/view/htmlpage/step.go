@@ -97,7 +97,8 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	return stepOf(ctx, t, r, s, now, b, "")
 }
 
-func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds, within string) Step {
+func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds,
+	within string) Step {
 	shown := Step{
 		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
 		Took: render.Duration(sumOf(s).DurationMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage), Usage: usageText(s),
@@ -152,7 +153,8 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	return shown
 }
 
-func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, now time.Time, b Bounds, within string) iter.Seq[Part] {
+func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, now time.Time, b Bounds,
+	within string) iter.Seq[Part] {
 	b.Skip = 0
 	return func(yield func(Part) bool) {
 		for i, c := range children {
@@ -203,7 +205,8 @@ func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int
 
 // ShowTurn is a turn to show, finished or not.
 func ShowTurn(t protocol.Turn, most int) Turn {
-	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most), Reasoning: TextOf(t.Reasoning, most)}
+	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most),
+		Reasoning: TextOf(t.Reasoning, most)}
 	if t.Refused != nil {
 		shown.Who, shown.Content = "uwf", TextOf(t.Refused.String(), most)
 	}
@@ -292,7 +295,8 @@ func KidsOf(id string, all []protocol.ChildOutput, most int, link func(thread st
 			k.More++
 			continue
 		}
-		k.Shown = append(k.Shown, Kid{Thread: c.Thread, Key: c.Key, Name: Line(cmp.Or(c.Label, c.Key), Longest), Status: status, Mood: mood, Link: link(c.Thread)})
+		k.Shown = append(k.Shown, Kid{Thread: c.Thread, Key: c.Key, Name: Line(cmp.Or(c.Label, c.Key), Longest),
+			Status: status, Mood: mood, Link: link(c.Thread)})
 	}
 	return k
 }
@@ -341,8 +345,10 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		return Thread{}, at, err
 	}
 	t := Thread{
-		ID: id, Title: Line(at.Title, LongestTitle), Workflow: Line(at.WorkflowName, Longest), Status: string(at.Status), Mood: Mood(at.Status),
-		Started: WhenOf(at.StartedAt, e.Env.Now()), Command: Line(view.Command(at.StepOutput), LongestCommand), Words: TextOf(at.Message, b.Text),
+		ID: id, Title: Line(at.Title, LongestTitle), Workflow: Line(at.WorkflowName, Longest), Status: string(at.Status),
+		Mood:    Mood(at.Status),
+		Started: WhenOf(at.StartedAt, e.Env.Now()), Command: Line(view.Command(at.StepOutput), LongestCommand),
+		Words: TextOf(at.Message, b.Text),
 	}
 	if t.Title == "" {
 		t.Title = "Thread " + id

@@ -75,7 +75,8 @@ type Now struct {
 // TimelineOf is the time line of steps of a thread, oldest first, and of what it does now.
 // What cannot be read of turns and children is missing in it: the steps say so.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
-	l := &lines{reader: e.Store, clock: e.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns, text: mostTurnText, kids: mostKids}
+	l := &lines{reader: e.Store, clock: e.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
+		text: mostTurnText, kids: mostKids}
 	kidsFrom := kidsFrom(steps)
 	for i, s := range steps {
 		prev := unknownTime
@@ -171,7 +172,8 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 	lane.worked += max(0, s.CompletedAtMs-from)
 	lane.wait(prev, from, fmt.Sprintf("before step %d", s.Index+1))
 	took := render.Duration(max(0, s.CompletedAtMs-from))
-	lane.add(span{kind: kind, from: from, to: s.CompletedAtMs, title: took, link: fmt.Sprintf("#s%d", s.Index+1), first: s.Index + 1, last: s.Index + 1})
+	lane.add(span{kind: kind, from: from, to: s.CompletedAtMs, title: took, link: fmt.Sprintf("#s%d", s.Index+1),
+		first: s.Index + 1, last: s.Index + 1})
 	for i, c := range s.Children {
 		kid := laneIn(&lane.lanes, &lane.order, c.Key)
 		if !kids || l.kids == 0 {
@@ -243,7 +245,8 @@ func (l *lines) open(ctx context.Context, last int64) {
 	if f := l.now.Flight; f != nil && f.Failed == "" {
 		lane, from := l.lane(f.Role), f.Started.UnixMilli()
 		lane.wait(last, from, fmt.Sprintf("before step %d", f.Number))
-		lane.add(span{kind: barBusy, from: from, to: now, title: "for " + render.Duration(max(0, now-from)) + " now", first: f.Number, last: f.Number})
+		lane.add(span{kind: barBusy, from: from, to: now, title: "for " + render.Duration(max(0, now-from)) + " now",
+			first: f.Number, last: f.Number})
 		lane.steps++
 		lane.worked += max(0, now-from)
 		l.marks(ctx, lane, f.Turns, from, now)
@@ -452,7 +455,8 @@ func (l *line) drawn(sc scale) *Lane {
 		if s.first > 0 {
 			title = fmt.Sprintf("step %d: %s", s.first, s.title)
 		}
-		lane.Bars = append(lane.Bars, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin), Title: title, Link: s.link})
+		lane.Bars = append(lane.Bars, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin),
+			Title: title, Link: s.link})
 	}
 	lane.Bars = append(lane.Bars, marks...)
 	return lane
@@ -510,7 +514,8 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 		p.What, value, text = "Tokens", tokensValue, func(v float64) string { return view.Thousands(int64(v)) }
 	}
 	if !slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return value(r.Totals) > 0 }) {
-		p.What, value, text = "Time", func(t protocol.Totals) float64 { return float64(t.DurationMs) }, func(v float64) string { return render.Duration(int64(v)) }
+		p.What, value, text = "Time", func(t protocol.Totals) float64 { return float64(t.DurationMs) },
+			func(v float64) string { return render.Duration(int64(v)) }
 	}
 	sums := map[string]float64{} // of groups
 	for _, r := range s.Rows {
@@ -529,7 +534,8 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 		first, last = min(first, r.Of["day"]), max(last, r.Of["day"])
 	}
 	columns, names := columnsOf(first, last)
-	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year", len("all"): "time"}[len(names[0])]
+	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year",
+		len("all"): "time"}[len(names[0])]
 	heights := map[string]map[string]float64{} // by column and class
 	most := 0.0
 	for _, r := range s.Rows {
@@ -548,7 +554,8 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 	}
 	p.Most, p.First, p.Last = text(most), names[0], names[len(names)-1]
 	p.draw(names, heights, most, text)
-	p.Words = fmt.Sprintf("%s for each %s from %s to %s, at most %s. The table has all numbers.", p.What, p.Of, p.First, p.Last, p.Most)
+	p.Words = fmt.Sprintf("%s for each %s from %s to %s, at most %s. The table has all numbers.", p.What, p.Of, p.First,
+		p.Last, p.Most)
 	return p
 }
 
@@ -568,7 +575,10 @@ func tokensValue(t protocol.Totals) float64 {
 
 // group gives a colour to the groups with the largest sums, and returns the class of each.
 func (p *Plot) group(sums map[string]float64, text func(float64) string) map[string]string {
-	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]),
+			strings.Compare(a, b))
+	})
 	class := map[string]string{}
 	rest := 0.0
 	for i, name := range names {
@@ -607,7 +617,8 @@ func columnsOf(first, last string) (of func(day string) string, names []string) 
 		if unit.days == 0 {
 			at = time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC) // the 31st has no month after it
 		}
-		for ; at.Format(unit.form) <= to.Format(unit.form) && len(names) <= plotColumns; at = at.AddDate(unit.years, unit.months, unit.days) {
+		for ; at.Format(unit.form) <= to.Format(unit.form) && len(names) <= plotColumns; at = at.AddDate(unit.years,
+			unit.months, unit.days) {
 			names = append(names, at.Format(unit.form))
 		}
 		of = func(day string) string { return day[:min(len(day), len(unit.form))] }

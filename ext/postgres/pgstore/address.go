@@ -76,7 +76,8 @@ func parse(address string) (*url.URL, url.Values, error) {
 		return nil, nil, invalid("the address is not postgres://user@host/database") // it may hold anything
 	}
 	if _, has := u.User.Password(); has {
-		return nil, nil, invalid("the address holds a password, which others can see there: put it into PGPASSWORD or ~/.pgpass")
+		return nil, nil, invalid("the address holds a password, which others can see there: put it into PGPASSWORD or " +
+			"~/.pgpass")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

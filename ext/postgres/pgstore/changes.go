@@ -107,7 +107,8 @@ func (db *DB) move(ctx context.Context, c change) error {
 	err := db.try(ctx, func(ctx context.Context) error {
 		for range 100 {
 			var moved bool
-			err := db.pool.QueryRow(ctx, query, n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status, completedAt, c.fence, c.facts).Scan(&moved)
+			err := db.pool.QueryRow(ctx, query, n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status,
+				completedAt, c.fence, c.facts).Scan(&moved)
 			if err == nil && moved || taken(err) { // taken: by the try before, which was being made while this one looked
 				return nil
 			}

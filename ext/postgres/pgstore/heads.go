@@ -78,7 +78,8 @@ func (db *DB) Archive(ctx context.Context, e heads.Ended) error {
 	if e.Status == "" || e.Status == protocol.StatusResumed {
 		return invalid("a thread cannot end with status %q", e.Status)
 	}
-	return db.move(ctx, change{thread: e.Thread, was: e.Head, head: e.Head, ended: &ended{e.Workflow, e.Status, e.CompletedAt}, fence: anyLease})
+	return db.move(ctx, change{thread: e.Thread, was: e.Head, head: e.Head, ended: &ended{e.Workflow, e.Status,
+		e.CompletedAt}, fence: anyLease})
 }
 
 // Reopen implements [heads.Heads].
@@ -105,7 +106,8 @@ func (db *DB) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 	if err != nil {
 		return heads.Ended{}, err
 	}
-	return heads.Ended{Thread: thread, Workflow: s.ended.workflow, Head: s.head, Status: s.ended.status, CompletedAt: s.ended.completedAt}, nil
+	return heads.Ended{Thread: thread, Workflow: s.ended.workflow, Head: s.head, Status: s.ended.status,
+		CompletedAt: s.ended.completedAt}, nil
 }
 
 // History implements [heads.Heads]. A thread that is reopened and ends again in the
@@ -221,7 +223,8 @@ func decode(thread string, data []byte) (f heads.Facts, err error) {
 		return f, nil
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
-		return heads.Facts{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("what the database knows of thread %q cannot be read: %v", thread, err)}
+		return heads.Facts{}, &protocol.Error{Code: protocol.CodeCorrupt,
+			Message: fmt.Sprintf("what the database knows of thread %q cannot be read: %v", thread, err)}
 	}
 	return f, nil
 }

@@ -64,7 +64,8 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 }
 
 // Renew is [remote.Remote.Renew].
-func (r *Remote) Renew(ctx context.Context, thread string, fence int64, duration time.Duration) (l remote.Lease, err error) {
+func (r *Remote) Renew(ctx context.Context, thread string, fence int64,
+	duration time.Duration) (l remote.Lease, err error) {
 	if err := remote.CheckDuration(thread, duration); err != nil {
 		return l, err
 	}
@@ -72,7 +73,8 @@ func (r *Remote) Renew(ctx context.Context, thread string, fence int64, duration
 		where thread = $1 and fence = $2 and until > clock_timestamp() returning holder, ` + leaseColumns
 	err = r.db.try(ctx, func(ctx context.Context) error {
 		l = remote.Lease{Thread: thread}
-		err := r.db.pool.QueryRow(ctx, query, thread, fence, duration.Milliseconds()).Scan(&l.Holder, &l.Fence, &l.Until, &l.LeftMs)
+		err := r.db.pool.QueryRow(ctx, query, thread, fence, duration.Milliseconds()).Scan(&l.Holder, &l.Fence, &l.Until,
+			&l.LeftMs)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return &remote.FenceError{Thread: thread, Fence: fence}
 		}

@@ -71,7 +71,8 @@ func mendable(err error) error {
 		return err
 	}
 	is := *corrupt
-	is.Reason += fmt.Sprintf("; the owner of the tables removes it with \"delete from nodes where hash = '%s'\", and a push sends it again", is.Hash)
+	is.Reason += fmt.Sprintf("; the owner of the tables removes it with \"delete from nodes where hash = '%s'\", and "+
+		"a push sends it again", is.Hash)
 	return &is
 }
 

@@ -198,7 +198,8 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 		is, err := r.Thread(ctx, s.Thread)
 		return errors.Join(err, s.Compare(&is))
 	}
-	err = r.db.move(ctx, change{thread: s.Thread, was: s.Was, wasEnded: s.WasEnded, head: s.Head, ended: end, facts: facts, fence: s.Fence})
+	err = r.db.move(ctx, change{thread: s.Thread, was: s.Was, wasEnded: s.WasEnded, head: s.Head, ended: end,
+		facts: facts, fence: s.Fence})
 	return refusal(s, err)
 }
 

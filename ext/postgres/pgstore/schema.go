@@ -41,11 +41,16 @@ var errNoSchema = errors.New("there is no schema of uwf in the database")
 func (f format) check() error {
 	switch {
 	case f.oldest > Version:
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade uwf-remote-postgres", f.version, Version)}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade "+
+				"uwf-remote-postgres", f.version, Version)}
 	case f.version < Version:
-		return invalid("the schema of the database has version %d, this program needs %d: its owner runs uwf-remote-postgres migrate", f.version, Version)
+		return invalid("the schema of the database has version %d, this program needs %d: its owner runs "+
+			"uwf-remote-postgres migrate", f.version, Version)
 	case !f.hash.Known():
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres", plaintext.Line(string(f.hash)))}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres",
+				plaintext.Line(string(f.hash)))}
 	}
 	return nil
 }
@@ -134,7 +139,8 @@ func (a *Address) alone(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockKey+`)`, a.Schema)
 	if code(err) == "55P03" {
-		return invalid("others work on the schema %s of the database: stop them first (pg_stat_activity lists them)", a.Schema)
+		return invalid("others work on the schema %s of the database: stop them first (pg_stat_activity lists them)",
+			a.Schema)
 	}
 	return err
 }
@@ -161,7 +167,8 @@ func refused(err error, a *Address) error {
 	if code(err) != "42501" {
 		return err
 	}
-	return invalid("the schema %s is not set up, and this role may not do it (%s): its owner runs uwf-remote-postgres migrate", a.Schema, strings.TrimSpace(err.Error()))
+	return invalid("the schema %s is not set up, and this role may not do it (%s): its owner runs uwf-remote-postgres "+
+		"migrate", a.Schema, strings.TrimSpace(err.Error()))
 }
 
 // Setting is what the server says of one of its settings, for connections of ours.

@@ -109,7 +109,8 @@ const (
 
 // Run is the workflow.
 func Run(ctx workflow.Context, t Thread) (Ended, error) {
-	r := &run{Thread: t, changed: workflow.GetSignalChannel(ctx, Changed), look: firstLook, asking: map[string]protocol.Hash{}}
+	r := &run{Thread: t, changed: workflow.GetSignalChannel(ctx, Changed), look: firstLook,
+		asking: map[string]protocol.Hash{}}
 	for range perRun {
 		out, err := r.step(ctx)
 		if err != nil {
@@ -131,7 +132,8 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 		case protocol.StatusIdle, protocol.StatusRunning:
 			r.look = firstLook
 		default:
-			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("thread %s is %q, which this worker does not know", r.Thread.Thread, out.Status), Broken, nil)
+			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("thread %s is %q, which this worker does not know",
+				r.Thread.Thread, out.Status), Broken, nil)
 		}
 		if err != nil {
 			return Ended{}, err
@@ -170,10 +172,12 @@ func (r *run) step(ctx workflow.Context) (Outcome, error) {
 		StartToCloseTimeout: longest,
 		HeartbeatTimeout:    cmp.Or(time.Duration(r.Silence)*time.Second, silence),
 		WaitForCancellation: true,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2,
+			MaximumInterval: time.Minute},
 	})
 	var out Outcome
-	err := workflow.ExecuteActivity(ctx, StepName, Request{r.Remote, r.Thread.Thread, r.Head, r.routed, r.Above}).Get(ctx, &out)
+	err := workflow.ExecuteActivity(ctx, StepName, Request{r.Remote, r.Thread.Thread, r.Head, r.routed,
+		r.Above}).Get(ctx, &out)
 	return out, err
 }
 
@@ -243,7 +247,8 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 		return err
 	}
 	if failed > 0 {
-		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; once that is fixed, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
+		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; "+
+			"once that is fixed, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
 			failed, len(out.Children), r.Thread.Thread, r.Remote)
 		return temporal.NewNonRetryableApplicationError(message, Children, nil)
 	}
@@ -262,6 +267,7 @@ func (r *run) start(ctx workflow.Context, c Child) workflow.Future {
 		WaitForCancellation:   true,
 	})
 	return workflow.ExecuteChildWorkflow(ctx, Name, Thread{
-		Remote: r.Remote, Thread: c.Thread, Head: r.asking[c.Thread], Above: append([]string{r.Thread.Thread}, r.Above...), Silence: r.Silence,
+		Remote: r.Remote, Thread: c.Thread, Head: r.asking[c.Thread], Above: append([]string{r.Thread.Thread}, r.Above...),
+		Silence: r.Silence,
 	})
 }

@@ -187,7 +187,8 @@ func (p *Pool) take(ctx context.Context) (*place, error) {
 	select {
 	case n := <-p.free:
 		// The home of the step before may still be there, until its notices are sent.
-		at := &place{pool: p, n: n, name: "slot-" + strconv.Itoa(n), dir: filepath.Join(p.dir, fmt.Sprintf("slot-%d-%d", n, p.number())), store: p.borrow()}
+		at := &place{pool: p, n: n, name: "slot-" + strconv.Itoa(n), dir: filepath.Join(p.dir, fmt.Sprintf("slot-%d-%d", n,
+			p.number())), store: p.borrow()}
 		if err := at.furnish(); err != nil {
 			at.leave()
 			return nil, err

@@ -65,7 +65,8 @@ func (a *place) uwf(ctx context.Context, words ...string) (ran, error) {
 	}
 	r, err := a.answer(status.Code)
 	if err == nil && r.code() != "" && a.pool.c.Log != nil {
-		a.pool.c.Log(fmt.Sprintf("uwf %s: %s: %s", strings.Join(words[:min(len(words), 3)], " "), r.code(), plaintext.Line(r.problem.Message)))
+		a.pool.c.Log(fmt.Sprintf("uwf %s: %s: %s", strings.Join(words[:min(len(words), 3)], " "), r.code(),
+			plaintext.Line(r.problem.Message)))
 	}
 	return r, err
 }
@@ -122,7 +123,8 @@ func Problem(stderr []byte, exit int) *protocol.Error {
 	}
 	p := &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("uwf: exit status %d", exit)}
 	for _, code := range []protocol.Code{
-		protocol.CodeUsage, protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeAgent, protocol.CodeSuspended, protocol.CodeCorrupt, protocol.CodeLocked,
+		protocol.CodeUsage, protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeAgent, protocol.CodeSuspended,
+		protocol.CodeCorrupt, protocol.CodeLocked,
 	} {
 		if code.ExitCode() == exit {
 			p.Code = code

@@ -68,7 +68,8 @@ func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
 func (p *Pool) unable(r flow.Request, reason string) error {
 	pause := p.health.unwell(r.Thread, reason)
 	if p.c.Log != nil {
-		p.c.Log(fmt.Sprintf("thread %s goes back to the queue: this machine cannot step it. No step is taken for %s: %s", r.Thread, pause, reason))
+		p.c.Log(fmt.Sprintf("thread %s goes back to the queue: this machine cannot step it. No step is taken for %s: %s",
+			r.Thread, pause, reason))
 	}
 	return errors.New("the machine of this worker cannot make the step; its log has the reason")
 }
@@ -166,7 +167,8 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	case protocol.CodeCorrupt:
 		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: uwf says %s", r.Thread, code)
 	case protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeUsage:
-		return flow.Outcome{}, stuck(r, flow.Refused, "uwf refuses to step thread %s: %s, exit status %d; the log of the worker that tried says why", r.Thread, code, code.ExitCode())
+		return flow.Outcome{}, stuck(r, flow.Refused, "uwf refuses to step thread %s: %s, exit status %d; the log of the "+
+			"worker that tried says why", r.Thread, code, code.ExitCode())
 	case protocol.CodeLocked:
 		return flow.Outcome{}, errors.New("another worker has the lease")
 	default:
@@ -178,7 +180,8 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 // stuck is the error of a thread that does not go on by itself, with what to type.
 func stuck(r flow.Request, kind, format string, args ...any) error {
 	return &flow.StuckError{Type: kind, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
-		"; uwf thread show %[1]s --remote %[2]s says more, uwf-temporal run --thread %[1]s --remote %[2]s goes on with it", r.Thread, r.Remote)}
+		"; uwf thread show %[1]s --remote %[2]s says more, uwf-temporal run --thread %[1]s --remote %[2]s goes on with it",
+		r.Thread, r.Remote)}
 }
 
 // stands is the outcome of a step that went well.

@@ -43,7 +43,8 @@ func (p *Pool) Waiting() (all []flow.Request) {
 type Look func(ctx context.Context, thread string) (protocol.Hash, error)
 
 // Watch looks every so often whether threads have moved that wait for a person, and tells of those
-// that have; tell reports whether it could. A person answers with uwf alone, which knows nothing of Temporal; so somebody has to
+// that have; tell reports whether it could. A person answers with uwf alone, which knows nothing of
+// Temporal; so somebody has to
 // look. Only threads are looked at that a step of this worker has left waiting: so each question is
 // watched by one worker.
 func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, tell func(flow.Request) bool) {

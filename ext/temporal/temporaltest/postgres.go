@@ -27,7 +27,8 @@ type Postgres struct {
 func StartPostgres(t testing.TB) *Postgres {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pgserve")
-	build := exec.Command("go", "-C", filepath.Join(Root(t), "ext", "postgres"), "build", "-o", program, "./internal/pgserve")
+	build := exec.Command("go", "-C", filepath.Join(Root(t), "ext", "postgres"), "build", "-o", program,
+		"./internal/pgserve")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(program)
@@ -59,8 +60,10 @@ func (p *Postgres) prepare(t testing.TB) (address string) {
 	require.NoError(t, err)
 	port := at.Query().Get("port")
 	for database, schema := range map[string]string{"temporal": "temporal", "temporal_visibility": "visibility"} {
-		for _, words := range []string{"create", "setup-schema -v 0.0", "update-schema --schema-name postgresql/v12/" + schema} {
-			args := append([]string{"--plugin", "postgres12", "--ep", "127.0.0.1", "-p", port, "-u", "postgres", "--db", database}, strings.Fields(words)...)
+		for _, words := range []string{"create", "setup-schema -v 0.0",
+			"update-schema --schema-name postgresql/v12/" + schema} {
+			args := append([]string{"--plugin", "postgres12", "--ep", "127.0.0.1", "-p", port, "-u", "postgres", "--db",
+				database}, strings.Fields(words)...)
 			out, err := exec.Command(tool(t, "temporal-sql-tool"), args...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}

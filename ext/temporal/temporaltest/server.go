@@ -116,7 +116,8 @@ func (s *Server) Dial(t testing.TB) client.Client {
 }
 
 func (s *Server) options() client.Options {
-	return client.Options{HostPort: s.Address, Identity: "test", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}
+	return client.Options{HostPort: s.Address, Identity: "test",
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}
 }
 
 func (s *Server) log() string {

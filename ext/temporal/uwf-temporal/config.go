@@ -100,7 +100,8 @@ func (cmd *command) config(file string) (config, error) {
 	c.Lease = cmp.Or(c.Lease, duration(30*time.Second))
 	c.Silence = cmp.Or(c.Silence, duration(30*time.Second))
 	// Not in the home: uwf lets nobody work there.
-	c.Dir = cmp.Or(c.Dir, filepath.Join(cmp.Or(cmd.env.Get("XDG_CACHE_HOME"), filepath.Join(home.User(cmd.env), ".cache")), program))
+	c.Dir = cmp.Or(c.Dir, filepath.Join(cmp.Or(cmd.env.Get("XDG_CACHE_HOME"), filepath.Join(home.User(cmd.env),
+		".cache")), program))
 	if !filepath.IsAbs(c.Dir) {
 		c.Dir = filepath.Join(filepath.Dir(path), c.Dir)
 	}
@@ -123,7 +124,8 @@ func parse(text []byte, c *config) error {
 	from.DisallowUnknownFields()
 	if err := from.Decode(c); err != nil {
 		text := strings.TrimPrefix(err.Error(), "json: ")
-		for was, now := range map[string]string{"slots": "maxConcurrentSteps", "drain": "shutdownTimeout", "silence": "heartbeatTimeout"} {
+		for was, now := range map[string]string{"slots": "maxConcurrentSteps", "drain": "shutdownTimeout",
+			"silence": "heartbeatTimeout"} {
 			if strings.Contains(text, strconv.Quote(was)) {
 				text += "; it is " + now + " now"
 			}
@@ -191,7 +193,8 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 // uwf finds the program, and the environment that it gets.
 func (cmd *command) uwf() (path string, environ []string, err error) {
 	if path, err = proc.LookPath("uwf", cmd.env.Dir, cmd.env.Environ); err != nil {
-		return "", nil, &protocol.Error{Code: protocol.CodeNotFound, Err: err, Message: "uwf is not on the PATH", Hints: []string{"install uwf beside " + program}}
+		return "", nil, &protocol.Error{Code: protocol.CodeNotFound, Err: err, Message: "uwf is not on the PATH",
+			Hints: []string{"install uwf beside " + program}}
 	}
 	for _, entry := range cmd.env.Environ {
 		if !strings.HasPrefix(strings.ToUpper(entry), prefixOfSecrets) {

@@ -61,7 +61,8 @@ type probed struct {
 }
 
 // probes serves /healthz until the context ends: status 200 while steps are taken, else 503.
-func (cmd *command) probes(ctx context.Context, conf config, temporal client.Client, health *slot.Health) (end func(), err error) {
+func (cmd *command) probes(ctx context.Context, conf config, temporal client.Client,
+	health *slot.Health) (end func(), err error) {
 	if conf.Listen == "" {
 		return func() {}, nil
 	}

@@ -75,7 +75,8 @@ func (cmd *command) list(c *ucli.Context, conf config) error {
 }
 
 // one is a line of the list. What others have written into Temporal is text of strangers.
-func one(ctx context.Context, dialled client.Client, remote string, found *workflow.WorkflowExecutionInfo) (w worked, ours bool, err error) {
+func one(ctx context.Context, dialled client.Client, remote string,
+	found *workflow.WorkflowExecutionInfo) (w worked, ours bool, err error) {
 	id := found.GetExecution().GetWorkflowId()
 	thread, ours := strings.CutPrefix(id, flow.ID(remote, ""))
 	if !ours {

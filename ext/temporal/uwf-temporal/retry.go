@@ -25,7 +25,8 @@ const maxRetried = 10_000
 func (cmd *command) retry(c *ucli.Context, conf config) error {
 	since, err := time.ParseDuration(c.String("since"))
 	if !c.Bool("failed") || err != nil || since <= 0 {
-		return cmdline.UsageError("--failed and --since, a duration such as 90m, say which threads", program+" retry --failed --since 1h")
+		return cmdline.UsageError("--failed and --since, a duration such as 90m, say which threads",
+			program+" retry --failed --since 1h")
 	}
 	dialled, err := cmd.connect(c.Context, conf, identity(), quiet())
 	if err != nil {

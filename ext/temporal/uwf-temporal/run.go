@@ -34,13 +34,16 @@ func run(ctx context.Context, e env.Env) int {
 		Commands: []*ucli.Command{
 			cmd.leaf("worker", "make steps until it is stopped; a signal lets those in flight end", "", cmd.worker,
 				&ucli.StringFlag{Name: "queue", Usage: "make steps of task queue `NAME` (default: that of the config)"},
-				&ucli.IntFlag{Name: "max-concurrent-steps", Usage: "run up to `N` steps at once (default: maxConcurrentSteps of the config)"},
-				&ucli.StringFlag{Name: "listen", Usage: "answer GET /healthz at `HOST:PORT` (default: that of the config, else nowhere)"}),
+				&ucli.IntFlag{Name: "max-concurrent-steps", Usage: "run up to `N` steps at once (default: maxConcurrentSteps " +
+					"of the config)"},
+				&ucli.StringFlag{Name: "listen", Usage: "answer GET /healthz at `HOST:PORT` (default: that of the config, else " +
+					"nowhere)"}),
 			cmd.leaf("run", "start a thread at the remote and let workers step it to its end", "[<workflow>]", cmd.start,
 				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},
 				&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow: `NAME=VALUE`"},
 				&ucli.StringFlag{Name: "title", Usage: "`TEXT` by which lists show the thread"},
-				&ucli.StringFlag{Name: "workspace", Usage: "how its files are kept where it is started: here, worktree or none (default: as the config says)"},
+				&ucli.StringFlag{Name: "workspace", Usage: "how its files are kept where it is started: here, worktree or none " +
+					"(default: as the config says)"},
 				&ucli.StringFlag{Name: "thread", Usage: "the thread `ID` that is at the remote already, instead of a new one"},
 				&ucli.BoolFlag{Name: "wait", Usage: "wait until it is at its end"}),
 			cmd.leaf("stop", "stop working on a thread; it stays as it is", "<thread>", cmd.stop),
@@ -82,12 +85,15 @@ func run(ctx context.Context, e env.Env) int {
 }
 
 // leaf is a command with the flags that all have.
-func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, config) error, flags ...ucli.Flag) *ucli.Command {
+func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, config) error,
+	flags ...ucli.Flag) *ucli.Command {
 	flags = append(flags,
-		&ucli.StringFlag{Name: "config", Usage: "`FILE` with address, remote and more (default: temporal.yaml in the home, if it is there)"},
+		&ucli.StringFlag{Name: "config", Usage: "`FILE` with address, remote and more (default: temporal.yaml in the " +
+			"home, if it is there)"},
 		&ucli.StringFlag{Name: "remote", Usage: "`NAME` of the remote (default: that of the config)"},
 		&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
-		&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"})
+		&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a " +
+			"terminal, else json)"})
 	cmdline.PlainDefaults(flags)
 	return &ucli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Flags: flags, OnUsageError: cmdline.OnUsageError,

@@ -37,8 +37,10 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 	thread := c.String("thread")
 	switch {
 	case thread == "" && c.Args().Len() == 0:
-		return cmdline.UsageError("which workflow?", "uwf workflow list", program+" run --thread ID goes on with one that is at the remote")
-	case thread != "" && (c.Args().Len() > 0 || c.IsSet("prompt") || c.IsSet("var") || c.IsSet("title") || c.IsSet("workspace")):
+		return cmdline.UsageError("which workflow?", "uwf workflow list",
+			program+" run --thread ID goes on with one that is at the remote")
+	case thread != "" && (c.Args().Len() > 0 || c.IsSet("prompt") || c.IsSet("var") || c.IsSet("title") ||
+		c.IsSet("workspace")):
 		return cmdline.UsageError("--thread goes on with a thread: it takes no workflow, prompt, input, title or workspace")
 	case thread != "" && !threadid.Valid(thread):
 		return cmdline.UsageError("a thread at a remote is named by its whole id", "uwf remote list "+conf.Remote)
@@ -74,7 +76,8 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 }
 
 // begin starts the workflow of a thread that is at the remote, unless one is running.
-func (cmd *command) begin(ctx context.Context, dialled client.Client, conf config, thread string) (client.WorkflowRun, error) {
+func (cmd *command) begin(ctx context.Context, dialled client.Client, conf config,
+	thread string) (client.WorkflowRun, error) {
 	running, err := dialled.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: flow.ID(conf.Remote, thread), TaskQueue: conf.Queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -84,8 +87,9 @@ func (cmd *command) begin(ctx context.Context, dialled client.Client, conf confi
 	})
 	if err != nil {
 		return nil, &protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote, err),
-			Hints:   []string{fmt.Sprintf("%s run --thread %s --remote %s tries again", program, thread, conf.Remote)}}
+			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote,
+				err),
+			Hints: []string{fmt.Sprintf("%s run --thread %s --remote %s tries again", program, thread, conf.Remote)}}
 	}
 	return running, nil
 }

@@ -71,7 +71,8 @@ func (cmd *command) looker(ctx context.Context, conf config, environ []string) (
 	}
 	l := &looker{helper: wire.Helper{Address: address, Environ: environ, Dir: conf.home, Exe: cmd.env.Exe}}
 	if err := l.dial(ctx); errors.As(err, new(*wire.NoHelperError)) { // all else may pass
-		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "remote " + conf.Remote + ": " + err.Error(), Err: err}
+		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "remote " + conf.Remote + ": " + err.Error(),
+			Err: err}
 	}
 	return l, nil
 }
@@ -112,13 +113,15 @@ func (cmd *command) adopt(ctx context.Context, temporal client.Client, conf conf
 const running = "ExecutionStatus = 'Running'"
 
 // listed are workflows of a remote's threads that a query finds, the newest first.
-func listed(ctx context.Context, dialled client.Client, remote, query string, limit int, wanted func(worked) bool) ([]worked, error) {
+func listed(ctx context.Context, dialled client.Client, remote, query string, limit int,
+	wanted func(worked) bool) ([]worked, error) {
 	all := []worked{}
 	full := "WorkflowType = '" + flow.Name + "'"
 	if query != "" {
 		full += " AND " + query
 	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: full, PageSize: int32(min(limit, defaultLimit))} //nolint:gosec // a page
+	//nolint:gosec // a page
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: full, PageSize: int32(min(limit, defaultLimit))}
 	for len(all) < limit {
 		page, err := dialled.ListWorkflow(ctx, request)
 		if err != nil {

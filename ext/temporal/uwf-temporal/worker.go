@@ -50,7 +50,8 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		return err
 	}
 	defer look.close()
-	warnings := log.NewStructuredLogger(slog.New(slog.NewTextHandler(cmd.env.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	warnings := log.NewStructuredLogger(slog.New(slog.NewTextHandler(cmd.env.Stderr,
+		&slog.HandlerOptions{Level: slog.LevelError})))
 	me := identity()
 	temporal, err := cmd.connect(c.Context, conf, me, warnings)
 	if err != nil {
@@ -59,7 +60,8 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say, Made: cmd.log,
+		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say,
+		Made: cmd.log,
 	})
 	if err != nil {
 		return err
@@ -94,11 +96,15 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	if err := w.Start(); err != nil {
 		return err
 	}
-	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace, conf.Address, conf.Remote))
+	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace,
+		conf.Address, conf.Remote))
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		pool.Watch(watching, time.Duration(conf.Watch), look.look, func(r flow.Request) bool { return wake(watching, temporal, r) })
+		pool.Watch(watching, time.Duration(conf.Watch), look.look, func(r flow.Request) bool {
+			return wake(watching,
+				temporal, r)
+		})
 	})
 	watchers.Go(func() {
 		if err := cmd.adopt(watching, temporal, conf); err != nil && watching.Err() == nil {
@@ -185,7 +191,8 @@ func (cmd *command) remote(ctx context.Context, name string) (named, error) {
 			return r, nil
 		}
 	}
-	return named{}, cmdline.NotFound("this home has no remote "+plaintext.Word(name), "uwf remote add --trust "+plaintext.Word(name)+" <address>")
+	return named{}, cmdline.NotFound("this home has no remote "+plaintext.Word(name),
+		"uwf remote add --trust "+plaintext.Word(name)+" <address>")
 }
 
 // log prints a step as a line of JSON.
@@ -197,5 +204,6 @@ func (cmd *command) log(m slot.Made) {
 
 // say tells the worker's log.
 func (cmd *command) say(text string) {
-	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program, plaintext.Line(text))
+	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program,
+		plaintext.Line(text))
 }

@@ -369,7 +369,8 @@ func (p *parser) badRegex(at int, pattern string, err error) *Error {
 	case len(part) == 2 && part[0] == '\\' && part[1] >= '1' && part[1] <= '9' || part == `\k`:
 		return leftOut(p.src, at, part, `backreferences \1`, hint)
 	}
-	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code, Quote(Shorten(problem.Expr, MaxShown))))
+	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code,
+		Quote(Shorten(problem.Expr, MaxShown))))
 	if problem.Expr == `\u` {
 		e.Hint = `write \x{20AC}`
 	}

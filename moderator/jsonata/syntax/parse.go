@@ -486,7 +486,8 @@ func (p *parser) addStep(path *Path, step Node) {
 
 func (p *parser) badStep(at int, value string) {
 	e := p.fail(at, "S0213", value, value+" cannot be a step of a path")
-	e.Hint = fmt.Sprintf("write `%s` in backquotes if it is the name of a field, or [%s] for an item of an array", value, value)
+	e.Hint = fmt.Sprintf("write `%s` in backquotes if it is the name of a field, or [%s] for an item of an array",
+		value, value)
 	p.later(e)
 }
 
@@ -605,7 +606,8 @@ func (p *parser) lambda(t token) (Node, error) {
 		}
 	}
 	if !p.tok.is("{") {
-		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("the body of a function should come here in {…}, not %s", p.tok.shown(p.src)))
+		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("the body of a function should come here in {…}, not %s",
+			p.tok.shown(p.src)))
 		if p.tok.kind == endToken {
 			e.Code, e.Message = "S0203", "the function has no body"
 			e.Pos = Position(p.src, closing)
@@ -625,7 +627,8 @@ func (p *parser) lambda(t token) (Node, error) {
 
 func (p *parser) parameter(n *Lambda) error {
 	if p.tok.kind != variableToken {
-		e := p.fail(p.tok.start, "S0208", p.tok.text, fmt.Sprintf("parameter %d of a function must be a variable, not %s", len(n.Params)+1, p.tok.shown(p.src)))
+		e := p.fail(p.tok.start, "S0208", p.tok.text, fmt.Sprintf("parameter %d of a function must be a variable, not %s",
+			len(n.Params)+1, p.tok.shown(p.src)))
 		if p.tok.kind == nameToken {
 			e.Hint = "write $" + Shorten(p.tok.text, MaxShown)
 		}
@@ -649,7 +652,8 @@ func (p *parser) signature(n *Lambda) error {
 	}
 	params, at, err := ParseSignature(text[1 : len(text)-1])
 	if err != "" {
-		return p.fail(start+1+at, err, "", "the signature cannot be read here: it has a letter for each parameter, as in <s-n?:b>")
+		return p.fail(start+1+at, err, "", "the signature cannot be read here: it has a letter for each parameter, as in "+
+			"<s-n?:b>")
 	}
 	n.Signature = params
 	p.at = start + len(text)

@@ -56,7 +56,8 @@ func Include(ctx context.Context, r, to files.Repo) (n int, err error) {
 	}
 	paths := strings.FieldsFunc(string(ignored), func(r rune) bool { return r == 0 })
 	if len(paths) > maxIncluded {
-		return 0, fmt.Errorf("%s names %d files, of which %d at most are copied: workspace.link leads to a directory instead", IncludeFile, len(paths), maxIncluded)
+		return 0, fmt.Errorf("%s names %d files, of which %d at most are copied: workspace.link leads to a directory "+
+			"instead", IncludeFile, len(paths), maxIncluded)
 	}
 	from, err := os.OpenRoot(r.Root)
 	if err != nil {
@@ -152,7 +153,8 @@ func Link(r, to files.Repo, dirs []string) error {
 		}
 		made = append(made, dir)
 		// Listed before it exists, so that a snapshot in between leaves it out.
-		if err := durable.Replace(durable.OS(), filepath.Join(to.Dir, linksFile), []byte(strings.Join(made, "\n")+"\n"), 0o600); err != nil {
+		if err := durable.Replace(durable.OS(), filepath.Join(to.Dir, linksFile), []byte(strings.Join(made, "\n")+"\n"),
+			0o600); err != nil {
 			return err
 		}
 		if err := into.Symlink(target, filepath.FromSlash(dir)); err != nil {

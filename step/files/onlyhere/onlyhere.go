@@ -46,7 +46,8 @@ func (f Found) None() bool { return f.String() == "" }
 
 // String names each kind and its first paths.
 func (f Found) String() string {
-	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules", "repositories", "commits that are on no branch"}
+	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules",
+		"repositories", "commits that are on no branch"}
 	var found []string
 	for i, paths := range [][]string{f.Files, f.Left, f.Submodules, f.Repositories, f.Commits} {
 		if len(paths) > 0 {
@@ -163,7 +164,8 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
 		case n > maxWalked || len(in.trees)+len(in.stores)+len(in.bare) > maxWithin:
-			return &files.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories", maxWalked, maxWithin)}
+			return &files.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories",
+				maxWalked, maxWithin)}
 		case err != nil && !missing(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
 		case err != nil:
@@ -267,7 +269,8 @@ func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([
 	}
 	known := []byte(in.base)
 	if in.base != "" && at != "" {
-		known, _ = in.Ask(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at) // none: no submodule
+		// none: no submodule
+		known, _ = in.Ask(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at)
 	}
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
 	git := r.Common // without the refs of the work tree
@@ -285,7 +288,8 @@ func (in *inspection) unreached(ctx context.Context, r files.Repo, at string) ([
 	for _, commit := range append(without, strings.TrimSpace(string(known))) {
 		revs = append(revs, "^"+commit)
 	}
-	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" }) // git would read no further
+	// git would read no further
+	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" })
 	out, err := in.Ask(ctx, git, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }

@@ -43,7 +43,8 @@ func (s *Server) Exec(ctx context.Context, database, role, statements string) (e
 func (s *Server) Shell(script string) error {
 	cmd := s.command("psql") // for its directory and user
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-euc", script}
-	cmd.Env = append(cmd.Environ(), "PATH="+s.bin+":/bin:/usr/bin", "PGHOST="+s.Dir, fmt.Sprintf("PGPORT=%d", s.Port), "PGUSER=postgres")
+	cmd.Env = append(cmd.Environ(), "PATH="+s.bin+":/bin:/usr/bin", "PGHOST="+s.Dir, fmt.Sprintf("PGPORT=%d", s.Port),
+		"PGUSER=postgres")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

@@ -56,11 +56,13 @@ func Start(ctx context.Context, settings ...string) (s *Server, err error) {
 	if s.Port, err = freePort(); err != nil {
 		return nil, err
 	}
-	if out, err := s.command("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := s.command("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C",
+		"--no-sync").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	conf := append([]string{
-		"listen_addresses = '127.0.0.1'", fmt.Sprintf("port = %d", s.Port), fmt.Sprintf("unix_socket_directories = '%s'", s.Dir),
+		"listen_addresses = '127.0.0.1'", fmt.Sprintf("port = %d", s.Port), fmt.Sprintf("unix_socket_directories = '%s'",
+			s.Dir),
 		"shared_buffers = 32MB", "max_connections = 60", "dynamic_shared_memory_type = mmap",
 	}, settings...)
 	if err := s.append("postgresql.conf", conf...); err != nil {
