@@ -86,3 +86,12 @@ func endSignal(state *os.ProcessState) string {
 	}
 	return ""
 }
+
+// Waited is the status that a wait status says.
+func Waited(raw uint32) Status {
+	status := syscall.WaitStatus(raw)
+	if status.Signaled() {
+		return Status{Code: -1, Signal: status.Signal().String()}
+	}
+	return Status{Code: status.ExitStatus()}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -114,3 +115,15 @@ func (g group) clear() error { return g.kill() }
 
 // endSignal is always "": Windows has no signals.
 func endSignal(*os.ProcessState) string { return "" }
+
+// look tells nothing.
+func look(int) stat { return stat{} }
+
+// isPathKey: Windows folds the case of variables and usually writes "Path".
+func isPathKey(key string) bool { return strings.EqualFold(key, "PATH") }
+
+// homeVar names the user's own directory.
+const homeVar = "USERPROFILE"
+
+// Waited is the status that an exit status says.
+func Waited(raw uint32) Status { return Status{Code: int(raw)} }

@@ -2,7 +2,16 @@
 
 package safeopen
 
-import "io/fs"
+import (
+	"io/fs"
+)
+
+// Here opening a path does not wait, and a link that takes a file's place between
+// two looks at it cannot be told.
+const (
+	openNonblock = 0
+	openNoFollow = 0
+)
 
 // Owner is the id of the user to whom a file belongs. ok is false if that cannot
 // be told, as here.

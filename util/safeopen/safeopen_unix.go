@@ -10,6 +10,13 @@ import (
 	"syscall"
 )
 
+const (
+	// openNonblock keeps the opening of a pipe from waiting for its other end, and
+	// that of a terminal from making it ours.
+	openNonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
+	openNoFollow = syscall.O_NOFOLLOW
+)
+
 // Owner is the id of the user to whom a file belongs. ok is false if that cannot
 // be told.
 func Owner(info fs.FileInfo) (id int, ok bool) {

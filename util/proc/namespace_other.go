@@ -1,8 +1,0 @@
-//go:build !linux
-
-package proc
-
-func startInit(c Command) (*Child, error) {
-	c.Init = false
-	return Start(c)
-}
