@@ -397,9 +397,6 @@ func newestBut(arg string) (n int, ok bool) {
 // AddressIn is address for a command that is about one thread: a place needs not
 // say which.
 func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
-	if strings.HasPrefix(arg, "@") {
-		return a.stepOf(ctx, id, strings.TrimLeft(arg, "@"))
-	}
 	name, _, _ := strings.Cut(arg, "@")
 	if _, err := threadid.Parse(name); err == nil {
 		return a.Address(ctx, arg)
@@ -407,14 +404,7 @@ func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 	if h := protocol.Hash(protocol.FoldCrockford(arg)); h.Valid() {
 		return a.Node(ctx, arg)
 	}
-	h, err := a.stepOf(ctx, id, arg)
-	if _, numberErr := strconv.Atoi(arg); err == nil || numberErr == nil || !strings.ContainsAny(arg, "0123456789") {
-		return h, err // a number is never the beginning of a hash, nor is a word
-	}
-	if h, otherErr := a.Address(ctx, arg); otherErr == nil {
-		return h, nil
-	}
-	return h, err
+	return a.stepOf(ctx, id, strings.TrimLeft(arg, "@"))
 }
 
 // stepOf finds the step at a place in a thread. It reads as many steps as lie

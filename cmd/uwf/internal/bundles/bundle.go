@@ -39,9 +39,6 @@ import (
 // Commands are those of this package, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Verify is uwf verify.
 func (a Commands) Verify() *ucli.Command {
 	return a.Leaf(ucli.Command{

@@ -136,6 +136,7 @@ type commands struct{ *app.App }
 
 // root is the command tree, listed in one place in the order of help.
 func (a commands) root() *ucli.App {
+	thread, remote, set := threads.Commands{App: a.App}, remotes.Commands{App: a.App}, settings.Commands{App: a.App}
 	root := &ucli.App{
 		Name:    "uwf",
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
@@ -158,16 +159,13 @@ func (a commands) root() *ucli.App {
 		},
 		Commands: slices.Concat(
 			app.Under("Run",
-				threads.New(a.App).Run(), threads.New(a.App).Tick(), workflows.New(a.App).Command(),
-				threads.New(a.App).Command(), a.inboxCommand(), a.statsCommand(), a.webCommand()),
-			app.Under("Share",
-				a.remoteCommand(), remotes.New(a.App).Push(), remotes.New(a.App).Pull(), remotes.New(a.App).Fetch()),
+				thread.Run(), thread.Tick(), workflows.Commands{App: a.App}.Command(), thread.Command(),
+				a.inboxCommand(), a.statsCommand(), a.webCommand()),
+			app.Under("Share", a.remoteCommand(), remote.Push(), remote.Pull(), remote.Fetch()),
 			app.Under("Write agents and workflows", a.stepCommand(), a.guideCommand(), a.schemaCommand()),
 			app.Under("Maintain",
-				bundles.New(a.App).Verify(), a.casCommand(), a.logCommand(), a.importOriginalCommand()),
-			app.Under("Set up",
-				settings.New(a.App).Setup(), settings.New(a.App).Doctor(), settings.New(a.App).Config(),
-				a.completionCommand(), a.versionCommand()),
+				bundles.Commands{App: a.App}.Verify(), a.casCommand(), a.logCommand(), a.importOriginalCommand()),
+			app.Under("Set up", set.Setup(), set.Doctor(), set.Config(), a.completionCommand(), a.versionCommand()),
 		),
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -232,23 +230,17 @@ func (a commands) casCommand() *ucli.Command {
 // stepCommand holds what concerns one step, the original's later names for
 // thread commands, and the plumbing for agents in other languages.
 func (a commands) stepCommand() *ucli.Command {
-	list := threads.New(a.App).History()
+	list := threads.Commands{App: a.App}.History()
 	list.Name, list.Aliases, list.Hidden = "list", []string{"ls"}, true
-	fork := threads.New(a.App).Fork()
+	fork := threads.Commands{App: a.App}.Fork()
 	fork.Hidden = true
+	step := steps.Commands{App: a.App}
 	return a.Group(ucli.Command{
 		Name: "step", Usage: "inspect a step, or make one from any language",
 		Subcommands: []*ucli.Command{
 			a.Reads(list),
-			a.Reads(steps.New(a.App).Show()),
-			a.Reads(steps.New(a.App).Read()),
-			a.Reads(steps.New(a.App).Turns()),
-			a.Reads(steps.New(a.App).Diff()),
-			fork,
-			steps.New(a.App).Prompt(),
-			steps.New(a.App).Turn(),
-			steps.New(a.App).Put(),
-			steps.New(a.App).Extract(),
+			a.Reads(step.Show()), a.Reads(step.Read()), a.Reads(step.Turns()), a.Reads(step.Diff()), fork,
+			step.Prompt(), step.Turn(), step.Put(), step.Extract(),
 		},
 	})
 }

@@ -122,9 +122,9 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 	case "shell":
 		return words(shellNames()...)
 	case "--var":
-		return threads.New(a.App).VarValues(ctx, typed)
+		return threads.Commands{App: a.App}.VarValues(ctx, typed)
 	case "--set":
-		return threads.New(a.App).SetValues(ctx, typed)
+		return threads.Commands{App: a.App}.SetValues(ctx, typed)
 	case "--agent":
 		return a.agentValues(ctx)
 	case "--provider":

@@ -360,15 +360,11 @@ func (x *examination) access(area string, s config.System, lacks box.Diagnosis) 
 		return
 	}
 	mode := config.CommandSandbox(*x.config).Mode
-	switch may := config.CommandAccess(*x.config, s) + config.Reaches(config.Network(*x.config, "", "", "")); {
-	case mode == protocol.SandboxRequired && !s.Namespaces:
-		x.problem(area, remedyOf(lacks, "commands.sandbox.mode"), "roles that are commands: %s", may)
-	case mode == protocol.SandboxLandlock && !s.Confines:
-		x.problem(area, "uwf config set commands.sandbox.mode auto; or run uwf in a container", "roles that are commands: %s", may)
-	case mode == protocol.SandboxNone:
+	may := config.CommandAccess(*x.config, s) + config.Reaches(config.Network(*x.config, "", "", ""))
+	if mode == protocol.SandboxNone {
 		x.note(area, "uwf config set commands.sandbox.mode auto holds them back", "roles that are commands: %s", may)
-	default:
-		x.ok(area, "roles that are commands: %s", may)
+	} else {
+		x.sandboxed(area, "commands", mode, "roles that are commands: "+may, s, lacks)
 	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
@@ -383,25 +379,29 @@ func (x *examination) access(area string, s config.System, lacks box.Diagnosis) 
 			continue
 		}
 		mode := config.Sandbox(*x.config, alias).Mode
-		if mode == protocol.SandboxLandlock && !s.Confines && x.playsAll([]string{alias}) {
-			x.problem(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto; or run uwf in a container", "%s: %s", alias, may)
-			continue
+		if !x.playsAll([]string{alias}) {
+			mode = ""
 		}
-		if mode == protocol.SandboxRequired && !s.Namespaces && x.playsAll([]string{alias}) {
-			x.problem(area, remedyOf(lacks, "agents."+alias+".sandbox.mode"), "%s: %s", alias, may)
-			continue
+		x.sandboxed(area, "agents."+alias, mode, alias+": "+may, s, lacks)
+	}
+}
+
+// sandboxed reports what may be done by whatever the key of the config is of, and a mode
+// that this system cannot provide.
+func (x *examination) sandboxed(area, key, mode, text string, s config.System, lacks box.Diagnosis) {
+	set := "uwf config set " + plaintext.Word(key+".sandbox.mode")
+	switch {
+	case mode == protocol.SandboxRequired && !s.Namespaces:
+		do := set + " landlock accepts less"
+		if lacks.Do != "" {
+			do = lacks.Do + "; or " + do
 		}
-		x.ok(area, "%s: %s", alias, may)
+		x.problem(area, do, "%s", text)
+	case mode == protocol.SandboxLandlock && !s.Confines:
+		x.problem(area, set+" auto; or run uwf in a container", "%s", text)
+	default:
+		x.ok(area, "%s", text)
 	}
 }
 
 func noCommands(b *protocol.BuiltinConfig) bool { return b == nil || len(b.AllowCommands) == 0 }
-
-// remedyOf is what to do where programs must have namespaces: get them, or ask for less.
-func remedyOf(lacks box.Diagnosis, key string) string {
-	less := "uwf config set " + plaintext.Word(key) + " landlock accepts less"
-	if lacks.Do == "" {
-		return less
-	}
-	return lacks.Do + "; or " + less
-}

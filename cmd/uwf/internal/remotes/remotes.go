@@ -24,9 +24,6 @@ import (
 // Commands are this package's commands, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Named returns the commands for the remotes that a home knows.
 func (a Commands) Named() []*ucli.Command {
 	return []*ucli.Command{
@@ -133,7 +130,7 @@ func (a Commands) remove(ctx context.Context, c *ucli.Context) error {
 
 func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 	if name := c.Args().First(); name != "" {
-		return threads.New(a.App).ListAt(ctx, name, c.Bool("all"), c.Bool("waiting"))
+		return threads.Commands{App: a.App}.ListAt(ctx, name, c.Bool("all"), c.Bool("waiting"))
 	}
 	if c.Bool("waiting") || c.Bool("all") {
 		return cmdline.UsageError("of which remote?", "uwf remote list NAME --waiting")

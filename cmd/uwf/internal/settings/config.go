@@ -35,9 +35,6 @@ import (
 // Commands are those of this package, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Config is uwf config.
 func (a Commands) Config() *ucli.Command {
 	return a.Group(ucli.Command{

@@ -33,9 +33,6 @@ import (
 // Commands are those of this package, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Details is the seeds' command: the whole detail as YAML.
 func (a Commands) Details() *ucli.Command {
 	return a.onStep(ucli.Command{

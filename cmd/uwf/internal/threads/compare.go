@@ -101,7 +101,8 @@ func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bo
 	if len(list) > 0 {
 		a.Status = protocol.CodeFailed
 	}
-	return steps.New(a.App).PrintFiles(ctx, filesDiffOutput{Old: old, New: new, Equal: len(list) == 0, Files: steps.FileChanges(list)}, between, list, stat)
+	out := filesDiffOutput{Old: old, New: new, Equal: len(list) == 0, Files: steps.FileChanges(list)}
+	return steps.Commands{App: a.App}.PrintFiles(ctx, out, between, list, stat)
 }
 
 // headOf is the head of a thread, or a step of one.

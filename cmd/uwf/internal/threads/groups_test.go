@@ -11,7 +11,7 @@ import (
 // Every command stands under a heading of the help.
 func TestEveryCommandHasAGroup(t *testing.T) {
 	t.Parallel()
-	for _, c := range New(&app.App{}).Command().Subcommands {
+	for _, c := range (Commands{&app.App{}}).Command().Subcommands {
 		require.NotEmpty(t, c.Category, c.Name)
 	}
 }

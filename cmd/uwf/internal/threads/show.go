@@ -525,5 +525,5 @@ func (a Commands) threadGraph(ctx context.Context, c *ucli.Context) error {
 	}
 	g := trace.Graph(view.Note)
 	out := threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}
-	return workflows.New(a.App).Draw(out, g, format, term.OfGraph)
+	return workflows.Commands{App: a.App}.Draw(out, g, format, term.OfGraph)
 }

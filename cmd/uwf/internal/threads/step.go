@@ -143,7 +143,8 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 		return err
 	}
 	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // what else is wrong is said below
-		if err := workflows.New(a.App).Trusting(ctx, e, func() error { return e.Settled(ctx, id) }); errors.As(err, new(*engine.UntrustedError)) {
+		err := workflows.Commands{App: a.App}.Trusting(ctx, e, func() error { return e.Settled(ctx, id) })
+		if errors.As(err, new(*engine.UntrustedError)) {
 			return err
 		}
 	}
@@ -173,7 +174,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 func (a Commands) doTrusting(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
 	var results []protocol.StepOutput
 	left := w
-	err := workflows.New(a.App).Trusting(ctx, e, func() error {
+	err := workflows.Commands{App: a.App}.Trusting(ctx, e, func() error {
 		made, err := e.Do(ctx, id, left)
 		results = append(results, made...)
 		if len(made) > 0 {

@@ -28,11 +28,9 @@ import (
 // Commands are those of this package, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Command is uwf thread.
 func (a Commands) Command() *ucli.Command {
+	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
 	return a.Group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
 		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
@@ -43,7 +41,7 @@ func (a Commands) Command() *ucli.Command {
 				a.threadApplyCommand(), a.threadReplayCommand(), a.threadTrustCommand(), a.threadWorkerCommand()),
 			app.Under("Inspect",
 				a.Reads(a.threadShowCommand()), a.Reads(a.threadListCommand()), a.Reads(a.History()),
-				a.Reads(a.threadReadCommand()), a.Reads(steps.New(a.App).Details()), a.threadDiffCommand(),
+				a.Reads(a.threadReadCommand()), a.Reads(step.Details()), a.threadDiffCommand(),
 				a.threadBisectCommand(), a.Reads(a.threadGraphCommand()), a.threadDiagnoseCommand()),
 			app.Under("Monitor and stop",
 				a.threadWaitCommand(), a.threadWatchCommand(), a.threadNotifyCommand(),
@@ -57,9 +55,8 @@ func (a Commands) Command() *ucli.Command {
 					Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
 				}, a.threadKill)),
 			app.Under("Manage",
-				a.threadTitleCommand(), bundles.New(a.App).Export(), bundles.New(a.App).Import(),
-				bundles.New(a.App).Seal(), bundles.New(a.App).Redact(), a.threadRemoveCommand(),
-				a.threadPruneCommand(), a.threadWorktreesCommand()),
+				a.threadTitleCommand(), bundle.Export(), bundle.Import(), bundle.Seal(), bundle.Redact(),
+				a.threadRemoveCommand(), a.threadPruneCommand(), a.threadWorktreesCommand()),
 		),
 	})
 }
@@ -128,7 +125,7 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 	}
 	title := c.String("title")
 	var out protocol.ThreadStarted
-	err = workflows.New(a.App).Trusting(ctx, e, func() (err error) {
+	err = workflows.Commands{App: a.App}.Trusting(ctx, e, func() (err error) {
 		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: workspaceOptions(c)}, may)
 		return err
 	})

@@ -29,9 +29,6 @@ import (
 // Commands are those of this package, for one invocation of the program.
 type Commands struct{ *app.App }
 
-// New returns them.
-func New(a *app.App) Commands { return Commands{a} }
-
 // Command is uwf workflow.
 func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
@@ -100,14 +97,10 @@ func (a Commands) workflowShowCommand() *ucli.Command {
 		Description: "As yaml or text, the workflow is a file that can be put again and is then the same\n" +
 			"workflow; roles stand in the order of the graph. As json, it is the stored node:\n" +
 			"{hash, name, type, payload, timestamp}.",
-		Flags: []ucli.Flag{app.FormatFlag(render.Formats(), "text on a terminal, else json")},
 	}, a.workflowShow)
 }
 
 func (a Commands) workflowShow(ctx context.Context, c *ucli.Context) error {
-	if _, err := a.OwnFormat(c, render.Formats()); err != nil {
-		return err
-	}
 	h, err := a.Workflows().Find(ctx, c.Args().First())
 	if err != nil {
 		return err
