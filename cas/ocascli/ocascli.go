@@ -71,6 +71,9 @@ func (c *CLI) print(value any, text func(w *bytes.Buffer)) error {
 }
 
 func (c *CLI) printAs(format render.Format, value any, text func(w *bytes.Buffer)) error {
+	if text == nil {
+		return render.Print(c.Env.Stdout, format, value, nil)
+	}
 	return render.Print(c.Env.Stdout, format, value, func(out io.Writer) error {
 		var w bytes.Buffer
 		text(&w)
