@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
 // Load reads config.yaml. A missing file is an empty config. Every problem is
@@ -89,8 +90,8 @@ func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
 		r.addYAML(err)
 		return c, r
 	}
-	d := decoder{report: &r, env: e}
-	d.decode(doc.Root, &c)
+	d := decoder(&r, e)
+	d.Decode(doc.Root, &c)
 	check(&r, doc.Root, c)
 	return c, r
 }
@@ -239,7 +240,7 @@ func invalid(hints []string, format string, args ...any) error {
 }
 
 func hints(word string, known []string) []string {
-	if s := nearest(word, known); s != "" {
+	if s := yamlstruct.Nearest(word, known); s != "" {
 		return []string{s}
 	}
 	return nil
@@ -434,26 +435,26 @@ func Reaches(n protocol.Network) string {
 func networkWords() []string { return []string{protocol.NetworkAll, protocol.NetworkNone} }
 
 // network checks what a list, or a word in its place, says.
-func (d *decoder) network(n *yamldoc.Node, v protocol.Network, path string) {
+func (r *report) network(n *yamldoc.Node, v protocol.Network, path string) {
 	switch {
 	case n.Kind == yamldoc.Scalar && len(v) == 1 && v[0] != "" && !slices.Contains(networkWords(), v[0]):
 		remedy := "a list, such as [api.example.com]"
 		if near := suggest.Nearest(v[0], networkWords(), 1); len(near) > 0 {
-			remedy = nearest(v[0], networkWords())
+			remedy = yamlstruct.Nearest(v[0], networkWords())
 		} else if _, err := hostlist.Parse(v); err == nil {
 			remedy = "write [" + v[0] + "]"
 		}
-		d.add(n.Pos, remedy, "%s must be %s or a list of hosts", path, quoted(networkWords(), ", "))
+		r.add(n.Pos, remedy, "%s must be %s or a list of hosts", path, yamlstruct.Quoted(networkWords(), ", "))
 	case n.Kind == yamldoc.Sequence && len(n.Items) == 0:
-		d.add(n.Pos, "write none", "%s is an empty list", path)
+		r.add(n.Pos, "write none", "%s is an empty list", path)
 	case n.Kind == yamldoc.Sequence:
 		for i, host := range v {
-			d.host(n.Items[i], host, path)
+			r.host(n.Items[i], host, path)
 		}
 	}
 }
 
-func (d *decoder) host(n *yamldoc.Node, host, path string) {
+func (r *report) host(n *yamldoc.Node, host, path string) {
 	_, err := hostlist.Parse([]string{host})
 	word := slices.Contains(networkWords(), host)
 	if n.Kind != yamldoc.Scalar || n.Text != "" && host == "" || err == nil && !word {
@@ -474,7 +475,7 @@ func (d *decoder) host(n *yamldoc.Node, host, path string) {
 	} else if _, err := hostlist.Parse([]string{bare}); err == nil {
 		remedy = "write " + bare
 	}
-	d.add(n.Pos, remedy, "%s has an entry that is no host", path)
+	r.add(n.Pos, remedy, "%s has an entry that is no host", path)
 }
 
 // networks checks that a sandbox holds what can be reached, and that roles are named in full.

@@ -5,236 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// decoder fills Go values from nodes, by their json tags. What does not fit is
-// reported with its place; the rest is still read, so that all problems of a
-// file come at once.
-type decoder struct {
-	*report
-	env  env.Env
-	lazy bool // within a value that is expanded when it is used
-}
-
-func (d *decoder) decode(n *yamldoc.Node, into any) {
-	d.value(n, reflect.ValueOf(into).Elem(), "")
-}
-
-// value decodes a node; path is its place, such as "providers.openai". Null is
-// as good as absent.
-func (d *decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
-	if n.Tag != "" {
-		d.add(n.Pos, "", "%smust not have a tag", where(path))
-		return
-	}
-	if n.Kind == yamldoc.Scalar && n.Scalar == nil {
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		target := reflect.New(v.Type().Elem())
-		d.value(n, target.Elem(), path)
-		v.Set(target)
-	case reflect.Struct:
-		d.object(n, v, path)
-	case reflect.Map:
-		d.mapping(n, v, path)
-	case reflect.Slice:
-		d.list(n, v, path)
-		if network, ok := v.Addr().Interface().(*protocol.Network); ok {
-			d.network(n, *network, path)
+// decoder fills the config from nodes.
+func decoder(r *report, e env.Env) *yamlstruct.Decoder {
+	d := &yamlstruct.Decoder{Of: "the config", Report: r.add, Lazy: isLazy}
+	d.Text = func(n *yamldoc.Node, where string, lazy bool) (string, bool) {
+		text, unset, msg := expand(n.Text, e)
+		switch {
+		case msg != "":
+			r.add(n.Pos, "write $$ for a dollar sign", "%s%s", where, msg)
+			return "", false
+		case lazy:
+			return n.Text, true
+		case unset != "":
+			r.add(n.Pos, "", "%sasks for the environment variable %s, which is not set", where, unset)
+			return "", false
 		}
-	default:
-		d.scalar(n, v, path)
+		return text, true
 	}
-}
-
-func where(path string) string {
-	if path == "" {
-		return "the config "
-	}
-	return path + " "
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func (d *decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
-	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "%smust be a mapping", where(path))
-		return
-	}
-	fields := fieldsOf(v.Type())
-	for _, e := range n.Entries {
-		i, ok := fields[e.Key]
-		if !ok {
-			d.unknownKey(e, keys(fields), path)
-			continue
+	d.Before = func(n *yamldoc.Node, into reflect.Type) *yamldoc.Node {
+		if n.Kind == yamldoc.Scalar && into == reflect.TypeFor[protocol.Network]() { // one of its words
+			return &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos, Items: []*yamldoc.Node{n}}
 		}
-		outer := d.lazy
-		d.lazy = outer || isLazy(e.Key)
-		d.value(e.Value, v.Field(i), join(path, e.Key))
-		d.lazy = outer
-		d.allowed(e.Value, v.Field(i), v.Type().Field(i).Tag.Get("is"), join(path, e.Key))
+		return n
 	}
-}
-
-// allowed checks a text, or each of several, against the tag "is" of its field: the words that it can
-// be, or "span", a length of time. Empty is the default.
-func (d *decoder) allowed(n *yamldoc.Node, v reflect.Value, is, path string) {
-	switch {
-	case is == "":
-	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			d.allowed(n, v.Index(i), is, path)
+	d.After = func(n *yamldoc.Node, into any, path string) {
+		if network, ok := into.(*protocol.Network); ok {
+			r.network(n, *network, path)
 		}
-	case v.Kind() == reflect.Map:
-		for _, e := range n.Entries {
-			d.allowed(e.Value, v.MapIndex(reflect.ValueOf(e.Text)), is, join(path, e.Text))
-		}
-	case v.String() == "":
-	case is == "span":
-		if span, err := time.ParseDuration(v.String()); err != nil || span <= 0 {
-			d.add(n.Pos, "such as 90s, 30m or 2h", "%s must be a length of time with a unit", path)
-		}
-	default:
-		words, remedy := strings.Split(is, "|"), ""
-		if slices.Contains(words, v.String()) {
-			return
-		}
-		if len(suggest.Nearest(v.String(), words, 1)) > 0 {
-			remedy = nearest(v.String(), words)
-		}
-		d.add(n.Pos, remedy, "%s must be %s", path, quoted(words, " or "))
 	}
-}
-
-func (d *decoder) unknownKey(e yamldoc.Entry, known []string, path string) {
-	in := ""
-	if path != "" {
-		in = " in " + path
-	}
-	if e.Text == "" || isSuspicious(e.Text) {
-		d.add(e.Pos, "", "unknown key%s", in)
-		return
-	}
-	d.add(e.Pos, nearest(e.Text, known), "unknown key %q%s", e.Text, in)
-}
-
-// isSuspicious reports whether a text looks like no name: it may be a secret
-// that stands where a key belongs.
-func isSuspicious(s string) bool {
-	const longest = 40
-	return len(s) > longest || strings.ContainsFunc(s, func(r rune) bool {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		return !letter && r != '_'
-	})
-}
-
-// fieldsOf maps the keys of a struct to its fields.
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := map[string]int{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[name] = i
-	}
-	return fields
-}
-
-func (d *decoder) mapping(n *yamldoc.Node, v reflect.Value, path string) {
-	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "%smust be a mapping", where(path))
-		return
-	}
-	m := reflect.MakeMap(v.Type())
-	for _, e := range n.Entries {
-		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(e.Value, item, join(path, e.Text))
-		m.SetMapIndex(reflect.ValueOf(e.Text), item)
-	}
-	v.Set(m)
-}
-
-func (d *decoder) list(n *yamldoc.Node, v reflect.Value, path string) {
-	if n.Kind == yamldoc.Scalar && v.Type() == reflect.TypeFor[protocol.Network]() { // one of its words
-		n = &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos, Items: []*yamldoc.Node{n}}
-	}
-	if n.Kind != yamldoc.Sequence {
-		d.add(n.Pos, "", "%smust be a list", where(path))
-		return
-	}
-	s := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
-	for i, item := range n.Items {
-		d.value(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
-	}
-	v.Set(s)
-}
-
-func (d *decoder) scalar(n *yamldoc.Node, v reflect.Value, path string) {
-	want := ""
-	switch v.Kind() {
-	case reflect.String:
-		d.text(n, v, path)
-	case reflect.Bool:
-		b, ok := n.Scalar.(bool)
-		v.SetBool(b)
-		want = or(ok, "true or false")
-	case reflect.Int, reflect.Int64:
-		i, ok := n.Scalar.(int64)
-		v.SetInt(i)
-		want = or(ok && i >= 0, "a whole number, at least 0")
-	case reflect.Float64:
-		f, ok := n.Scalar.(float64)
-		if i, whole := n.Scalar.(int64); whole {
-			f, ok = float64(i), true
-		}
-		v.SetFloat(f)
-		want = or(ok && f >= 0 && !math.IsInf(f, 0), "a number, at least 0")
-	default:
-		panic(fmt.Sprintf("config: no decoding for %s", v.Type()))
-	}
-	if want != "" {
-		d.add(n.Pos, "", "%smust be %s", where(path), want)
-	}
-}
-
-// text decodes a string. A number is the text as written, so that names and
-// keys need no quotes.
-func (d *decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
-	switch n.Scalar.(type) {
-	case string, int64, float64:
-	default:
-		d.add(n.Pos, "", "%smust be a text", where(path))
-		return
-	}
-	text, unset, msg := expand(n.Text, d.env)
-	switch {
-	case msg != "":
-		d.add(n.Pos, "write $$ for a dollar sign", "%s%s", where(path), msg)
-	case d.lazy:
-		v.SetString(n.Text)
-	case unset != "":
-		d.add(n.Pos, "", "%sasks for the environment variable %s, which is not set", where(path), unset)
-	default:
-		v.SetString(text)
-	}
+	return d
 }
 
 // isLazy reports whether the variables in a key's value are looked up where it
@@ -246,14 +58,6 @@ func isLazy(key string) bool {
 		return true
 	}
 	return false
-}
-
-// or returns what is wanted unless it is there.
-func or(there bool, want string) string {
-	if there {
-		return ""
-	}
-	return want
 }
 
 // checker reports what is well-formed but cannot work: names that nothing
@@ -372,7 +176,7 @@ func (k checker) concurrency() {
 	for name, most := range k.c.Concurrency {
 		at := []string{"concurrency", name}
 		if !slices.Contains(known, name) && !slices.ContainsFunc(known, hasVariable) {
-			k.add(k.at(at), nearest(name, known), "concurrency has %q, which is neither an account of an agent nor a provider", name)
+			k.add(k.at(at), yamlstruct.Nearest(name, known), "concurrency has %q, which is neither an account of an agent nor a provider", name)
 		}
 		if most < 1 {
 			k.add(k.at(at), "such as 3", "%s must be at least 1", strings.Join(at, "."))
@@ -457,7 +261,7 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	k.add(k.at(path), nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."), what, name, what)
+	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."), what, name, what)
 }
 
 // providerOf warns of a model whose provider is not there: that is an error only for
@@ -465,7 +269,7 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 func (k checker) providerOf(name, alias string) {
 	if known := keys(k.c.Providers); !slices.Contains(known, name) {
 		at := []string{"models", alias, "provider"}
-		k.warn(k.at(at), nearest(name, known), "%s names provider %q, which is not in providers", strings.Join(at, "."), name)
+		k.warn(k.at(at), yamlstruct.Nearest(name, known), "%s names provider %q, which is not in providers", strings.Join(at, "."), name)
 	}
 }
 
@@ -549,25 +353,4 @@ func excerpt(line string) string {
 		shown += " …"
 	}
 	return shown
-}
-
-// nearest is a remedy: the names that were probably meant, or all of them.
-func nearest(word string, known []string) string {
-	if near := suggest.Nearest(word, known, 2); len(near) > 0 {
-		return "did you mean " + quoted(near, " or ") + "?"
-	}
-	if len(known) == 0 {
-		return ""
-	}
-	const most = 12
-	known = slices.Sorted(slices.Values(known))
-	return "known are " + quoted(known[:min(len(known), most)], ", ")
-}
-
-func quoted(words []string, sep string) string {
-	q := make([]string, len(words))
-	for i, w := range words {
-		q[i] = fmt.Sprintf("%q", w)
-	}
-	return strings.Join(q, sep)
 }

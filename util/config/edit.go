@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
 // Set changes one value in the text of a config.yaml; comments, order and the
@@ -156,12 +157,12 @@ func ParseKey(s string) (Key, error) {
 		part := parts[i]
 		switch {
 		case t.Kind() == reflect.Struct:
-			fields := fieldsOf(t)
-			index, ok := fields[part]
+			fields := yamlstruct.Fields(t)
+			field, ok := fields[part]
 			if !ok {
 				return Key{}, unknownField(k, part, keys(fields))
 			}
-			k.typ = t.Field(index).Type
+			k.typ = field.Type
 		case t.Kind() == reflect.Map:
 			if len(k.Path) == 1 && k.Path[0] == "modelOverrides" {
 				part, i = strings.Join(parts[i:], "."), len(parts)
@@ -217,7 +218,7 @@ func unknownField(k Key, part string, known []string) error {
 	}
 	err := usage(message, "one of "+strings.Join(known, ", "))
 	if near := suggest.Nearest(part, known, 2); len(near) > 0 {
-		err.Hints = append([]string{"did you mean " + quoted(near, " or ") + "?"}, err.Hints...)
+		err.Hints = append([]string{"did you mean " + yamlstruct.Quoted(near, " or ") + "?"}, err.Hints...)
 	}
 	return err
 }
@@ -276,7 +277,7 @@ func (k Key) examples(t reflect.Type) []string {
 	case reflect.Slice:
 		return []string{"uwf config set " + k.String() + ` '["first","second"]'`}
 	case reflect.Struct:
-		fields := keys(fieldsOf(t))
+		fields := keys(yamlstruct.Fields(t))
 		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>", "its fields are " + strings.Join(fields, ", ")}
 	case reflect.Map:
 		return []string{"uwf config set " + k.String() + ".<name> <value>"}

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
 // ProjectFile is where a directory of a project keeps its settings, from there on.
@@ -108,8 +109,8 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	}
 	literal(r, doc.Root)
 	var p project
-	d := decoder{report: r, env: env.Env{}}
-	d.decode(doc.Root, &p)
+	d := decoder(r, env.Env{})
+	d.Decode(doc.Root, &p)
 	if r.err() != nil {
 		return user, r.err()
 	}
@@ -125,7 +126,7 @@ func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type
 	if n == nil || n.Kind != yamldoc.Mapping {
 		return
 	}
-	own, theirs := fieldsOf(users), fieldsOf(projects)
+	own, theirs := yamlstruct.Fields(users), yamlstruct.Fields(projects)
 	n.Entries = slices.DeleteFunc(n.Entries, func(e yamldoc.Entry) bool {
 		_, known := own[e.Key]
 		_, may := theirs[e.Key]
@@ -158,7 +159,7 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	k := checker{report: r, root: root, c: p.under(user)}
 	known := func(name, what string, all []string, path ...string) {
 		if name != "" && !slices.Contains(all, name) {
-			k.add(k.at(path), nearest(name, all), "%s names %s %q, which is not in your own config.yaml", strings.Join(path, "."), what, name)
+			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s names %s %q, which is not in your own config.yaml", strings.Join(path, "."), what, name)
 		}
 	}
 	plain := func(name string, path ...string) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -189,15 +190,15 @@ func (p *player) turn(ctx context.Context, req *agentkit.Request, t Turn) error 
 
 // write writes the files of a step into the working directory.
 func (p *player) write(dir string) error {
-	for _, f := range p.step.Files {
-		if !filepath.IsLocal(f.Path) {
-			return fmt.Errorf("file %s: the path leaves the working directory", f.Path)
+	for _, name := range slices.Sorted(maps.Keys(p.step.Files)) {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("file %s: the path leaves the working directory", name)
 		}
-		path := filepath.Join(dir, f.Path)
+		path := filepath.Join(dir, name)
 		if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := durable.WriteFile(durable.OS(), path, []byte(f.Content), 0o644); err != nil {
+		if err := durable.WriteFile(durable.OS(), path, []byte(p.step.Files[name]), 0o644); err != nil {
 			return err
 		}
 	}

@@ -10,72 +10,67 @@ package mock
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
+	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
 // Scenario is a script: the i-th step of a thread is played by Steps[i], or where there
 // is a script for the role, the n-th of its steps by the n-th entry, the last one again
 // and again.
 type Scenario struct {
-	Steps  []Step
-	Roles  map[string][]Step
-	Repeat bool // start over when the steps are used up
+	Steps  []Step            `json:"steps"`
+	Roles  map[string][]Step `json:"roles"`
+	Repeat bool              `json:"repeat"` // start over when the steps are used up
 }
 
 // Step is what the agent does in one step of the thread.
 type Step struct {
-	Role string // the role that it is meant for; "": any
+	Role string `json:"role"` // the role that it is meant for; "": any
 	Reply
 	// Corrections are the replies to Continue, in order; the last one is
 	// repeated. None: the reply itself, as in the original.
-	Corrections []Reply
-	Session     string // "": mock-<i>
-	Files       []File // written into the working directory before the reply
+	Corrections []Reply           `json:"corrections"`
+	Session     string            `json:"session"` // "": mock-<i>
+	Files       map[string]string `json:"files"`   // by path; written into the working directory before the reply
 	Faults
 }
 
 // Reply is an answer. One of Output, Value, Suspend and Fail is set.
 type Reply struct {
-	Output  *string
-	Value   any
-	Suspend string
-	Fail    string // the run returns this error
-	Turns   []Turn // recorded as they happen
-	Delay   time.Duration
-	Usage   *protocol.Usage
+	Output  *string         `json:"output"`
+	Value   any             `json:"value"`
+	Suspend string          `json:"suspend"`
+	Fail    string          `json:"fail"`  // the run returns this error
+	Turns   []Turn          `json:"turns"` // recorded as they happen
+	Delay   time.Duration   `json:"delay"`
+	Usage   *protocol.Usage `json:"usage"`
 }
 
 // Turn is something that happens before the answer: words, or a tool call with
 // its result.
 type Turn struct {
-	Say    string
-	Tool   string
-	Args   any
-	Result string
-	Delay  time.Duration
+	Say    string        `json:"say"`
+	Tool   string        `json:"tool"`
+	Args   any           `json:"args"`
+	Result string        `json:"result"`
+	Delay  time.Duration `json:"delay"`
 }
-
-// File is a file to write.
-type File struct{ Path, Content string }
 
 // Faults are what a well-behaved agent would not do.
 type Faults struct {
-	Stdout      string // printed as it is, before the work
-	Stderr      string
-	StdoutBytes int64 // so much more noise on stdout, in lines
-	Crash       Crash
-	Hang        bool    // wait to be stopped, after Files and before the reply
-	Deaf        bool    // ignore the signals that ask to stop
-	ResultLine  *string // printed instead of the result line
-	Exit        *int    // the exit status, whatever happened
-	Grandchild  Grandchild
+	Stdout      string     `json:"stdout"` // printed as it is, before the work
+	Stderr      string     `json:"stderr"`
+	StdoutBytes int64      `json:"stdoutBytes"` // so much more noise on stdout, in lines
+	Crash       Crash      `json:"crash" is:"start|before-commit|after-commit|after-result"`
+	Hang        bool       `json:"hang"`       // wait to be stopped, after Files and before the reply
+	Deaf        bool       `json:"deaf"`       // ignore the signals that ask to stop
+	ResultLine  *string    `json:"resultLine"` // printed instead of the result line
+	Exit        *int       `json:"exit"`       // the exit status, whatever happened
+	Grandchild  Grandchild `json:"grandchild"`
 }
 
 // Crash is the point at which the agent kills itself.
@@ -91,8 +86,8 @@ const (
 
 // Grandchild is a process that the agent starts and does not wait for.
 type Grandchild struct {
-	For     time.Duration // how long it lives; 0: none is started
-	PidFile string        // gets its process id; "": none
+	For     time.Duration `json:"for"`     // how long it lives; 0: none is started
+	PidFile string        `json:"pidFile"` // gets its process id; "": none
 }
 
 // step finds the script of the i-th step, from 0, which is to be the role's next after
@@ -124,7 +119,6 @@ func (s Scenario) step(i, visits int, role string) (Step, error) {
 // Parse reads a scenario. The error names the file, and every mistake with its
 // place. The original's files ({steps: [{role, output}]}) are scenarios.
 func Parse(file string, src []byte) (Scenario, error) {
-	r := &reader{file: file}
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{Bytes: 16 << 20})
 	if err == nil {
 		if bad := doc.Root.Rounded(); bad != nil {
@@ -135,15 +129,13 @@ func Parse(file string, src []byte) (Scenario, error) {
 		return Scenario{}, &FileError{File: file, Err: err}
 	}
 	var s Scenario
+	r := &reader{file: file}
 	if doc.Root.Get("steps") == nil && doc.Root.Get("roles") == nil {
-		r.fail(doc.Root.Pos, "mock data must be a mapping with a 'steps' list, or with 'roles'")
+		r.fail(doc.Root.Pos, "", "mock data must be a mapping with a 'steps' list, or with 'roles'")
 		return s, r.err()
 	}
-	r.mapping(doc.Root, "a scenario", map[string]func(*yamldoc.Node){
-		"repeat": r.flag(&s.Repeat),
-		"steps":  func(n *yamldoc.Node) { s.Steps = r.steps(n, "steps") },
-		"roles":  func(n *yamldoc.Node) { s.Roles = r.roles(n) },
-	})
+	d := yamlstruct.Decoder{Of: "the scenario", Report: r.fail, Before: written, After: r.check}
+	d.Decode(doc.Root, &s)
 	return s, r.err()
 }
 
@@ -159,284 +151,62 @@ func (e *FileError) Error() string { return "mock scenario " + e.File + ": " + e
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-func (r *reader) steps(n *yamldoc.Node, what string) (list []Step) {
-	r.list(n, what, func(item *yamldoc.Node) { list = append(list, r.step(item)) })
-	return list
-}
-
-// roles are lists of steps by role.
-func (r *reader) roles(n *yamldoc.Node) map[string][]Step {
-	if n.Kind != yamldoc.Mapping {
-		r.fail(n.Pos, "roles must be a mapping from role to a list of steps")
-		return nil
-	}
-	roles := map[string][]Step{}
-	for _, f := range n.Entries {
-		roles[f.Key] = r.steps(f.Value, "the steps of role "+f.Key)
-	}
-	return roles
-}
-
-func (r *reader) step(n *yamldoc.Node) Step {
-	var s Step
-	keys := map[string]func(*yamldoc.Node){
-		"role":    r.text(&s.Role),
-		"session": r.text(&s.Session),
-		"corrections": func(n *yamldoc.Node) {
-			r.list(n, "corrections", func(item *yamldoc.Node) { s.Corrections = append(s.Corrections, r.correction(item)) })
-		},
-		"files": func(n *yamldoc.Node) { s.Files = r.files(n) },
-	}
-	maps.Copy(keys, r.replyKeys(&s.Reply))
-	maps.Copy(keys, r.faultKeys(&s.Faults))
-	r.mapping(n, "a step", keys)
-	// Crashing or hanging for good leaves nothing to answer.
-	r.oneAnswer(n, s.Reply, s.Crash == CrashAtStart || s.Hang)
-	return s
-}
-
-// correction is a reply, or only its output.
-func (r *reader) correction(n *yamldoc.Node) Reply {
-	var reply Reply
-	if n.Kind == yamldoc.Scalar {
-		r.optionalText(&reply.Output)(n)
-		return reply
-	}
-	r.mapping(n, "a correction", r.replyKeys(&reply))
-	r.oneAnswer(n, reply, false)
-	return reply
-}
-
-func (r *reader) replyKeys(reply *Reply) map[string]func(*yamldoc.Node) {
-	return map[string]func(*yamldoc.Node){
-		"output":  r.optionalText(&reply.Output),
-		"value":   r.value(&reply.Value),
-		"suspend": r.text(&reply.Suspend),
-		"fail":    r.text(&reply.Fail),
-		"delay":   r.duration(&reply.Delay),
-		"usage":   func(n *yamldoc.Node) { reply.Usage = r.usage(n) },
-		"turns": func(n *yamldoc.Node) {
-			r.list(n, "turns", func(item *yamldoc.Node) { reply.Turns = append(reply.Turns, r.turn(item)) })
-		},
-	}
-}
-
-// oneAnswer reports a reply that says nothing, or more than one thing.
-func (r *reader) oneAnswer(n *yamldoc.Node, reply Reply, mayBeNone bool) {
-	if n.Kind != yamldoc.Mapping {
-		return // reported already
-	}
-	answers := 0
-	for _, key := range []string{"output", "value", "suspend", "fail"} {
-		if n.Get(key) != nil {
-			answers++
-		}
-	}
-	if answers > 1 || answers == 0 && !mayBeNone {
-		r.fail(n.Pos, "want exactly one of output, value, suspend and fail")
-	}
-	if n.Get("value") != nil && reply.Value == nil {
-		r.fail(n.Get("value").Pos, "value must not be null")
-	}
-}
-
-func (r *reader) turn(n *yamldoc.Node) Turn {
-	var t Turn
-	r.mapping(n, "a turn", map[string]func(*yamldoc.Node){
-		"say": r.text(&t.Say), "tool": r.text(&t.Tool), "args": r.value(&t.Args),
-		"result": r.text(&t.Result), "delay": r.duration(&t.Delay),
-	})
-	if n.Kind == yamldoc.Mapping && t.Say == "" && t.Tool == "" {
-		r.fail(n.Pos, "a turn says something (say) or calls a tool (tool, args, result)")
-	}
-	return t
-}
-
-func (r *reader) files(n *yamldoc.Node) []File {
-	if n.Kind != yamldoc.Mapping {
-		r.fail(n.Pos, "files must be a mapping from path to content")
-		return nil
-	}
-	var files []File
-	for _, e := range n.Entries {
-		f := File{Path: e.Text}
-		r.text(&f.Content)(e.Value)
-		files = append(files, f)
-	}
-	return files
-}
-
-func (r *reader) usage(n *yamldoc.Node) *protocol.Usage {
-	var u protocol.Usage
-	var turns int64
-	r.mapping(n, "usage", map[string]func(*yamldoc.Node){
-		"turns": r.natural(&turns), "inputTokens": r.natural(&u.InputTokens), "outputTokens": r.natural(&u.OutputTokens),
-		"cacheReadTokens": r.natural(&u.CacheReadTokens), "cacheWriteTokens": r.natural(&u.CacheWriteTokens),
-		"reasoningTokens": r.natural(&u.ReasoningTokens), "durationMs": r.natural(&u.DurationMs),
-		"costUsd": func(n *yamldoc.Node) { u.CostUSD = r.cost(n) },
-	})
-	u.Turns = int(turns)
-	return &u
-}
-
-func (r *reader) cost(n *yamldoc.Node) *float64 {
-	switch v := n.Scalar.(type) {
-	case int64:
-		cost := float64(v)
-		return &cost
-	case float64:
-		return &v
-	}
-	r.fail(n.Pos, "want a number")
-	return nil
-}
-
-func (r *reader) faultKeys(f *Faults) map[string]func(*yamldoc.Node) {
-	return map[string]func(*yamldoc.Node){
-		"stdout":      r.text(&f.Stdout),
-		"stderr":      r.text(&f.Stderr),
-		"stdoutBytes": r.natural(&f.StdoutBytes),
-		"hang":        r.flag(&f.Hang),
-		"deaf":        r.flag(&f.Deaf),
-		"resultLine":  r.optionalText(&f.ResultLine),
-		"crash":       func(n *yamldoc.Node) { f.Crash = r.crash(n) },
-		"exit": func(n *yamldoc.Node) {
-			var status int64
-			r.natural(&status)(n)
-			code := int(status)
-			f.Exit = &code
-		},
-		"grandchild": func(n *yamldoc.Node) {
-			if n.Kind == yamldoc.Scalar {
-				r.duration(&f.Grandchild.For)(n)
-				return
-			}
-			r.mapping(n, "a grandchild", map[string]func(*yamldoc.Node){
-				"for": r.duration(&f.Grandchild.For), "pidFile": r.text(&f.Grandchild.PidFile),
-			})
-		},
-	}
-}
-
-func (r *reader) crash(n *yamldoc.Node) Crash {
-	points := []Crash{CrashAtStart, CrashBeforeCommit, CrashAfterCommit, CrashAfterResult}
-	if slices.Contains(points, Crash(n.Text)) {
-		return Crash(n.Text)
-	}
-	names := make([]string, len(points))
-	for i, p := range points {
-		names[i] = string(p)
-	}
-	r.fail(n.Pos, "crash must be one of %s", strings.Join(names, ", "))
-	return ""
-}
-
-// reader reads typed values out of YAML and collects what is wrong, so that an
-// author sees all mistakes at once.
+// reader collects what is wrong, so that an author sees all mistakes at once.
 type reader struct {
 	file     string
 	problems []error
 }
 
-func (r *reader) fail(at yamldoc.Pos, format string, args ...any) {
-	r.problems = append(r.problems, fmt.Errorf("%s:%d:%d: %s", r.file, at.Line, at.Column, fmt.Sprintf(format, args...)))
+func (r *reader) fail(at yamldoc.Pos, remedy, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if remedy != "" {
+		text += "; " + remedy
+	}
+	r.problems = append(r.problems, fmt.Errorf("%s:%d:%d: %s", r.file, at.Line, at.Column, text))
 }
 
 func (r *reader) err() error { return errors.Join(r.problems...) }
 
-// mapping calls the reader of each key. A key without one is a mistake.
-func (r *reader) mapping(n *yamldoc.Node, what string, keys map[string]func(*yamldoc.Node)) {
+// written is what a short form stands for: a correction can be only its output, a grandchild only how
+// long it lives.
+func written(n *yamldoc.Node, into reflect.Type) *yamldoc.Node {
+	long := map[reflect.Type]string{reflect.TypeFor[Reply](): "output", reflect.TypeFor[Grandchild](): "for"}[into]
+	if n.Kind != yamldoc.Scalar || long == "" {
+		return n
+	}
+	return &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos, Entries: []yamldoc.Entry{{Key: long, Text: long, Pos: n.Pos, Value: n}}}
+}
+
+// check reports what no type says.
+func (r *reader) check(n *yamldoc.Node, into any, _ string) {
+	switch v := into.(type) {
+	case *Step:
+		// Crashing or hanging for good leaves nothing to answer.
+		r.oneAnswer(n, v.Crash == CrashAtStart || v.Hang)
+	case *Reply:
+		r.oneAnswer(n, false)
+	case *Turn:
+		if n.Kind == yamldoc.Mapping && v.Say == "" && v.Tool == "" {
+			r.fail(n.Pos, "", "a turn says something (say) or calls a tool (tool, args, result)")
+		}
+	}
+}
+
+// oneAnswer reports a reply that says nothing, or more than one thing.
+func (r *reader) oneAnswer(n *yamldoc.Node, mayBeNone bool) {
 	if n.Kind != yamldoc.Mapping {
-		r.fail(n.Pos, "%s must be a mapping", what)
-		return
+		return // reported already, or a short form
 	}
-	for _, e := range n.Entries {
-		read, ok := keys[e.Key]
-		if !ok {
-			r.unknown(e, what, keys)
-			continue
+	answers := 0
+	for _, key := range []string{"output", "value", "suspend", "fail"} {
+		if v := n.Get(key); v != nil {
+			answers++
+			if v.Kind == yamldoc.Scalar && v.Scalar == nil {
+				r.fail(v.Pos, "", "%s must not be null", key)
+			}
 		}
-		read(e.Value)
 	}
-}
-
-func (r *reader) unknown(e yamldoc.Entry, what string, keys map[string]func(*yamldoc.Node)) {
-	var names []string
-	for k := range keys {
-		names = append(names, k)
+	if answers > 1 || answers == 0 && !mayBeNone {
+		r.fail(n.Pos, "", "want exactly one of output, value, suspend and fail")
 	}
-	slices.Sort(names)
-	if near := suggest.Nearest(e.Key, names, 1); len(near) > 0 {
-		r.fail(e.Pos, "%s has no key %q: did you mean %q?", what, e.Key, near[0])
-		return
-	}
-	r.fail(e.Pos, "%s has no key %q; it has: %s", what, e.Key, strings.Join(names, ", "))
-}
-
-func (r *reader) list(n *yamldoc.Node, what string, each func(*yamldoc.Node)) {
-	if n.Kind != yamldoc.Sequence {
-		r.fail(n.Pos, "%s must be a list", what)
-		return
-	}
-	for _, item := range n.Items {
-		each(item)
-	}
-}
-
-// The readers below return a function that reads a value into a variable.
-
-func (r *reader) text(into *string) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) {
-		s, ok := n.Scalar.(string)
-		if n.Kind != yamldoc.Scalar || !ok {
-			r.fail(n.Pos, "want a text")
-			return
-		}
-		*into = s
-	}
-}
-
-func (r *reader) optionalText(into **string) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) {
-		var s string
-		r.text(&s)(n)
-		*into = &s
-	}
-}
-
-func (r *reader) flag(into *bool) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) {
-		b, ok := n.Scalar.(bool)
-		if !ok {
-			r.fail(n.Pos, "want true or false")
-			return
-		}
-		*into = b
-	}
-}
-
-func (r *reader) natural(into *int64) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) {
-		i, ok := n.Scalar.(int64)
-		if !ok || i < 0 {
-			r.fail(n.Pos, "want a whole number, 0 or more")
-			return
-		}
-		*into = i
-	}
-}
-
-func (r *reader) duration(into *time.Duration) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) {
-		d, err := time.ParseDuration(n.Text)
-		if n.Kind != yamldoc.Scalar || err != nil || d < 0 {
-			r.fail(n.Pos, "want a duration such as 200ms or 1m30s")
-			return
-		}
-		*into = d
-	}
-}
-
-func (r *reader) value(into *any) func(*yamldoc.Node) {
-	return func(n *yamldoc.Node) { *into = n.Value() }
 }
