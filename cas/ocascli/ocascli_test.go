@@ -139,3 +139,12 @@ func TestBadArguments(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 }
+
+// What has no text of its own is YAML to a person.
+func TestANodeIsPrintedAsYAML(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := &CLI{Env: env.Env{Stdout: &out}, Format: func() render.Format { return render.Text }}
+	require.NoError(t, c.print(map[string]any{"a": 1}, nil))
+	require.Equal(t, "a: 1\n", out.String())
+}
