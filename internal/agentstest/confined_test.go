@@ -154,7 +154,7 @@ func moreIsNeeded(t *testing.T, b *bench) {
 	_, said, err := b.step()
 	require.Error(t, err)
 	require.Contains(t, said, state)
-	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it needs that file: uwf config set agents.it.sandbox.allowWrite '["`+state+`"]'`)
+	require.Contains(t, said, `agent says: claude runs confined and cannot write everywhere. If it must: uwf config set agents.it.sandbox.allowWrite '["…"]'`)
 	require.Contains(t, said, "agent says: uwf config set agents.it.sandbox.mode none lets it write anywhere")
 	b.configure(map[string]any{"env": environ, "sandbox": map[string]any{"allowWrite": []string{filepath.Dir(state)}}})
 	b.model.play(reply{text: answer("fog")})

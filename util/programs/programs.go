@@ -79,11 +79,6 @@ func NoTerminals(command []string) bool {
 	return started(command, func(p program) bool { return p.noTerminals }).noTerminals
 }
 
-// Harmless are words of lines that a command prints when it is refused something that it does without.
-func Harmless(command []string) []string {
-	return started(command, func(p program) bool { return p.harmless != nil }).harmless
-}
-
 // Sandboxes reports whether a command is known to run what it runs in a sandbox of its own,
 // unless it may do anything. It cannot be made inside of ours.
 func Sandboxes(command []string) bool {
@@ -165,8 +160,6 @@ type program struct {
 	places []Place  // that are its own
 	obeys  []string // names in a working directory that no agent may write
 	plants []plant  // what it would obey of a clone
-	// harmless are words in what it prints when it is refused something that it does without.
-	harmless []string
 
 	noTerminals  bool // it runs what it runs without a terminal
 	sandboxes    bool // it has a sandbox of its own
@@ -192,10 +185,6 @@ var known = []program{
 	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
 	{
 		names: []string{"codex", "codex-acp"}, sandboxes: true,
-		// Its tmp/ and its skills are also those of its other sessions.
-		harmless: []string{
-			"could not create PATH aliases", "failed to clean up stale arg0 temp dirs", "failed to install system skills",
-		},
 		places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"}, Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
 			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 		}}},

@@ -3,10 +3,9 @@
 // together as this package's plan says.
 //
 //   - box.go: the program, and the plan for it;
-//   - home.go: what it sees of the user's home;
-//   - program.go: what it needs of its own installation;
+//   - home.go: what it sees of the user's home, and of its own installation;
 //   - git.go: what it may write of git's own files;
-//   - end.go: what is left to do when it has ended.
+//   - end.go: its run without namespaces, and what is left to do when it has ended.
 package box
 
 import (
@@ -89,7 +88,6 @@ type Request struct {
 	Temporary string   // its /tmp
 	State     string   // a directory that it cannot reach, for what is kept until its end
 	Environ   []string // of this process
-	Now       func() time.Time
 	Keep      []string // capabilities, as confine.Capabilities names them
 	Nest      bool     // it makes sandboxes of its own
 	ReadOnly  bool     // it does not write the workspace

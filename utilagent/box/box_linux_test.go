@@ -54,7 +54,7 @@ func newSpace(t *testing.T) *space {
 	s.git("init", "-q", "-b", "main")
 	s.git("commit", "-q", "--allow-empty", "-m", "first")
 	s.request = box.Request{
-		Workspace: s.work, Home: s.home, Temporary: s.tmp, State: s.state, Environ: os.Environ(), Now: time.Now,
+		Workspace: s.work, Home: s.home, Temporary: s.tmp, State: s.state, Environ: os.Environ(),
 		Off: offlimits.New(offlimits.Options{UserHome: s.home, Dir: s.work}),
 	}
 	return s
@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 		"obeyed by leave": {before: func(s *space) { s.write("src/work/.mcp.json", "mine"); s.allow("AllowWrite", ".mcp.json") }, script: `echo x >.mcp.json`, after: "cat .mcp.json", outside: "x\n"},
 		"hooks behind a link": {
 			before: func(s *space) { s.shell("mkdir -p s/hooks; rm -rf .git/hooks; ln -s ../s/hooks .git/hooks") },
-			script: `mv s s2; mkdir -p s/hooks; echo x >s/hooks/pre-commit; rm .git/hooks; true`, said: 1, after: "ls s; readlink .git/hooks", outside: "../s/hooks\n",
+			script: `mv s s2; mkdir -p s/hooks; echo x >s/hooks/pre-commit; rm .git/hooks; true`, said: 1, after: "ls s; readlink .git/hooks", outside: "uwf-new-hooks\n../s/hooks\n",
 		},
 		"a false repository": {
 			before: func(s *space) {
@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 			},
 			script: `echo on`, out: "on\n",
 		},
-		"new and obeyed": {script: `mkdir .claude; echo ../x >.git/commondir`, said: 1, after: `ls -A`, outside: ".git\n"},
+		"new and obeyed": {script: `mkdir .claude; echo ../x >.git/commondir`, said: 1, after: `ls -A`, outside: ".git\nuwf-new-claude\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

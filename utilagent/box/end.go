@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/worktree"
@@ -53,7 +54,6 @@ const (
 	lockFile   = "lock"
 	stateFile  = "state.json"
 	checkFile  = "check"
-	asideDir   = "aside" // what was moved away
 	indexesDir = "indexes"
 )
 
@@ -206,11 +206,7 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 		told, err := kept.End(ctx, allowed(run.state.Workspace, run.state.Writable), run.merge)
 		said, errs = append(said, told...), append(errs, err)
 	}
-	aside := filepath.Join(run.dir, asideDir)
-	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		errs = append(errs, err)
-	}
-	changed, err := run.check.End(aside, held)
+	changed, err := run.check.End(held)
 	errs = append(errs, err)
 	if text := changed.String(); text != "" {
 		said = append(said, text)
@@ -218,39 +214,28 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return said, errors.Join(err, run.lock.Unlock()) // the next one tries again
 	}
-	if entries, err := os.ReadDir(aside); err == nil && len(entries) > 0 {
-		if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // as in remove
-			defer unlock()
-		}
-		for _, name := range []string{stateFile, checkFile} {
-			errs = append(errs, os.Remove(filepath.Join(run.dir, name)))
-		}
-		return said, errors.Join(append(errs, run.lock.Unlock())...)
-	}
 	return said, run.remove()
 }
 
-// keptAside is how long what was moved away is kept.
-const keptAside = 30 * 24 * time.Hour
-
-// Recover ends the runs in a state directory whose processes were killed.
-func Recover(ctx context.Context, dir string, now func() time.Time) (said []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	errs := []error{err}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), runPrefix) {
-			continue
+// Recover ends the runs in some state directories whose processes were killed.
+func Recover(ctx context.Context, states ...string) (said []string, err error) {
+	var errs []error
+	for _, dir := range states {
+		entries, err := os.ReadDir(dir)
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
 		}
-		told, err := recoverRun(ctx, filepath.Join(dir, e.Name()), now)
-		said, errs = append(said, told...), append(errs, err)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), runPrefix) {
+				told, err := recoverRun(ctx, filepath.Join(dir, e.Name()))
+				said, errs = append(said, told...), append(errs, err)
+			}
+		}
 	}
 	return said, errors.Join(errs...)
 }
 
-func recoverRun(ctx context.Context, dir string, now func() time.Time) ([]string, error) {
+func recoverRun(ctx context.Context, dir string) ([]string, error) {
 	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil // it runs, or somebody else ends it
@@ -260,11 +245,7 @@ func recoverRun(ctx context.Context, dir string, now func() time.Time) ([]string
 	}
 	run := &Run{dir: dir, lock: lock}
 	err = run.load()
-	if errors.Is(err, os.ErrNotExist) { // it had not begun, or something was moved away
-		info, err := os.Stat(dir)
-		if _, moved := os.Lstat(filepath.Join(dir, asideDir)); moved == nil && err == nil && now().Sub(info.ModTime()) < keptAside {
-			return nil, lock.Unlock()
-		}
+	if errors.Is(err, os.ErrNotExist) { // it had not begun
 		return nil, run.remove()
 	}
 	if err != nil {
@@ -283,4 +264,82 @@ func (run *Run) load() error {
 		run.check, err = endcheck.Load(filepath.Join(run.dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
 	}
 	return err
+}
+
+// Lower begins a run of a program without namespaces: what it must not change is kept, and put back at its
+// end. r.State must be [SharedState], so that all that run in a repository know of each other.
+func (r Request) Lower() (*Run, error) {
+	run, _, err := r.begin(func(run *Run, found endcheck.Found, others []*putback.Before) error {
+		run.state.Kept = putback.Begin(r.place(found), others)
+		return run.save()
+	})
+	return run, err
+}
+
+// place is what is put back in the workspace.
+func (r Request) place(found endcheck.Found) putback.Place {
+	place := putback.Place{Workspace: r.Workspace, GitDirs: r.gitDirs(), Repositories: found.GitDirs, Obeyed: slices.Clone(r.Obeyed)}
+	for _, name := range found.Repositories {
+		place.Repositories = append(place.Repositories, filepath.Join(r.Workspace, filepath.FromSlash(name)))
+	}
+	for _, name := range append(found.Obeyed, r.Off.Pointed(r.Workspace)...) {
+		at := filepath.Join(r.Workspace, filepath.FromSlash(name))
+		_, err := os.Lstat(at)
+		if hides := func(hidden string) bool { return below(hidden, at) || below(at, hidden) }; err == nil && !slices.ContainsFunc(r.Off.Hidden(), hides) {
+			place.Obeyed = append(place.Obeyed, at)
+		}
+	}
+	return place
+}
+
+// SharedState is the directory for what [Request.Lower] keeps: one for all homes of a user, or where a user
+// has no directory to write to, as in some containers, the home's.
+func SharedState(d home.Dirs) string {
+	if dir := d.SharedGuard(); filepath.IsAbs(dir) && durable.MkdirAll(durable.OS(), dir, 0o700) == nil {
+		return dir
+	}
+	return d.Guard()
+}
+
+// patience bounds how long a program waits while others look at their repositories.
+const patience = 30 * time.Second
+
+// lockState keeps others from beginning: of two that begin at once, one must see the other.
+func lockState(dir string) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	held, err := durable.Lock(ctx, filepath.Join(dir, lockFile))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = held.Unlock() }, nil
+}
+
+// running returns what is kept for the runs that have not ended, and makes run take their changes for new.
+func (r Request) running(run *Run) (kept []*putback.Before, err error) {
+	entries, err := os.ReadDir(r.State)
+	for _, e := range entries {
+		other := &Run{dir: filepath.Join(r.State, e.Name())}
+		if !strings.HasPrefix(e.Name(), runPrefix) || other.dir == run.dir {
+			continue
+		}
+		err := other.load()
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it has ended, or was never begun
+		}
+		if err != nil {
+			return nil, err
+		}
+		run.check.Since(other.check)
+		if other.state.Kept != nil {
+			kept = append(kept, other.state.Kept)
+		}
+	}
+	return kept, err
+}
+
+// merge takes over what a program may change in a config of git.
+func (run *Run) merge(ctx context.Context, config string, base, left []byte) ([]string, error) {
+	m := gitconfig.Merging{Config: config, Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
+	return m.Text(ctx, left)
 }

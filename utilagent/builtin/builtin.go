@@ -342,7 +342,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	told, err := box.RecoverAll(ctx, e.Now, w.run.Dirs.Box(), commands.Guard)
+	told, err := box.Recover(ctx, w.run.Dirs.Box(), commands.Guard)
 	for _, text := range told {
 		w.warn("a command whose agent was killed " + text)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
@@ -236,10 +234,9 @@ type runner struct {
 	transport   Transport
 	boxProgram  string // uwf-box; "": it cannot be had here
 	confinement *confinement
-	held        string   // for the detail: what confinement is in force
-	used        []string // sessions that the program has used
-	hidden      []string // from what a sandbox of the program's own runs
-	refused     refusals
+	held        string          // for the detail: what confinement is in force
+	used        []string        // sessions that the program has used
+	hidden      []string        // from what a sandbox of the program's own runs
 	ctx         context.Context // of the step; it ends when its time is up
 	closers     []func()
 
@@ -293,13 +290,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 		return nil, err
 	}
 	if c := r.confinement; c != nil {
-		r.refused.harmless = programs.Harmless(r.driven())
-		r.closers = append(r.closers, func() {
-			r.report(c.close())
-			if line := r.refused.found(); line != "" {
-				req.Warn("%s runs confined, and said: %s", r.adapter.Program, around.Secrets.Hide(line))
-			}
-		})
+		r.closers = append(r.closers, func() { r.report(c.close()) })
 	}
 	if err := r.planted(); err != nil {
 		return nil, err
@@ -384,7 +375,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	return launch{
 		path: inv.Bin, inv: inv, env: append(environment(r.env.Environ, r.adapter, inv), r.mark),
 		more:   r.seesMore(),
-		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: io.MultiWriter(r.logs.stderr, &r.refused),
+		marker: markerVariable + "=" + id, confinement: r.confinement, stdout: r.logs.stdout, stderr: r.logs.stderr,
 	}, nil
 }
 
@@ -507,7 +498,7 @@ func (r *runner) result(out tried) agentkit.Result {
 		SessionMark: out.Mark,
 		Detail: &protocol.Detail{
 			Model: cmp.Or(out.model, r.model), AgentVersion: name,
-			Outcome: strings.Join(slices.Concat([]string{outcome}, r.notes, []string{r.held}, r.refusal(out)), "; "),
+			Outcome: strings.Join(slices.Concat([]string{outcome}, r.notes, []string{r.held}), "; "),
 		},
 	}
 }

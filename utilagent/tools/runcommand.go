@@ -426,7 +426,7 @@ func (c Commands) request(w *Workspace) (box.Request, error) {
 	r := box.Request{
 		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
 		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
-		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Now: c.now, Network: c.Network, Nest: c.Nest,
+		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Network: c.Network, Nest: c.Nest,
 	}
 	if r.Environ == nil {
 		r.Environ = c.Env

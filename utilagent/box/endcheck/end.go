@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -24,8 +23,7 @@ import (
 // Changes are what a command left that would run later, or that a person would not see. Names are paths from
 // the workspace, or absolute outside of it.
 type Changes struct {
-	Moved    []string // new names that agents or uwf obey: they lie in Keep
-	Keep     string
+	Moved    []string // new names that agents or uwf obey, which got another name
 	Disarmed []string // new settings of repositories, which got another name
 	Links    []string // new links that led to where nobody looks, and were removed
 	Lost     []string // git directories that are no repositories any more
@@ -36,6 +34,7 @@ type Changes struct {
 
 const (
 	maxTold = 20
+	prefix  = "uwf-new-"
 	suffix  = ".uwf-new"
 	// maxNew bounds the directories of a command that are looked through: about three seconds.
 	maxNew = 200_000
@@ -48,7 +47,7 @@ func (c Changes) String() string {
 		names []string
 		what  string
 	}{
-		{c.Moved, "made what agents or uwf obey, which was moved to " + plaintext.Line(cmp.Or(c.Keep, "another name")) + ": "},
+		{c.Moved, "made what agents or uwf obey, which was renamed to begin with " + prefix + " (look at it before you rename it back): "},
 		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
 		{c.Links, "made links to directories that it could write outside of the workspace, which were removed: "},
 		{c.Lost, "removed or moved what cannot be put back: "},
@@ -68,7 +67,6 @@ func (c Changes) String() string {
 type end struct {
 	*look
 	was     *Before
-	keep    string
 	held    func(path string) bool
 	changes Changes
 	moved   map[string]bool
@@ -76,14 +74,11 @@ type end struct {
 	errs    []error
 }
 
-// End disarms what is new. What agents obey is moved to keep, a directory of the caller's; "": it gets another
-// name. It is called when nothing of the command runs any more. held reports whether what is
+// End disarms what is new. It is called when nothing of the command runs any more. held reports whether what is
 // obeyed at a path is as it was; nil: that of the workspace's own git directories is, as long as these are the same.
-func (b *Before) End(keep string, held func(path string) bool) (Changes, error) {
-	return b.end(keep, held, maxNew)
-}
+func (b *Before) End(held func(path string) bool) (Changes, error) { return b.end(held, maxNew) }
 
-func (b *Before) end(keep string, held func(string) bool, most int) (Changes, error) {
+func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 			_ = os.Chmod(at, info.Mode().Perm()|0o700) // a command has closed it
@@ -95,10 +90,8 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 	}
 	defer l.close()
 	l.opens = true
-	e := &end{look: l, was: b, keep: keep, held: held, changes: Changes{Keep: keep}, moved: map[string]bool{}}
+	e := &end{look: l, was: b, held: held, moved: map[string]bool{}}
 	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
-	e.pointed()
-	e.obeyed()
 	e.pointersOut()
 	e.linksOut()
 	for at := range l.lost() {
@@ -107,6 +100,8 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 		}
 	}
 	e.repositoriesNow()
+	e.pointed() // last: what is in these was looked at by its old name
+	e.obeyed()
 	for _, at := range l.closed {
 		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
 			e.changes.Closed = append(e.changes.Closed, at)
@@ -129,9 +124,6 @@ func (b *Before) end(keep string, held func(string) bool, most int) (Changes, er
 	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Links, &c.Lost, &c.Runs, &c.Hiding, &c.Closed} {
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
-	}
-	if len(c.Moved) == 0 {
-		c.Keep = ""
 	}
 	return *c, errors.Join(e.errs...)
 }
@@ -163,7 +155,7 @@ func (e *end) pointed() {
 			}
 		}
 		if _, err := stampOf(e.spaces[0].top, at); err == nil && !e.allowed(e.abs(at)) {
-			e.move(at, &e.changes.Moved)
+			e.move(at)
 		}
 	}
 }
@@ -180,7 +172,7 @@ func (e *end) obeyed() {
 			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
 				continue // its entries are judged one by one
 			}
-			e.move(full, &e.changes.Moved)
+			e.move(full)
 		}
 	}
 }
@@ -194,63 +186,15 @@ func (e *end) isMoved(name string) bool {
 	return false
 }
 
-// move moves a path of the workspace to keep, or gives it another name beside where it is.
-func (e *end) move(name string, told *[]string) {
-	top := e.spaces[0]
-	dir, err := top.root.Open(path.Dir(name))
-	if err != nil {
-		e.errs = append(e.errs, err)
-		return
-	}
-	defer dir.Close() // only read from
-	base, shown := path.Base(name), name
-	err = errors.New("there is no directory to keep it")
-	if e.keep != "" {
-		err = e.intoKeep(dir, base, name)
-	}
-	if err != nil {
-		as := "uwf-new-" + strings.TrimLeft(base, ".") // as on another file system
-		err, shown = rename(dir, base, dir, as), name+" (as "+as+")"
-	}
-	if err != nil {
-		e.errs = append(e.errs, fmt.Errorf("move %s away: %w", plaintext.Line(name), err))
-		return
-	}
-	e.moved[name] = true
-	*told = append(*told, shown)
-}
-
-func (e *end) intoKeep(dir *os.File, base, name string) error {
-	if err := durable.MkdirAll(durable.OS(), e.keep, 0o700); err != nil {
-		return err
-	}
-	keep, err := os.Open(e.keep)
-	if err != nil {
-		return err
-	}
-	defer keep.Close() // only read from
-	as := strings.ReplaceAll(name, "/", "__")
-	return rename(dir, base, keep, as[max(0, len(as)-200):])
-}
-
-// rename gives an entry a name that is free.
-func rename(from *os.File, name string, to *os.File, as string) error {
-	for n := range 1000 {
-		free := as
-		if n > 0 {
-			free += "." + strconv.Itoa(n)
-		}
-		if err := moveInto(from, name, to, free); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return fs.ErrExist
+// move gives a path of the workspace another name beside where it is.
+func (e *end) move(name string) {
+	e.moved[name] = e.rename(e.spaces[0], name, prefix+strings.TrimLeft(path.Base(name), "."), &e.changes.Moved)
 }
 
 // pointersOut renames new .git files and links that lead to where nobody looks.
 func (e *end) pointersOut() {
 	for name, to := range e.pointers() {
-		if s, _ := e.space(to); s != nil || to == "" || e.was.Pointers[name] == to || e.isMoved(name) || e.allowed(e.abs(name)) {
+		if s, _ := e.space(to); s != nil || to == "" || e.was.Pointers[name] == to || e.allowed(e.abs(name)) {
 			continue
 		}
 		e.aside(e.spaces[0], name, &e.changes.Disarmed)
@@ -264,7 +208,7 @@ func (e *end) linksOut() {
 		was := e.before(at)
 		for _, link := range e.dirs[at].Links {
 			name := join(at, link)
-			if slices.Contains(was.Links, link) || e.isMoved(name) || e.allowed(e.abs(name)) {
+			if slices.Contains(was.Links, link) || e.allowed(e.abs(name)) {
 				continue
 			}
 			to, err := e.spaces[0].root.Readlink(name)
@@ -295,20 +239,38 @@ func beneath(dir, path string) bool {
 
 // aside renames a setting.
 func (e *end) aside(s *space, name string, told *[]string) {
-	if err := Aside(s.root, name); err != nil {
+	e.rename(s, name, path.Base(name)+suffix, told)
+}
+
+func (e *end) rename(s *space, name, as string, told *[]string) (renamed bool) {
+	if err := rename(s.root, name, as); err != nil {
 		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
-		return
+		return false
 	}
 	*told = append(*told, e.shown(s, name))
+	return true
 }
 
 // Aside renames an entry so that nothing obeys it.
-func Aside(root *os.Root, name string) error {
+func Aside(root *os.Root, name string) error { return rename(root, name, path.Base(name)+suffix) }
+
+// rename gives an entry a name beside it that is free.
+func rename(root *os.Root, name, as string) error {
 	dir, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
-	return errors.Join(rename(dir, path.Base(name), dir, path.Base(name)+suffix), dir.Close())
+	defer dir.Close() // only read from
+	for n := range 1000 {
+		free := as
+		if n > 0 {
+			free += "." + strconv.Itoa(n)
+		}
+		if err := renameIn(dir, path.Base(name), free); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fs.ErrExist
 }
 
 // repositoriesNow disarms what is new in git directories.
@@ -320,9 +282,6 @@ func (e *end) repositoriesNow() {
 	e.now = now
 	for _, at := range slices.Sorted(maps.Keys(now)) {
 		s, name := e.space(at)
-		if s.dir == e.Workspace && e.isMoved(name) {
-			continue
-		}
 		was := e.was.Repos[at]
 		top, own := e.was.Tops[at]
 		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && (e.own(at) || led[at]) { // it is another directory

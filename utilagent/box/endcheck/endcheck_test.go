@@ -52,7 +52,7 @@ func check(t *testing.T, o Options, script string) Changes {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, script)
-	c, err := b.End(tempDir(t), nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
 	return c
 }
@@ -125,6 +125,7 @@ func TestWhatIsDisarmed(t *testing.T) {
 		{"evil worktree", `mkdir -p e/worktrees/x e/objects e/refs t; git config -f e/config core.fsmonitor id; echo ../.. > e/worktrees/x/commondir; echo ref: refs/heads/x > e/worktrees/x/HEAD; echo gitdir: ../e/worktrees/x > t/.git`, Changes{Disarmed: []string{"e/config"}}},
 		{"an agent's servers", `echo '{"mcpServers":{}}' > .mcp.json`, Changes{Moved: []string{".mcp.json"}}},
 		{"an agent's directory", `mkdir -p sub/.claude; echo '{}' > sub/.claude/settings.json`, Changes{Moved: []string{"sub/.claude"}}},
+		{"a repository in it", `mkdir .claude; git init -q .claude/x`, Changes{Moved: []string{".claude"}, Disarmed: []string{".claude/x/.git/config"}}},
 		{"beside its worktrees", `mkdir -p .claude/worktrees/a; touch .claude/settings.local.json .claude/worktrees/a/f; mkdir .claude/worktrees/a/.gemini`, Changes{Moved: []string{".claude/settings.local.json", ".claude/worktrees/a/.gemini"}}},
 		{"known agent directory", `touch .cursor/mcp.json; mkdir .workflow/info; touch .workflow/info/y.yaml`, Changes{Moved: []string{".cursor/mcp.json", ".workflow/info"}}},
 		{"more workflows", `mkdir .workflows; touch .workflows/y.yaml; mkdir -p a/b/c; ln -s /etc a/b/c/.Workflow`, Changes{Moved: []string{".workflows", "a/b/c/.Workflow"}}},
@@ -151,7 +152,6 @@ func TestWhatIsDisarmed(t *testing.T) {
 			o := newRepository(t)
 			got := check(t, o, c.script)
 			prosetest.Text(t, strings.ReplaceAll(got.String(), o.Workspace, "WORKSPACE"))
-			got.Keep = ""
 			for i, name := range got.Hiding {
 				if at, _, ok := strings.Cut(name, "refs/replace/"); ok {
 					got.Hiding[i] = at + "refs/replace/ID"
@@ -160,7 +160,7 @@ func TestWhatIsDisarmed(t *testing.T) {
 			require.Equal(t, c.want, got)
 			again := check(t, o, "true")
 			require.Equal(t, c.want.Closed, again.Closed)
-			again.Closed, again.Keep = nil, ""
+			again.Closed = nil
 			require.Equal(t, Changes{}, again, "it is told once")
 		})
 	}
@@ -223,22 +223,11 @@ func TestNamesThatAreTaken(t *testing.T) {
 		require.Equal(t, []string{"n/.git/config"}, c.Disarmed)
 		require.Len(t, strings.Fields(shell(t, o.Workspace, "ls -d n/.git/config*")), n+1)
 	}
-	keep := tempDir(t)
-	for _, want := range []string{".mcp.json", ".mcp.json.1"} {
-		b, err := Begin(o)
-		require.NoError(t, err)
-		shell(t, o.Workspace, "echo "+want+" > .mcp.json")
-		c, err := b.End(keep, nil)
-		require.NoError(t, err)
-		require.Equal(t, []string{".mcp.json"}, c.Moved)
-		require.Equal(t, want+"\n", shell(t, keep, "cat "+want))
+	for _, want := range []string{"uwf-new-mcp.json", "uwf-new-mcp.json.1"} {
+		require.Equal(t, []string{".mcp.json"}, check(t, o, "echo "+want+" > .mcp.json").Moved)
+		require.Equal(t, want+"\n", shell(t, o.Workspace, "cat "+want))
 	}
-	b, err := Begin(o)
-	require.NoError(t, err)
-	shell(t, o.Workspace, "mkdir .claude")
-	c, err := b.End("", nil)
-	require.NoError(t, err)
-	require.Equal(t, []string{".claude (as uwf-new-claude)"}, c.Moved)
+	require.Equal(t, []string{".claude"}, check(t, o, "mkdir .claude").Moved)
 	require.DirExists(t, filepath.Join(o.Workspace, "uwf-new-claude"))
 }
 
@@ -261,7 +250,6 @@ func TestAllowedByName(t *testing.T) {
 		return slices.Contains([]string{".mcp.json", "n/.git", "inner/.git/hooks", ".git/config.worktree"}, rel)
 	}
 	c := check(t, o, "touch .mcp.json .git/config.worktree .git/commondir; mkdir .claude; git init -q n; git init -q m; echo id > inner/.git/hooks/x; git -C inner config a.b c")
-	c.Keep = ""
 	require.Equal(t, Changes{Moved: []string{".claude"}, Disarmed: []string{".git/commondir", "inner/.git/config", "m/.git/config"}}, c)
 }
 
@@ -276,9 +264,8 @@ func TestAnotherProcessEnds(t *testing.T) {
 	shell(t, o.Workspace, "git init -q n; echo x > .git/commondir; touch .mcp.json; git -C inner config a.b c; echo y > .cursor/new")
 	b, err = Load(file, func(path string) bool { return filepath.Base(path) == ".mcp.json" })
 	require.NoError(t, err)
-	c, err := b.End(tempDir(t), nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
-	c.Keep = ""
 	require.Equal(t, Changes{Moved: []string{".cursor/new"}, Disarmed: []string{".git/commondir", "inner/.git/config", "n/.git/config"}}, c)
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	_, err = Load(file, nil)
@@ -295,7 +282,6 @@ func TestALinkedWorktree(t *testing.T) {
 	o := Options{Workspace: filepath.Join(base, "tree"), GitDirs: []string{own, common}}
 	require.Empty(t, check(t, o, "git commit -q --allow-empty -m x; git checkout -q -b y; git -C ../r worktree add -q ../third").String())
 	c := check(t, o, `git update-index --assume-unchanged f; cd ../r/.git; echo x > commondir; git config -f worktrees/tree/config.worktree a.b c; git config -f worktrees/other/config.worktree a.b c; mkdir worktrees/tree/hooks; touch worktrees/tree/hooks/x`)
-	c.Keep = ""
 	require.Equal(t, Changes{
 		Disarmed: []string{filepath.Join(common, "commondir"), filepath.Join(common, "worktrees/other/config.worktree"), filepath.Join(own, "config.worktree")},
 		Hiding:   []string{"f (assume-unchanged)"},
@@ -338,7 +324,7 @@ func TestTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Found(), second.Found())
 	shell(t, o.Workspace, "mkdir -p a/b/.claude; touch -r docs a/b")
-	c, err := second.End(tempDir(t), nil)
+	c, err := second.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/b/.claude"}, c.Moved)
 	require.NoError(t, os.WriteFile(o.Index, []byte("broken"), 0o600))
@@ -361,7 +347,7 @@ func TestARacyDirectoryIsReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	l.close()
 	b.Dirs["a"].Stamp, b.Dirs["a"].Noted = now, now.Changed+int64(tick)-1 // as if the clock stood still
-	c, err := b.End(tempDir(t), nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/.claude"}, c.Moved)
 }
@@ -374,7 +360,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "mkdir flood; cd flood; seq 3000 | xargs mkdir; cd ..; "+plants)
-	c, err := b.End(tempDir(t), nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"docs/a/.workflow"}, c.Moved)
 	require.Equal(t, []string{"zz/deep/.git/config"}, c.Disarmed)
@@ -382,8 +368,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	b, err = Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "mkdir -p more/a/b; cd more/a/b; seq 300 | xargs mkdir; git init -q 99/x; cd ../../..; mkdir flat; cd flat; seq 300 | xargs mkdir; git init -q 300")
-	keep := tempDir(t)
-	c, err = b.end(keep, nil, 100)
+	c, err = b.end(nil, 100)
 	require.NoError(t, err)
 	require.NotEmpty(t, c.Closed)
 }
@@ -424,7 +409,7 @@ func BenchmarkEnd(b *testing.B) {
 			o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			for what, run := range map[string]func(*Before) error{
 				"begin": func(*Before) error { _, err := Begin(o); return err },
-				"end":   func(before *Before) error { _, err := before.End("", nil); return err },
+				"end":   func(before *Before) error { _, err := before.End(nil); return err },
 			} {
 				b.Run(what, func(b *testing.B) {
 					before, err := Begin(o)
@@ -448,7 +433,7 @@ func TestLinksOut(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "ln -s "+cache+" out; ln -s "+cache+"/no dangling; ln -s d here; ln -s /usr/bin usr")
-	c, err := b.End("", nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"dangling", "out"}, c.Links)
 	require.Equal(t, "before\nhere\ninside\nusr\n", shell(t, o.Workspace, "ls -d before here inside usr out dangling 2>/dev/null || true"))
@@ -461,7 +446,7 @@ func TestLost(t *testing.T) {
 	b, err := Begin(o)
 	require.NoError(t, err)
 	shell(t, o.Workspace, "rm -rf .git/refs")
-	c, err := b.End("", nil)
+	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, o.GitDirs, c.Lost)
 }

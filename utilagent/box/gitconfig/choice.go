@@ -125,7 +125,7 @@ func (c *choice) edits(real settings) (all [][]string) {
 		if slices.Equal(real[key], final[key]) {
 			continue
 		}
-		c.tell(key, real[key], final[key])
+		c.tell(key, final[key])
 		if len(final[key]) == 0 {
 			all = append(all, []string{"--unset-all", key})
 		}
@@ -186,28 +186,16 @@ func (c *choice) drop(key string, real, final settings) {
 
 const maxNames = 10
 
-// tell notes what a person must know of a change.
-func (c *choice) tell(key string, was, is []string) {
-	section, sub, name := split(key)
-	subject := plaintext.Names([]string{plaintext.Short(sub, 100)}, 1)
-	to := plaintext.Names(shown(is), 3)
+// tell notes what a person must know of a change: where remotes are, and who commits.
+func (c *choice) tell(key string, is []string) {
+	section, _, name := split(key)
+	key = plaintext.Names([]string{plaintext.Short(key, 100)}, 1)
 	switch {
-	case key == "user.name", key == "user.email":
-		c.lines = append(c.lines, "set "+key+" to "+to)
-	case section == "remote" && name == "url" && len(was) == 0:
-		c.lines = append(c.lines, "added remote "+subject+" ("+to+")")
-	case section == "remote" && name == "url" && len(is) == 0:
-		c.lines = append(c.lines, "removed remote "+subject)
-	case section == "remote" && name == "url":
-		c.lines = append(c.lines, "led "+subject+" to "+to)
-	case name == "pushurl" && len(is) == 0:
-		c.lines = append(c.lines, "led pushes to "+subject+" to its URL")
-	case name == "pushurl":
-		c.lines = append(c.lines, "led pushes to "+subject+" to "+to)
-	case section == "submodule" && name == "url" && len(is) > 0:
-		c.lines = append(c.lines, "led submodule "+subject+" to "+to)
-	case section == "branch" && name == "remote" && slices.ContainsFunc(is, address):
-		c.lines = append(c.lines, "led branch "+subject+" to "+to)
+	case section == "branch" && (name != "remote" || !slices.ContainsFunc(is, address)), section == "remote" && name == "fetch", name == "active":
+	case len(is) == 0:
+		c.lines = append(c.lines, "removed git's "+key)
+	default:
+		c.lines = append(c.lines, "set git's "+key+" to "+plaintext.Names(shown(is), 3))
 	}
 }
 

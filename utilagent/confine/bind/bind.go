@@ -1,9 +1,7 @@
 // Package bind binds the process that it runs in, for package confine.
 //
-//   - bind_linux.go: the order in which a process gives up its rights;
-//   - paths_linux.go: what Landlock allows, around what is hidden;
-//   - capabilities_linux.go: what root gives up;
-//   - filter_linux.go, calls_linux_*.go: the filter of system calls.
+//   - bind_linux.go: the order in which a process gives up its rights, and what root gives up;
+//   - paths_linux.go: what Landlock allows, around what is hidden.
 package bind
 
 import (

@@ -226,7 +226,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 		},
 		Progress: p,
 		PutBack: func() (string, error) {
-			said, err := box.RecoverAll(context.Background(), a.Env.Now, dirs.Box(), box.SharedState(dirs))
+			said, err := box.Recover(context.Background(), dirs.Box(), box.SharedState(dirs))
 			return strings.Join(said, "; it "), err
 		},
 		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },

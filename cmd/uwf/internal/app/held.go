@@ -248,7 +248,7 @@ func (a *App) held(
 
 // recoverHeld ends what commands have left that were killed.
 func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
-	told, err := box.RecoverAll(ctx, a.Env.Now, c.State, c.Guard)
+	told, err := box.Recover(ctx, c.State, c.Guard)
 	for _, text := range told {
 		c.Warn("a command that was killed " + text)
 	}
