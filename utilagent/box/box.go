@@ -2,7 +2,7 @@
 // It runs each as the only program of user, mount, pid and IPC namespaces, which uwf-box puts
 // together as this package's plan says.
 //
-//   - box.go: the program, and the plan for it;
+//   - box.go: the program, the plan for it, and its network;
 //   - home.go: what it sees of the user's home, and of its own installation;
 //   - git.go: what it may write of git's own files;
 //   - end.go: its run without namespaces, and what is left to do when it has ended.
@@ -13,16 +13,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hostlist"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/utilagent/box/proxy"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
@@ -304,4 +311,163 @@ func (b *builder) git(r Request, nested []string) error {
 	}
 	b.nested(r.Workspace, nested)
 	return nil
+}
+
+// outlet is the proxy of a run, outside of the program's network.
+type outlet struct {
+	*proxy.Proxy
+	stop func()
+}
+
+// network gives the program a network of its own, and a proxy to the hosts that it can reach.
+func (b *builder) network(r Request, run *Run) error {
+	if r.Network.All() {
+		return nil
+	}
+	b.plan.Network = true
+	b.plan.Env = withoutProxies(b.plan.Env)
+	if len(r.Network.Hosts()) == 0 {
+		return nil
+	}
+	allow, err := hostlist.Parse(r.Network.Hosts())
+	if err != nil {
+		return fmt.Errorf("sandbox.network: %w", err)
+	}
+	b.plan.Listen = true
+	b.plan.Env = append(b.plan.Env, proxies()...)
+	run.outlet = &outlet{proxy.New(allow, proxy.Options{}), func() {}}
+	return nil
+}
+
+// serve serves the listener of the program's network until stop.
+func (o *outlet) serve(f *os.File) {
+	l, err := net.FileListener(f)
+	_ = f.Close() // l has a descriptor of its own
+	if err != nil {
+		return // the program finds that nobody answers
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = o.Serve(ctx, l) // as above
+	}()
+	o.stop = func() { cancel(); <-done }
+}
+
+// proxyVariables name a proxy to programs, in lower case and upper case.
+func proxyVariables() []string { return []string{"http_proxy", "https_proxy", "all_proxy"} }
+
+// proxies are the variables that lead programs to the proxy.
+func proxies() []string {
+	env := []string{"NODE_USE_ENV_PROXY=1"}
+	for _, name := range proxyVariables() {
+		value := fmt.Sprintf("=http://127.0.0.1:%d", plan.ListenPort)
+		env = append(env, name+value, strings.ToUpper(name)+value)
+	}
+	return env
+}
+
+// withoutProxies drops the user's own proxies, which cannot be reached.
+func withoutProxies(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(kv), "=")
+		return name == "no_proxy" || name == "node_use_env_proxy" || slices.Contains(proxyVariables(), name)
+	})
+}
+
+// Refused returns the hosts that the program could not reach.
+func (run *Run) Refused() []proxy.Refusal {
+	if run.outlet == nil {
+		return nil
+	}
+	return run.outlet.Refused()
+}
+
+// unreached says which hosts were refused, in words that follow the name of the program.
+func unreached(refused []proxy.Refusal) string {
+	const most = 10 // in one line
+	var names []string
+	others := 0
+	for _, r := range refused {
+		if r.Host == "" || len(names) == most {
+			others += r.Count
+			continue
+		}
+		names = append(names, net.JoinHostPort(r.Host, fmt.Sprint(r.Port)))
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case others > 0:
+		names = append(names, fmt.Sprintf("others (%d times)", others))
+	}
+	return "could not reach " + strings.Join(names, ", ") + ": sandbox.network in config.yaml"
+}
+
+// Diagnosis is why programs get no namespaces on this machine. The zero value means that they do.
+type Diagnosis struct {
+	Why string
+	Do  string // the line to type; "": there is none
+}
+
+// Works reports whether programs get namespaces.
+func (d Diagnosis) Works() bool { return d.Why == "" }
+
+// Diagnose starts the uwf-box that belongs to the program exe.
+func Diagnose(exe string) Diagnosis {
+	path := Find(exe)
+	switch {
+	case runtime.GOOS != "linux":
+		return Diagnosis{Why: "only Linux has namespaces"}
+	case path == "":
+		return Diagnosis{Program + " is not installed", Install}
+	}
+	if err := Probe(path); err != nil {
+		return explain(path, err, setting)
+	}
+	return Diagnosis{}
+}
+
+// The kernel's settings that decide about namespaces, below /proc/sys.
+const (
+	restricted  = "kernel/apparmor_restrict_unprivileged_userns"
+	debianClone = "kernel/unprivileged_userns_clone"
+	most        = "user/max_user_namespaces"
+)
+
+// setting is the value of a kernel's setting; "" if there is none.
+func setting(name string) string {
+	text, _ := os.ReadFile(filepath.Join("/proc/sys", filepath.FromSlash(name)))
+	return strings.TrimSpace(string(text))
+}
+
+// loadProfile writes AppArmor's profile, which packaging/apparmor/uwf-box is with its reasons, and
+// loads it.
+const loadProfile = `printf 'abi <abi/4.0>,\ninclude <tunables/global>\nprofile uwf-box /usr/bin/uwf-box flags=(unconfined) {\n  userns,\n` +
+	`  include if exists <local/uwf-box>\n}\n' | sudo tee /etc/apparmor.d/uwf-box >/dev/null && sudo apparmor_parser --replace /etc/apparmor.d/uwf-box`
+
+// explain finds the reason for a failed start of the uwf-box at a path.
+func explain(path string, err error, setting func(string) string) Diagnosis {
+	stage := ""
+	if b := (*proc.BoxError)(nil); errors.As(err, &b) {
+		stage = b.Stage
+	}
+	text := plaintext.Line(err.Error())
+	switch {
+	case stage == "version" || stage == "plan":
+		return Diagnosis{path + " is not of the same release as uwf", Install}
+	case setting(most) == "0":
+		return Diagnosis{"user.max_user_namespaces is 0", "sudo sysctl -w user.max_user_namespaces=15000"}
+	case setting(debianClone) == "0":
+		return Diagnosis{"kernel.unprivileged_userns_clone is 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"}
+	case setting(restricted) == "1" && path != Profile:
+		install := "sudo install -m 755 " + plaintext.Word(path) + " " + Profile + " && "
+		return Diagnosis{"AppArmor allows them only to " + Profile + " with its profile (" + text + ")", install + loadProfile}
+	case setting(restricted) == "1":
+		return Diagnosis{"AppArmor has no profile for " + Profile + " (" + text + ")", loadProfile}
+	case stage == "namespaces" && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS)):
+		return Diagnosis{"a container or the kernel refuses them (" + text + ")", `see "Enable namespaces" in docs/security.md`}
+	}
+	return Diagnosis{text, `see "Enable namespaces" in docs/security.md`}
 }

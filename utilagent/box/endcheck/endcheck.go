@@ -12,17 +12,25 @@ package endcheck
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/rand"
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Options say what is looked at. Paths are absolute and without links unless they say otherwise.
@@ -238,4 +246,365 @@ func join(at, name string) string {
 		return name
 	}
 	return at + "/" + name
+}
+
+// Changes are what a command left that would run later, or that a person would not see. Names are paths from
+// the workspace, or absolute outside of it.
+type Changes struct {
+	Moved    []string // new names that agents or uwf obey, which got another name
+	Disarmed []string // new settings of repositories, which got another name
+	Links    []string // new links that led to where nobody looks, and were removed
+	Lost     []string // git directories that are no repositories any more
+	Runs     []string // plans of an unfinished rebase that lost lines
+	Hiding   []string // what git passes over
+	Closed   []string // what cannot be read, or is too much
+}
+
+const (
+	maxTold = 20
+	prefix  = "uwf-new-"
+	suffix  = ".uwf-new"
+	// maxNew bounds the directories of a command that are looked through: about three seconds.
+	maxNew = 200_000
+)
+
+// String says what a command did, after its name; "": nothing.
+func (c Changes) String() string {
+	var parts []string
+	for _, p := range []struct {
+		names []string
+		what  string
+	}{
+		{c.Moved, "made what agents or uwf obey, which was renamed to begin with " + prefix + " (look at it before you rename it back): "},
+		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
+		{c.Links, "made links to directories that it could write outside of the workspace, which were removed: "},
+		{c.Lost, "removed or moved what cannot be put back: "},
+		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
+		{c.Hiding, "made git pass over what you may want to see in git status and git diff " +
+			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
+		{c.Closed, "left what cannot be read, or is too much to be looked through: "},
+	} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))
+		}
+	}
+	return strings.Join(parts, "; it ")
+}
+
+// end is one check.
+type end struct {
+	*look
+	was     *Before
+	held    func(path string) bool
+	changes Changes
+	moved   map[string]bool
+	now     map[string]*repo
+	errs    []error
+}
+
+// End disarms what is new. It is called when nothing of the command runs any more. held reports whether what is
+// obeyed at a path is as it was; nil: that of the workspace's own git directories is, as long as these are the same.
+func (b *Before) End(held func(path string) bool) (Changes, error) { return b.end(held, maxNew) }
+
+func (b *Before) end(held func(string) bool, most int) (Changes, error) {
+	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
+		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+			_ = os.Chmod(at, info.Mode().Perm()|0o700) // a command has closed it
+		}
+	}
+	l, err := b.open()
+	if err != nil {
+		return Changes{}, err
+	}
+	defer l.close()
+	l.opens = true
+	e := &end{look: l, was: b, held: held, moved: map[string]bool{}}
+	l.walk(b.Dirs, len(b.Dirs)+most, b.Unseen)
+	e.pointersOut()
+	e.linksOut()
+	for at := range l.lost() {
+		if !b.Lost[at] {
+			e.changes.Lost = append(e.changes.Lost, at)
+		}
+	}
+	e.repositoriesNow()
+	e.pointed() // last: what is in these was looked at by its old name
+	e.obeyed()
+	for _, at := range l.closed {
+		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
+			e.changes.Closed = append(e.changes.Closed, at)
+		}
+	}
+	for at := range l.cut {
+		e.changes.Closed = append(e.changes.Closed, at)
+	}
+	for at := range l.over {
+		if s, name := l.space(at); s != nil {
+			e.changes.Closed = append(e.changes.Closed, l.shown(s, name))
+		}
+	}
+	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
+		after := &Before{state: b.state}
+		after.Dirs, after.Repos = l.dirs, e.now
+		after.keepIndex()
+	}
+	c := &e.changes
+	for _, names := range []*[]string{&c.Moved, &c.Disarmed, &c.Links, &c.Lost, &c.Runs, &c.Hiding, &c.Closed} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	return *c, errors.Join(e.errs...)
+}
+
+// before is what was noted of a directory that is still the same one; else nothing was.
+func (e *end) before(at string) *dir {
+	if d, now := e.was.Dirs[at], e.dirs[at]; d != nil && now != nil && (d.Stamp.same(now.Stamp) || now.Stamp.Ino == 0) {
+		return d
+	}
+	return &dir{}
+}
+
+// pointed moves what has appeared where git's settings point, or is there instead of what was.
+func (e *end) pointed() {
+	names := slices.Clone(e.was.Pointed)
+	for name, was := range e.was.Led {
+		if now, err := stampOf(e.spaces[0].top, name); err != nil || !now.same(was) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		at := name
+		for i, c := range name { // a link on the way is what a command made
+			if c == '/' {
+				if st, err := stampOf(e.spaces[0].top, name[:i]); err == nil && !st.Dir {
+					at = name[:i]
+					break
+				}
+			}
+		}
+		if _, err := stampOf(e.spaces[0].top, at); err == nil && !e.allowed(e.abs(at)) {
+			e.move(at)
+		}
+	}
+}
+
+// obeyed moves new names that agents or uwf obey.
+func (e *end) obeyed() {
+	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+		was := e.before(at)
+		for _, name := range e.dirs[at].Obeyed {
+			full := join(at, name)
+			if slices.Contains(was.Obeyed, name) || e.held != nil && e.held(e.abs(full)) || e.isMoved(full) || e.allowed(e.abs(full)) {
+				continue
+			}
+			if d := e.dirs[full]; d != nil && slices.ContainsFunc(d.Dirs, keptBy) {
+				continue // its entries are judged one by one
+			}
+			e.move(full)
+		}
+	}
+}
+
+func (e *end) isMoved(name string) bool {
+	for at := name; at != "."; at = path.Dir(at) {
+		if e.moved[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// move gives a path of the workspace another name beside where it is.
+func (e *end) move(name string) {
+	e.moved[name] = e.rename(e.spaces[0], name, prefix+strings.TrimLeft(path.Base(name), "."), &e.changes.Moved)
+}
+
+// pointersOut renames new .git files and links that lead to where nobody looks.
+func (e *end) pointersOut() {
+	for name, to := range e.pointers() {
+		if s, _ := e.space(to); s != nil || to == "" || e.was.Pointers[name] == to || e.allowed(e.abs(name)) {
+			continue
+		}
+		e.aside(e.spaces[0], name, &e.changes.Disarmed)
+	}
+}
+
+// linksOut removes new links that lead to where the command could write outside of the workspace:
+// there nobody looks, and what is there may be a repository, or what agents obey.
+func (e *end) linksOut() {
+	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+		was := e.before(at)
+		for _, link := range e.dirs[at].Links {
+			name := join(at, link)
+			if slices.Contains(was.Links, link) || e.allowed(e.abs(name)) {
+				continue
+			}
+			to, err := e.spaces[0].root.Readlink(name)
+			if err != nil {
+				continue
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(e.abs(name)), to)
+			}
+			real, _ := filepath.EvalSymlinks(e.abs(name))
+			if beneath(e.Workspace, cmp.Or(real, to)) || !slices.ContainsFunc(e.was.Outside, func(dir string) bool {
+				return beneath(dir, to) || real != "" && beneath(dir, real)
+			}) {
+				continue
+			}
+			if err := e.spaces[0].root.Remove(name); err != nil {
+				e.errs = append(e.errs, fmt.Errorf("remove the link %s: %w", plaintext.Line(name), err))
+			}
+			e.changes.Links = append(e.changes.Links, name)
+		}
+	}
+}
+
+func beneath(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// aside renames a setting.
+func (e *end) aside(s *space, name string, told *[]string) {
+	e.rename(s, name, path.Base(name)+suffix, told)
+}
+
+func (e *end) rename(s *space, name, as string, told *[]string) (renamed bool) {
+	if err := rename(s.root, name, as); err != nil {
+		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
+		return false
+	}
+	*told = append(*told, e.shown(s, name))
+	return true
+}
+
+// Aside renames an entry so that nothing obeys it.
+func Aside(root *os.Root, name string) error { return rename(root, name, path.Base(name)+suffix) }
+
+// rename gives an entry a name beside it that is free.
+func rename(root *os.Root, name, as string) error {
+	dir, err := root.Open(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // only read from
+	for n := range 1000 {
+		free := as
+		if n > 0 {
+			free += "." + strconv.Itoa(n)
+		}
+		if err := renameIn(dir, path.Base(name), free); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fs.ErrExist
+}
+
+// repositoriesNow disarms what is new in git directories.
+func (e *end) repositoriesNow() {
+	now, tops, led := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
+	for name, to := range e.pointers() { // a tree that is new here makes one that others left there new
+		led[to] = led[to] || e.was.Pointers[name] != to && path.Base(filepath.Dir(to)) == "worktrees"
+	}
+	e.now = now
+	for _, at := range slices.Sorted(maps.Keys(now)) {
+		s, name := e.space(at)
+		was := e.was.Repos[at]
+		top, own := e.was.Tops[at]
+		if own = own && (top.Ino == 0 || top.same(tops[at])); was == nil || !own && (e.own(at) || led[at]) { // it is another directory
+			was = &repo{}
+		}
+		if e.held != nil {
+			if e.own(at) && !own {
+				e.changes.Lost = append(e.changes.Lost, at)
+			}
+			own = e.held(at)
+		}
+		e.disarm(s, name, was, now[at], own)
+		e.plans(s, name, was)
+		for text := range now[at].Passed {
+			if !was.Passed[text] {
+				e.changes.Hiding = append(e.changes.Hiding, text)
+			}
+		}
+	}
+}
+
+// disarm renames settings that are not as they were. In the workspace's own git directory nobody could change
+// config and hooks.
+func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
+	at := filepath.Join(s.dir, filepath.FromSlash(name))
+	if e.allowed(at) {
+		return
+	}
+	if d := e.was.Dirs[name]; s.dir == e.Workspace && d != nil && d.Named && !d.Bare && !offlimits.IsGit(path.Base(name)) && d == e.before(name) {
+		if _, err := stampOf(s.top, join(name, "HEAD")); err == nil { // somebody's directory: their config is not git's
+			e.aside(s, join(name, "HEAD"), &e.changes.Disarmed)
+			return
+		}
+	}
+	for _, entry := range armed() {
+		full := join(name, entry)
+		if now.Armed[entry] == "" || now.Armed[entry] == was.Armed[entry] || own && (entry == "config" || entry == "hooks") || e.allowed(filepath.Join(at, entry)) {
+			continue
+		}
+		if text, err := safeopen.ReadFileIn(s.root, full, 100); entry == "commondir" && err == nil &&
+			path.Base(path.Dir(name)) == "worktrees" && string(bytes.TrimSpace(text)) == "../.." {
+			continue // as git writes it
+		}
+		e.aside(s, full, &e.changes.Disarmed)
+	}
+}
+
+// plans takes out of plans what they did not start before.
+func (e *end) plans(s *space, name string, was *repo) {
+	for _, dir := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
+		full := join(name, dir)
+		if st, err := stampOf(s.top, full); err == nil && !st.Dir { // a link leads to where nobody looks
+			if err := s.root.Remove(full); err != nil {
+				e.errs = append(e.errs, err)
+			}
+			e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
+		}
+	}
+	for _, file := range plans() {
+		full := join(name, file)
+		st, err := stampOf(s.top, full)
+		if err != nil {
+			continue
+		}
+		text, err := safeopen.ReadFileIn(s.root, full, maxPlan)
+		kept := tame(text, was.Runs)
+		switch {
+		case err != nil || !st.File:
+			err = s.root.RemoveAll(full)
+		case bytes.Equal(kept, text):
+			continue
+		default:
+			err = Replace(s.root, full, kept, st.Perm)
+		}
+		if err != nil {
+			e.errs = append(e.errs, err)
+			continue
+		}
+		e.changes.Runs = append(e.changes.Runs, e.shown(s, full))
+	}
+}
+
+// Replace gives a file another text in one step.
+func Replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
+	temp := name + "." + rand.Text()
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(perm), f.Close()); err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = root.Remove(temp)
+	}
+	return err
 }

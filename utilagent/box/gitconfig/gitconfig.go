@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -198,4 +200,238 @@ func (m Merging) git(ctx context.Context, stdin []byte, args ...string) ([]byte,
 		return nil, fmt.Errorf("git config: %w: %s", err, plaintext.Line(strings.TrimSpace(string(out.Stderr))))
 	}
 	return out.Stdout, nil
+}
+
+var (
+	remoteName = lazyregexp.New(`^[\pL\pN_][\pL\pN_./+-]*$`) // neither an address nor an option
+	refspec    = lazyregexp.New(`^([+^]?(HEAD|refs/[^\s:?\[\\^~]+)|\+?(HEAD|refs/[^\s:?\[\\^~]+):refs/remotes/[^\s:?\[\\^~]+)$`)
+	ref        = lazyregexp.New(`^refs/[^\s:?*\[\\^~]+$`)
+	rebaseMode = lazyregexp.New(`^(true|false|merges|interactive)$`)
+	// Git itself asks before it takes a submodule from a directory, and pushes to none.
+	submodulePath = lazyregexp.New(`^\.{0,2}/[^:]*$`)
+	scpForm       = lazyregexp.New(`^([\w.+-]+@)?([\w.-]+|\[[0-9A-Fa-f:.]+\]):[^:]*$`)
+	boolean       = lazyregexp.New(`^(true|false)$`)
+)
+
+// choice is what a command changed, and what of it is merged.
+type choice struct {
+	base, changed settings
+	wanted        settings // no values: the key is removed
+	dropped       []string
+	lines         []string
+}
+
+func newChoice(base, changed settings) *choice {
+	c := &choice{base: base, changed: changed, wanted: settings{}}
+	for _, key := range differing(base, changed) {
+		if values := changed[key]; c.may(key, values) {
+			c.wanted[key] = values
+		} else {
+			c.dropped = append(c.dropped, key)
+		}
+	}
+	return c
+}
+
+// split cuts a key into its section, subsection and name.
+func split(key string) (section, sub, name string) {
+	section, rest, _ := strings.Cut(key, ".")
+	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
+		return section, rest[:at], rest[at+1:]
+	}
+	return section, "", rest
+}
+
+// may reports whether a key may have these values. A remote or branch that is gone takes all of its keys along.
+func (c *choice) may(key string, values []string) bool {
+	section, sub, name := split(key)
+	if sub != "" && (sub[0] == '-' || strings.Contains(sub, "..") || plaintext.Line(sub) != sub) {
+		return false
+	}
+	if len(values) == 0 && (section == "remote" || section == "branch") && sub != "" && !c.changed.has(section, sub) {
+		return true
+	}
+	var valid func(value string) bool
+	switch section + "." + name {
+	case "remote.url", "remote.pushurl":
+		valid = func(value string) bool { return remoteName().MatchString(sub) && c.address(value) }
+	case "remote.fetch":
+		valid = func(value string) bool {
+			return remoteName().MatchString(sub) && refspec().MatchString(value) && !strings.Contains(value, "..")
+		}
+	case "submodule.url":
+		valid = func(value string) bool { return c.address(value) || submodulePath().MatchString(value) }
+	case "submodule.active":
+		valid = boolean().MatchString
+	case "branch.merge":
+		valid = ref().MatchString
+	case "branch.rebase":
+		valid = rebaseMode().MatchString
+	case "branch.remote", "branch.description", "user.name", "user.email": // remotes are judged once all are known
+		valid = func(string) bool { return true }
+	}
+	if valid == nil || (section == "user") != (sub == "") {
+		return false
+	}
+	return !slices.ContainsFunc(values, func(v string) bool { return plaintext.Line(v) != v || !valid(v) })
+}
+
+// address reports whether a remote may be at a URL: one that git reaches without a program of the command's
+// choice, or that a remote had before.
+func (c *choice) address(value string) bool {
+	if address(value) {
+		return true
+	}
+	for key, values := range c.base {
+		if strings.HasSuffix(key, "url") && slices.Contains(values, value) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a section has any key.
+func (s settings) has(section, sub string) bool {
+	for key := range s {
+		if strings.HasPrefix(key, section+"."+sub+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// edits decides what changes in the real config and returns the arguments for git. What others changed
+// meanwhile stays.
+func (c *choice) edits(real settings) (all [][]string) {
+	final := maps.Clone(real)
+	for key, values := range c.wanted {
+		if slices.Equal(real[key], c.base[key]) || slices.Equal(real[key], values) {
+			final[key] = values
+		} else {
+			c.drop(key, nil, nil)
+		}
+	}
+	c.settle(real, final)
+	for _, key := range slices.Sorted(maps.Keys(c.wanted)) {
+		if slices.Equal(real[key], final[key]) {
+			continue
+		}
+		c.tell(key, final[key])
+		if len(final[key]) == 0 {
+			all = append(all, []string{"--unset-all", key})
+		}
+		for i, value := range final[key] {
+			how := "--add"
+			if i == 0 {
+				how = "--replace-all"
+			}
+			all = append(all, []string{how, "--", key, value})
+		}
+	}
+	return all
+}
+
+// settle drops what would make git take a name for an address: of a branch or remote without a URL.
+func (c *choice) settle(real, final settings) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.wanted), func(a, b string) int { return strings.Compare(b, a) }) { // remotes first
+		section, sub, name := split(key)
+		homeless := func(v string) bool { return v != "." && len(final["remote."+v+".url"]) == 0 && !address(v) }
+		switch {
+		case section == "remote" && name != "url" && len(final[key]) > 0 && len(final["remote."+sub+".url"]) == 0,
+			section == "branch" && name == "remote" && slices.ContainsFunc(final[key], homeless):
+			c.drop(key, real, final)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.wanted)) {
+		section, sub, name := split(key)
+		if section != "remote" || name != "url" || len(final[key]) > 0 || !final.pointsTo(sub) {
+			continue
+		}
+		for other := range maps.Clone(c.wanted) {
+			if strings.HasPrefix(other, "remote."+sub+".") {
+				c.drop(other, real, final)
+			}
+		}
+	}
+}
+
+// pointsTo reports whether a branch is fetched from or pushed to a remote.
+func (s settings) pointsTo(remote string) bool {
+	for key, values := range s {
+		section, _, name := split(key)
+		if slices.Contains(values, remote) && (section == "branch" && (name == "remote" || name == "pushremote") || key == "remote.pushdefault") {
+			return true
+		}
+	}
+	return false
+}
+
+// drop leaves a key as it is in the real config; final may be nil.
+func (c *choice) drop(key string, real, final settings) {
+	delete(c.wanted, key)
+	c.dropped = append(c.dropped, key)
+	if final != nil {
+		final[key] = real[key]
+	}
+}
+
+const maxNames = 10
+
+// tell notes what a person must know of a change: where remotes are, and who commits.
+func (c *choice) tell(key string, is []string) {
+	section, _, name := split(key)
+	key = plaintext.Names([]string{plaintext.Short(key, 100)}, 1)
+	switch {
+	case section == "branch" && (name != "remote" || !slices.ContainsFunc(is, address)), section == "remote" && name == "fetch", name == "active":
+	case len(is) == 0:
+		c.lines = append(c.lines, "removed git's "+key)
+	default:
+		c.lines = append(c.lines, "set git's "+key+" to "+plaintext.Names(shown(is), 3))
+	}
+}
+
+// told are the lines for a person.
+func (c *choice) told() []string {
+	lines := c.lines
+	if more := len(lines) - maxNames; more > 0 {
+		lines = append(lines[:maxNames:maxNames], fmt.Sprintf("changed %d more remotes or names", more))
+	}
+	if len(c.dropped) > 0 {
+		slices.Sort(c.dropped)
+		names := make([]string, 0, len(c.dropped))
+		for _, key := range slices.Compact(c.dropped) {
+			names = append(names, plaintext.Short(key, 100))
+		}
+		lines = append(lines, "set what was not kept: "+plaintext.Names(names, maxNames))
+	}
+	return lines
+}
+
+// address reports whether git reaches a remote at a URL without a program of the command's choice. It is
+// never a directory, which the command may have written: git push runs the hooks there.
+func address(value string) bool {
+	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
+		return false
+	}
+	if _, rest, ok := strings.Cut(value, "://"); ok {
+		u, err := url.Parse(value)
+		authority, _, _ := strings.Cut(rest, "/")
+		return err == nil && !strings.Contains(authority, "%") && strings.HasPrefix(value, u.Scheme+":") &&
+			slices.Contains([]string{"https", "ssh", "git"}, u.Scheme) && u.Hostname() != "" &&
+			u.Hostname()[0] != '-' && !strings.HasPrefix(authority, "-") && !strings.HasPrefix(u.Path, "/-")
+	}
+	_, path, _ := strings.Cut(value, ":")
+	return scpForm().MatchString(value) && !strings.Contains(value, "@-") && !strings.HasPrefix(path, "-")
+}
+
+// shown are addresses without user names and passwords, which may be keys.
+func shown(addresses []string) []string {
+	all := slices.Clone(addresses)
+	for i, address := range all {
+		if u, err := url.Parse(address); err == nil && u.User != nil && u.Scheme != "ssh" {
+			u.User = nil
+			all[i] = u.String()
+		}
+	}
+	return all
 }
