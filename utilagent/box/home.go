@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
