@@ -94,24 +94,29 @@ func (a Commands) linked(ctx context.Context, c *ucli.Context, p engine.Progress
 
 // waitedFor waits until nothing works on a thread, or nobody has its lease at a remote,
 // from where it is then brought here.
-func (a Commands) waitedFor(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
+func (a Commands) waitedFor(
+	ctx, waiting context.Context, c *ucli.Context,
+) (id string, e *engine.Engine, out protocol.StepOutput, done func(), err error) {
 	if !c.IsSet("remote") {
 		if id, e, err = a.ThreadAndEngine(ctx, c, nil); err == nil {
-			_, err = e.Wait(ctx, id)
+			out, err = e.Wait(waiting, id)
 		}
-		return id, e, func() {}, err
+		return id, e, out, func() {}, err
 	}
 	s, err := a.linked(ctx, c, nil)
 	if err == nil {
 		s.id, err = a.ThreadAt(ctx, s.link, c.Args().First())
 	}
 	if err == nil {
-		err = s.link.Wait(ctx, s.id)
+		err = s.link.Wait(waiting, s.id)
 	}
 	if err == nil {
 		e, err = s.link.ViewOf(ctx, s.id)
 	}
-	return s.id, e, s.close, err
+	if err == nil {
+		out, err = e.Show(ctx, s.id)
+	}
+	return s.id, e, out, s.close, err
 }
 
 func (s shared) close() {

@@ -293,12 +293,12 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 var errWaited = errors.New("waited long enough")
 
 func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if d := term.SpanOf(c, "timeout"); d > 0 {
 		waiting, cancel = context.WithTimeoutCause(ctx, d, errWaited)
 	}
 	defer cancel()
-	id, e, done, err := a.waitedFor(waiting, c)
+	id, e, out, done, err := a.waitedFor(ctx, waiting, c)
 	defer done()
 	if errors.Is(context.Cause(waiting), errWaited) {
 		hint := "uwf thread stop " + id
@@ -308,10 +308,6 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 		return cmdline.Coded(protocol.CodeTimeout, fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")),
 			hint)
 	}
-	if err != nil {
-		return err
-	}
-	out, err := e.Show(ctx, id)
 	if err != nil {
 		return err
 	}
