@@ -3,6 +3,7 @@ package fileheads_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,6 +164,29 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("old"), Head: h1, End: &heads.Ended{Workflow: h1, Status: "completed"}, Facts: heads.Facts{Imported: &heads.Imported{From: "x"}}}}, 1))
 	_, err := x.Forget(ctx, map[string]bool{id("old"): true})
 	require.NoError(t, err)
+	require.False(t, foreign(t, x, "own"))
+}
+
+// Neither a shorter file nor zeros at its end are taken for a line that nobody was told of.
+func TestFactsWithoutTheirEndMakeNoThreadOurs(t *testing.T) {
+	t.Parallel()
+	x, dir := strangers(t)
+	path := filepath.Join(dir, "facts.jsonl")
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for n := range len(whole) - 1 {
+		zeroed := append(slices.Clone(whole[:n]), make([]byte, len(whole)-n)...)
+		for _, left := range [][]byte{whole[:n], zeroed} {
+			require.NoError(t, os.WriteFile(path, left, 0o600))
+			require.True(t, foreign(t, x, "stranger"), "%q", left)
+			_, err := x.AllFacts(t.Context())
+			require.Error(t, err, "%q", left)
+		}
+	}
+	require.NoError(t, os.WriteFile(path, append(whole, `{"thread":"0`...), 0o600))
+	require.False(t, foreign(t, x, "own"), "of what was never acknowledged the beginning is no damage")
+	require.NoError(t, x.Move(t.Context(), id("own"), h1, h2))
+	require.NoError(t, x.SetFacts(t.Context(), id("own"), heads.Facts{Labels: map[string]string{"a": "b"}}))
 	require.False(t, foreign(t, x, "own"))
 }
 

@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -35,10 +35,11 @@ const privateFile = 0o600
 type factsRead struct {
 	data   []byte
 	number int               // of the last line
+	whole  int64             // bytes of whole lines
 	known  map[string]fields // by thread
 	doubts map[string]error  // by thread: why it is not known where it comes from
 	faults []error
-	lost   bool                   // the file is
+	lost   bool                   // the file is, or its end
 	said   map[string]heads.Facts // what known says, as far as somebody asked
 }
 
@@ -86,7 +87,7 @@ func (x *Heads) keepFacts(r *factsRead) {
 // cannot be told.
 func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
 	r, err := x.readLines(ctx, only)
-	if err != nil || only != "" && r.known[only] != nil {
+	if err != nil || only != "" && r.known[only] != nil && x.factsSaid() <= r.whole {
 		return r, err
 	}
 	threads, err := x.read(ctx, threadsFile)
@@ -94,7 +95,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		return r, ctx.Err()
 	}
 	mayBeDamaged := threads.wrong != "" && len(threads.bad) == 0
-	if !mayBeDamaged && !(threads.facts && r.isEmpty()) {
+	if !mayBeDamaged && threads.facts <= r.whole {
 		return r, nil
 	}
 	// Again, and all: facts are written before the thread that they are about, and before threads.yaml
@@ -103,11 +104,18 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		return r, err
 	}
 	standing := x.names(ctx)
-	if r.lost = threads.facts && r.isEmpty(); r.lost {
-		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) +
-			" is lost, which says where threads come from: restore it from a backup"}
+	if r.lost = threads.facts > r.whole; r.lost {
+		what := " is lost"
+		if r.whole > 0 {
+			what = fmt.Sprintf(" has lost its end (%d of %d bytes)", threads.facts-r.whole, threads.facts)
+		}
+		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) + what +
+			", which says where threads come from: restore it from a backup"}
 		r.faults = append(r.faults, why)
 		r.doubt(nil, standing, why)
+		maps.DeleteFunc(r.doubts, func(id string, err error) bool {
+			return err == error(why) && r.known[id]["imported"] != nil
+		})
 	}
 	for id, f := range r.known {
 		if mayBeDamaged && !standing[id] && f["imported"] != nil {
@@ -143,6 +151,7 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}, said: map[string]heads.Facts{}}
 	if kept := x.kept.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
 		r.number, r.known, r.said = kept.number, maps.Clone(kept.known), maps.Clone(kept.said)
+		r.whole = int64(len(kept.data))
 		data = data[len(kept.data):]
 	}
 	var standing map[string]bool // read only if it is needed
@@ -150,9 +159,16 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
 		if _, sound := sumOf(content); sound && only != "" && !mayBeAbout(content, quoted) {
+			r.whole += int64(len(content) + len("\n"))
 			continue
 		}
 		change, err := read(content, whole, parseFacts)
+		switch {
+		case whole:
+			r.whole += int64(len(text))
+		case !errors.Is(err, errNothing): // at most its end is lost
+			r.whole += int64(len(withoutZeros(content)) + len("\n"))
+		}
 		switch {
 		case err == nil:
 			r.add(change)
@@ -176,9 +192,6 @@ func mayBeAbout(line, quoted []byte) bool {
 	}
 	return bytes.Contains(line, quoted)
 }
-
-// isEmpty reports whether the file has no lines. Zeros may be left of one by a power cut.
-func (r *factsRead) isEmpty() bool { return len(bytes.Trim(r.data, "\x00\r\n ")) == 0 }
 
 // add adds a line that can be read.
 func (r *factsRead) add(change factsChange) {
@@ -265,7 +278,11 @@ func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts)
 // the file is lost, it first writes which threads are in doubt. Then, or while the sum of that table does
 // not match, a thread that is known has a line even if it says nothing.
 func (x *Heads) appendFacts(ctx context.Context, f *table, changes map[string]heads.Facts) error {
-	lost := f.facts && isNothing(x.path(factsFile))
+	size, err := x.factsSize(f.facts)
+	if err != nil {
+		return err
+	}
+	lost := f.facts > size
 	text, err := factsLines(changes, lost || f.wrong != "")
 	if len(text) == 0 || err != nil {
 		return err
@@ -285,7 +302,7 @@ func (x *Heads) appendFactsText(f *table, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f.facts = true
+	f.facts = 1 // more, when it is saved
 	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
 }
 
@@ -302,16 +319,49 @@ func (x *Heads) marks(ctx context.Context) ([]byte, error) {
 	return factsLines(marks, false)
 }
 
-// isNothing reports whether a file is missing, or has only zeros where a line was to be.
-func isNothing(path string) bool {
-	in, err := os.Open(path)
+// factsSaid is how many bytes threads.yaml says that the file has at least; 0: it does not say.
+func (x *Heads) factsSaid() int64 {
+	f, err := safeopen.OpenMax(x.path(threadsFile), maxFile, safeopen.Follow)
 	if err != nil {
-		return true
+		return 0 // whoever reads it says so
 	}
-	defer func() { _ = in.Close() }() // nothing was written
-	first := make([]byte, 1)
-	n, _ := in.Read(first)
-	return n == 0 || first[0] == 0
+	defer func() { _ = f.Close() }() // nothing was written
+	head := make([]byte, len(sumPrefix)+sumDigits+factsLen)
+	n, _ := f.ReadAt(head, 0)
+	return parseTable("", head[:n], true).facts
+}
+
+// factsSize returns how many bytes of whole lines the file has: all of them, or only at least those that
+// are known, if more may have been torn by a kill; fewer, if of those the end is lost.
+func (x *Heads) factsSize(known int64) (int64, error) {
+	f, err := safeopen.OpenMax(x.path(factsFile), maxFile, safeopen.Follow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	for _, size := range []int64{info.Size(), known} {
+		if size == 0 || size > info.Size() {
+			continue
+		}
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return 0, err
+		}
+		switch {
+		case last[0] == '\n' || size == 1:
+			return size, nil
+		case last[0] == '}' && size == known-1: // only the end of its last line is lost
+			return known, nil
+		}
+	}
+	return 0, nil
 }
 
 // rewriteFacts writes one line for each thread but those that are gone, under the lock of the threads.
@@ -348,10 +398,11 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool
 	return x.replaceFacts(f, text)
 }
 
-// replaceFacts rewrites the file, under the lock of the threads. threads.yaml says that there are facts
-// while there are.
+// replaceFacts rewrites the file, under the lock of the threads. threads.yaml never says that it is longer
+// than it is.
 func (x *Heads) replaceFacts(f *table, text []byte) error {
-	if f.facts = len(text) > 0; !f.facts {
+	if f.facts > int64(len(text)) {
+		f.facts = int64(len(text))
 		if err := x.save(f); err != nil {
 			return err
 		}
@@ -359,6 +410,7 @@ func (x *Heads) replaceFacts(f *table, text []byte) error {
 	if err := durable.WriteFile(x.fsys, x.path(factsFile), text, privateFile); err != nil {
 		return err
 	}
+	f.facts = int64(len(text))
 	return x.save(f)
 }
 

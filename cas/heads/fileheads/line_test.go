@@ -42,7 +42,7 @@ func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\n", "# note\n\nb: 4EAEYQKFHTJ23\na: 4EAEYQKFHTJ23", "{a: 4EAEYQKFHTJ23}",
 		"a: 4EAEYQKFHTJ23\na: 108DB063KRQWW\n", "a: 4EAE\n", "\ufeffa: 4EAEYQKFHTJ23\r\n", "[", "a:\n  - b\n", "null", "a: 4EAEYQKFHTJ23\ngarbage\n",
-		sumPrefix + "00000000\na: 4EAEYQKFHTJ23\n", sumPrefix, sumPrefix + "00000000" + withFacts,
+		sumPrefix + "00000000\na: 4EAEYQKFHTJ23\n", sumPrefix, sumPrefix + "00000000" + withFacts, sumPrefix + "00000000, with 000000000012 bytes of facts.jsonl",
 	} {
 		f.Add(text)
 	}

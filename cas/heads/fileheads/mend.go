@@ -178,7 +178,11 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	for thread := range f.all { // a line that cannot be read may be any: see nowhere
 		known[thread] = true
 	}
-	says := f.facts || isNothing(x.path(factsFile))
+	size, err := x.factsSize(0)
+	if err != nil {
+		return nil, ctx.Err() // it is reported with the facts
+	}
+	says := f.facts > 0 || size == 0
 	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
 	if len(runs) == 0 && says {
 		return nil, ctx.Err()

@@ -24,8 +24,10 @@ import (
 const (
 	sumPrefix = "# sum: crc32c-"
 	sumDigits = 8
-	// withFacts, behind the digits, says that facts.jsonl has lines.
-	withFacts = ", with facts.jsonl"
+	// withFacts, behind the digits, is how many bytes of whole lines facts.jsonl has at least, if it has
+	// any: of a shorter file the end is lost.
+	withFacts = ", with %012d bytes of facts.jsonl"
+	factsLen  = len(withFacts) + 12 - len("%012d")
 )
 
 // sumText returns the digits of a checksum.
@@ -40,7 +42,7 @@ const maxFile = 512 << 20
 type table struct {
 	path     string
 	threads  bool     // keys are ids of threads
-	facts    bool     // the sum line says that facts.jsonl has lines
+	facts    int64    // bytes of whole lines that facts.jsonl has at least
 	wrong    string   // a sum line that does not match: it stays until a repair; else ""
 	comments []string // whole lines
 	entries  []entry  // sorted by key, each key once
@@ -103,7 +105,11 @@ func parseTable(path string, data []byte, threads bool) *table {
 	}
 	digits := min(sumDigits, len(rest))
 	covered := rest[digits:]
-	text, t.facts = bytes.CutPrefix(covered, []byte(withFacts))
+	text = covered
+	if len(text) >= factsLen && bytes.HasPrefix(text, []byte(", with ")) {
+		_, _ = fmt.Sscanf(string(text[:factsLen]), withFacts, &t.facts) // else the sum does not match
+		text = text[factsLen:]
+	}
 	text = text[min(len("\n"), len(text)):] // another byte here is damage that hides no thread
 	if string(rest[:digits]) != sumText(covered) {
 		t.wrong = strings.TrimSuffix(string(data[:len(data)-len(text)]), "\n")
@@ -152,7 +158,9 @@ func (t *table) parse(text string, number int) {
 			reason = threadProblem(e.key)
 		}
 		switch {
-		case content == "", strings.HasPrefix(content, oldComments):
+		case content == "":
+		case strings.HasPrefix(content, oldComments):
+			t.facts = max(t.facts, 1)
 		case content[0] == '#':
 			t.comments = append(t.comments, content)
 		case reason == "":
@@ -334,8 +342,8 @@ func (x *Heads) save(t *table) error {
 func (t *table) render() []byte {
 	out := make([]byte, 0, headLine*(2+len(t.entries)+len(t.bad)+len(t.comments))+len(t.text))
 	says := sumPrefix + strings.Repeat("0", sumDigits)
-	if t.facts {
-		says += withFacts
+	if t.facts > 0 {
+		says += fmt.Sprintf(withFacts, t.facts)
 	}
 	switch {
 	case t.wrong != "":

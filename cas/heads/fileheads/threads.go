@@ -190,9 +190,13 @@ func (x *Heads) changeThreads(ctx context.Context, edit func(f *table) error) er
 	})
 }
 
-// saveThreads saves threads.yaml, and whether there are facts.
+// saveThreads saves threads.yaml, and how long facts.jsonl is.
 func (x *Heads) saveThreads(f *table) error {
-	f.facts = f.facts || !isNothing(x.path(factsFile))
+	size, err := x.factsSize(f.facts)
+	if err != nil {
+		return err
+	}
+	f.facts = max(f.facts, size)
 	return x.save(f)
 }
 
