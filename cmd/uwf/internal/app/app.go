@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -307,34 +308,25 @@ func (a *App) Width() int {
 }
 
 // FormatFlag is --format of a command whose result has forms of its own. It
-// stands in for the global flag, so its names must hold all that make sense.
-func FormatFlag(names []string, otherwise string) ucli.Flag {
-	return &ucli.StringFlag{
-		Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise),
-	}
-}
-
-// OwnFormat reads the flag of [formatFlag]; "" means that it was not given. A
+// stands in for the global flag, so its names must hold all that make sense. A
 // name that the whole program knows holds for errors, too; with any other, an
 // error is text.
-func (a *App) OwnFormat(c *ucli.Context, names []string) (string, error) {
-	name := c.String("format")
-	if name == "" && c.Bool("json") {
-		name = string(render.JSON)
-	}
-	if name == "" {
-		return "", nil
-	}
-	if f, err := render.ParseFormat(name); err == nil && slices.Contains(names, string(f)) {
-		a.Flags.Format = string(f)
-		return string(f), nil
-	}
-	a.TextErrors = true
-	if slices.Contains(names, name) {
-		return name, nil
-	}
-	return "", cmdline.UsageError(fmt.Sprintf("unknown format %q", name), cmdline.Choices("--format ", name, names)...)
+func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
+	f := ucli.StringFlag{Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise)}
+	return term.Checked(f, func(_, name string) error {
+		if f, err := render.ParseFormat(name); err == nil && slices.Contains(names, string(f)) {
+			a.Flags.Format = string(f)
+			return nil
+		}
+		if a.TextErrors = true; slices.Contains(names, name) {
+			return nil
+		}
+		return cmdline.UsageError(fmt.Sprintf("unknown format %q", name), cmdline.Choices("--format ", name, names)...)
+	})
 }
+
+// OwnFormat is the value of [App.FormatFlag]; "": it was not given.
+func (a *App) OwnFormat(c *ucli.Context) string { return cmp.Or(a.Flags.Format, c.String("format")) }
 
 // Under puts commands under a heading of the help.
 func Under(heading string, commands ...*ucli.Command) []*ucli.Command {

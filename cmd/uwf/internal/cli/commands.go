@@ -181,37 +181,31 @@ func day(s string, now time.Time) (string, error) {
 func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
 
 func (a commands) statsCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.WithEngine(ucli.Command{
 		Name: "stats", Usage: "sum up steps, time, tokens and cost",
 		Description: "A step that forks share counts once. What no agent has told is unknown, not zero: ≥ marks a sum\n" +
 			"that lacks some.\n\n" +
 			"   uwf stats --since 7d --by role,model",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "since", Usage: "only steps that were finished after `TIME`: a date, or 7d, 24h, 30m ago"},
-			&ucli.StringFlag{Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow"},
-			app.FormatFlag(statsFormats(), "text on a terminal, else json"),
+			term.Checked(ucli.StringFlag{
+				Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow",
+			}, func(_, list string) error {
+				_, err := statsBy(list)
+				return err
+			}),
+			a.FormatFlag(statsFormats(), "text on a terminal, else json"),
 		},
 	}, a.stats)
 }
 
-func (a commands) stats(ctx context.Context, c *ucli.Context) error {
-	format, err := a.OwnFormat(c, statsFormats())
-	if err != nil {
-		return err
-	}
-	by, err := statsBy(c.String("by"))
-	if err != nil {
-		return err
-	}
+func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) (err error) {
+	by, _ := statsBy(c.String("by")) // checked before
 	var after time.Time
 	if now := a.Env.Now(); c.IsSet("since") {
 		if after, err = term.ParseTime(c.String("since"), now, now.Location()); err != nil {
 			return err
 		}
-	}
-	e, err := a.Engine(ctx, nil)
-	if err != nil {
-		return err
 	}
 	s, err := view.Stats(ctx, e, after, by)
 	if err != nil {
@@ -221,7 +215,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context) error {
 		a.Say("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
 		a.Status = protocol.CodeCorrupt
 	}
-	if format == "csv" {
+	if a.OwnFormat(c) == "csv" {
 		return view.StatsCSV(a.Env.Stdout, s)
 	}
 	return a.Print(s, func(w *term.Page) { statsText(w, s) })

@@ -500,30 +500,22 @@ type threadGraphOutput struct {
 }
 
 func (a Commands) threadGraphCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
+	return a.OnThread(ucli.Command{
 		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the path that a thread took",
 		Description: "×2 on an edge means that it was taken twice, and ◀ marks where the thread stands. A role that has\n" +
 			"had its turn shows how often, and what it cost; one that children play, where these stand and how long they\n" +
 			"have worked, counted if they are more than eight. In the pictures, what was not reached is pale.\n\n" +
 			"   uwf thread graph @ --format svg > run.svg",
-		Flags: []ucli.Flag{app.FormatFlag(workflows.GraphFormats(), "text")},
+		Flags: []ucli.Flag{a.FormatFlag(workflows.GraphFormats(), "text")},
 	}, a.threadGraph)
 }
 
-func (a Commands) threadGraph(ctx context.Context, c *ucli.Context) error {
-	format, err := a.OwnFormat(c, workflows.GraphFormats())
-	if err != nil {
-		return err
-	}
-	id, e, err := a.ThreadAndEngine(ctx, c, nil)
-	if err != nil {
-		return err
-	}
+func (a Commands) threadGraph(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	trace, err := view.TraceOf(ctx, e, id)
 	if err != nil {
 		return err
 	}
 	g := trace.Graph(view.Note)
 	out := threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}
-	return workflows.Commands{App: a.App}.Draw(out, g, format, term.OfGraph)
+	return workflows.Commands{App: a.App}.Draw(out, g, a.OwnFormat(c), term.OfGraph)
 }

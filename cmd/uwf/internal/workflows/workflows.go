@@ -164,21 +164,17 @@ func (a Commands) workflowGraphCommand() *ucli.Command {
 			"elsewhere, dot for Graphviz; in them, ways back are dashed. json and yaml list nodes and\n" +
 			"edges. A file is only read, not stored.\n\n" +
 			"   uwf workflow graph solve-issue --format svg > solve-issue.svg",
-		Flags: []ucli.Flag{app.FormatFlag(GraphFormats(), "text")},
+		Flags: []ucli.Flag{a.FormatFlag(GraphFormats(), "text")},
 	}, a.workflowGraph)
 }
 
 func (a Commands) workflowGraph(ctx context.Context, c *ucli.Context) error {
-	format, err := a.OwnFormat(c, GraphFormats())
-	if err != nil {
-		return err
-	}
 	def, err := a.Workflows().Definition(ctx, c.Args().First())
 	if err != nil {
 		return err
 	}
 	g := diagram.Of(def.Workflow)
-	return a.Draw(g, g, format, term.OfPicture)
+	return a.Draw(g, g, a.OwnFormat(c), term.OfPicture)
 }
 
 // Draw prints a graph in a format. JSON and YAML are the value.
