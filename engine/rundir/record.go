@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -73,7 +74,9 @@ const (
 // decodeRecord reads a record.
 func decodeRecord(data []byte) Record {
 	var r Record
-	if json.Unmarshal(data, &r) != nil || r.Thread == "" {
+	known := []Status{Starting, Running, Done, Failed, Rejected, Stopped}
+	if json.Unmarshal(data, &r) != nil || r.Thread == "" || r.Role == "" || !r.Head.Valid() ||
+		!slices.Contains(known, r.Status) {
 		return Record{Damaged: true}
 	}
 	return r

@@ -90,18 +90,20 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	if err != nil || only != "" && r.known[only] != nil && x.factsSaid() <= r.whole {
 		return r, err
 	}
-	threads, err := x.read(ctx, threadsFile)
-	if err != nil { // nothing runs then
-		return r, ctx.Err()
-	}
-	mayBeDamaged := threads.wrong != "" && len(threads.bad) == 0
-	if !mayBeDamaged && threads.facts <= r.whole {
-		return r, nil
-	}
-	// Again, and all: facts are written before the thread that they are about, and before threads.yaml
-	// says that there are any.
-	if r, err = x.readLines(ctx, ""); err != nil {
-		return r, err
+	var threads *table
+	mayBeDamaged := false
+	for range 2 { // a second look, because the facts may have been rewritten between the two files
+		if threads, err = x.read(ctx, threadsFile); err != nil { // nothing runs then
+			return r, ctx.Err()
+		}
+		if mayBeDamaged = threads.wrong != "" && len(threads.bad) == 0; !mayBeDamaged && threads.facts <= r.whole {
+			return r, nil
+		}
+		// Again, and all: facts are written before the thread that they are about, and before threads.yaml
+		// says how many there are.
+		if r, err = x.readLines(ctx, ""); err != nil {
+			return r, err
+		}
 	}
 	standing := x.names(ctx)
 	if r.lost = threads.facts > r.whole; r.lost {
