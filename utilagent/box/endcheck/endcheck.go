@@ -414,9 +414,19 @@ func (e *end) isMoved(name string) bool {
 	return false
 }
 
-// move gives a path of the workspace another name beside where it is.
+// move gives a path of the workspace another name: beside the outermost directory that is obeyed with all that
+// it holds, or else beside where it is.
 func (e *end) move(name string) {
-	e.moved[name] = e.rename(e.spaces[0], name, prefix+strings.TrimLeft(path.Base(name), "."), &e.changes.Moved)
+	top := name
+	for at := path.Dir(name); at != "." && !keptBy(path.Base(at)); at = path.Dir(at) {
+		if offlimits.Obeyed(at) {
+			top = at
+		}
+	}
+	dir := path.Dir(top)
+	as := strings.TrimPrefix(name, dir+"/")
+	as = strings.TrimLeft(strings.ReplaceAll(as, "/", "__"), ".")
+	e.moved[name] = e.rename(e.spaces[0], name, dir, prefix+as[max(0, len(as)-200):], &e.changes.Moved)
 }
 
 // pointersOut renames new .git files and links that lead to where nobody looks.
@@ -467,11 +477,11 @@ func beneath(dir, path string) bool {
 
 // aside renames a setting.
 func (e *end) aside(s *space, name string, told *[]string) {
-	e.rename(s, name, path.Base(name)+suffix, told)
+	e.rename(s, name, path.Dir(name), path.Base(name)+suffix, told)
 }
 
-func (e *end) rename(s *space, name, as string, told *[]string) (renamed bool) {
-	if err := rename(s.root, name, as); err != nil {
+func (e *end) rename(s *space, name, dir, as string, told *[]string) (renamed bool) {
+	if err := rename(s.root, name, dir, as); err != nil {
 		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
 		return false
 	}
@@ -480,21 +490,28 @@ func (e *end) rename(s *space, name, as string, told *[]string) (renamed bool) {
 }
 
 // Aside renames an entry so that nothing obeys it.
-func Aside(root *os.Root, name string) error { return rename(root, name, path.Base(name)+suffix) }
+func Aside(root *os.Root, name string) error {
+	return rename(root, name, path.Dir(name), path.Base(name)+suffix)
+}
 
-// rename gives an entry a name beside it that is free.
-func rename(root *os.Root, name, as string) error {
-	dir, err := root.Open(path.Dir(name))
+// rename gives an entry a name in a directory that is free.
+func rename(root *os.Root, name, dir, as string) error {
+	from, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer dir.Close() // only read from
+	defer from.Close() // only read from
+	to, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close() // only read from
 	for n := range 1000 {
 		free := as
 		if n > 0 {
 			free += "." + strconv.Itoa(n)
 		}
-		if err := renameIn(dir, path.Base(name), free); !errors.Is(err, fs.ErrExist) {
+		if err := renameIn(from, path.Base(name), to, free); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

@@ -229,6 +229,11 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 	require.Equal(t, []string{".claude"}, check(t, o, "mkdir .claude").Moved)
 	require.DirExists(t, filepath.Join(o.Workspace, "uwf-new-claude"))
+	// In a directory that is obeyed with all that it holds, no name would do.
+	require.Equal(t, []string{".workflow/deep", ".workflow/y.yaml"}, check(t, o, "mkdir .workflow/deep; touch .workflow/deep/z.yaml; echo y > .workflow/y.yaml").Moved)
+	require.Equal(t, "x.yaml\n", shell(t, o.Workspace, "ls -A .workflow"))
+	require.Equal(t, "y\n", shell(t, o.Workspace, "cat uwf-new-workflow__y.yaml"))
+	require.FileExists(t, filepath.Join(o.Workspace, "uwf-new-workflow__deep/z.yaml"))
 }
 
 // What git's settings point at is left alone if it was there.

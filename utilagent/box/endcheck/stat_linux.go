@@ -20,14 +20,14 @@ func stampOf(top *os.File, name string) (stamp, error) {
 	}, nil
 }
 
-// renameIn renames an entry of a directory. What has the new name stays.
-func renameIn(dir *os.File, name, as string) error {
-	err := unix.Renameat2(int(dir.Fd()), name, int(dir.Fd()), as, unix.RENAME_NOREPLACE)
+// renameIn moves an entry of a directory to a new name in another one. What is there stays.
+func renameIn(from *os.File, name string, to *os.File, as string) error {
+	err := unix.Renameat2(int(from.Fd()), name, int(to.Fd()), as, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot refuse to replace
-		if _, gone := stampOf(dir, as); gone == nil {
+		if _, gone := stampOf(to, as); gone == nil {
 			return fs.ErrExist
 		}
-		err = unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), as)
+		err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), as)
 	}
 	return err
 }

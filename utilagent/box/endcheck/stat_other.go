@@ -18,12 +18,12 @@ func stampOf(top *os.File, name string) (stamp, error) {
 	return stamp{Modified: modified, Size: info.Size(), Dir: info.IsDir(), File: info.Mode().IsRegular(), Perm: info.Mode().Perm()}, nil
 }
 
-func renameIn(dir *os.File, name, as string) error {
-	as = filepath.Join(dir.Name(), as)
+func renameIn(from *os.File, name string, to *os.File, as string) error {
+	as = filepath.Join(to.Name(), as)
 	if _, err := os.Lstat(as); err == nil {
 		return fs.ErrExist
 	}
-	return os.Rename(filepath.Join(dir.Name(), name), as)
+	return os.Rename(filepath.Join(from.Name(), name), as)
 }
 
 func fileClock() int64 { return 0 }
