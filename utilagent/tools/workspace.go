@@ -506,7 +506,3 @@ func (w *Workspace) Write(name, content string) error {
 	_, err := w.writeFile(writeArgs{Path: name, Content: content})
 	return err
 }
-
-// Temp is a directory for the temporary files of commands, removed with
-// [Workspace.Close].
-func (w *Workspace) Temp() (string, error) { return w.scratch.tmp() }
