@@ -2,6 +2,7 @@ package fileheads_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,5 +85,50 @@ func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 	}
 	for at := 0; at+64 < len(good); at += 16 { // a sector
 		try(slices.Concat(good[:at], make([]byte, 64), good[at+64:]), true)
+	}
+}
+
+// TestNoLostTailMakesAStrangerOurs: of whatever length facts.jsonl is left, or however much of its end is
+// zeros, a thread that asks where it may work goes on asking: at once, after changes and after a repair.
+func TestNoLostTailMakesAStrangerOurs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, dir := strangers(t)
+	files := map[string][]byte{}
+	for _, file := range []string{"facts.jsonl", "threads.yaml"} {
+		files[file] = []byte(text(t, dir, file))
+	}
+	good := files["facts.jsonl"]
+	require.Contains(t, string(files["threads.yaml"]), fmt.Sprintf(", with %012d bytes of facts.jsonl\n", len(good)))
+	sample := sampletest.New(t)
+	for at := range good {
+		for _, bad := range [][]byte{good[:at], append(slices.Clone(good[:at]), make([]byte, len(good)-at)...)} {
+			if !sample() && at != 0 && at != len(good)-5 {
+				continue
+			}
+			for file, data := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "facts.jsonl"), bad, 0o600))
+			stays := func() {
+				t.Helper()
+				require.True(t, foreign(t, x, "stranger"), "%q", bad)
+			}
+			stays()
+			_, err := x.AllFacts(ctx)
+			require.Equal(t, at < len(good)-1, err != nil, "without its end alone the last line is whole")
+			require.NoError(t, x.Move(ctx, id("own"), h1, h2))
+			stays()
+			title := "new"
+			require.NoError(t, x.SetFacts(ctx, id("own"), heads.Facts{Title: &title}))
+			stays()
+			require.NoError(t, x.Add(ctx, id("later"), h1, heads.Facts{}))
+			require.False(t, foreign(t, x, "later"))
+			_, _, err = x.QuarantineFacts(ctx)
+			require.NoError(t, err)
+			stays()
+			_, err = x.AllFacts(ctx)
+			require.NoError(t, err)
+		}
 	}
 }
