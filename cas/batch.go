@@ -10,7 +10,8 @@ import (
 )
 
 // Batch collects the nodes of one commit. What was added can be read through it
-// before it is written, and what is in the store is read once ([Recalling]). Payloads are validated when they are added, and the
+// before it is written, and what is in the store is read once ([Recalling]). Payloads are validated
+// when they are added, and the
 // schema of each is part of the batch, so that nothing durable has a type that
 // is not ([Batch.AddDurable] knows that it is).
 //
@@ -33,7 +34,8 @@ const keepBytes = 8 << 20
 
 // NewBatch returns an empty batch on a store; now gives the timestamps.
 func NewBatch(s Store, now func() time.Time) *Batch {
-	return &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{}, compiled: map[Hash]*jsonschema.Schema{}}
+	return &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{},
+		compiled: map[Hash]*jsonschema.Schema{}}
 }
 
 // Add adds a payload of one of our kinds, and its schema. Errors: those of the

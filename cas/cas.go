@@ -264,8 +264,9 @@ func CheckTitle(kinds *Kinds, n Node) error {
 		return nil
 	}
 	return &protocol.Error{
-		Code:    protocol.CodeInvalid,
-		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is none that this program knows", n.Hash, title, protocol.TitlePrefix),
+		Code: protocol.CodeInvalid,
+		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is "+
+			"none that this program knows", n.Hash, title, protocol.TitlePrefix),
 	}
 }
 

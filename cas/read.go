@@ -39,12 +39,14 @@ func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 		return asOriginal[P](n)
 	case kind == protocol.KindWorkflow && version > kind.Versions():
 		// What it asks for would be left out.
-		return zero, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
+		return zero, &protocol.Error{Code: protocol.CodeUnsupportedVersion,
+			Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
 	}
 	p, err := decodeAs[P](n)
 	if err == nil && p.Version() > version {
 		// The refs among them are none to the collector.
-		return zero, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it has fields that a %s does not have", protocol.Type{Kind: kind, Version: version})}
+		return zero, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it has fields that a %s does not have",
+			protocol.Type{Kind: kind, Version: version})}
 	}
 	return p, err
 }

@@ -132,7 +132,8 @@ func parseTombstone(file []byte) (Tombstone, error) {
 	if fields.Version != tombstoneVersion {
 		return Tombstone{}, fmt.Errorf("version %d: a newer program made it", fields.Version)
 	}
-	t := Tombstone{Hash: fields.Hash, Type: fields.Type, Reason: fields.Reason, At: fields.Timestamp, Foreign: fields.Foreign}
+	t := Tombstone{Hash: fields.Hash, Type: fields.Type, Reason: fields.Reason, At: fields.Timestamp,
+		Foreign: fields.Foreign}
 	if fields.Seal != "" {
 		seal, err := ParseSeal(fields.Seal)
 		if err != nil {
@@ -223,7 +224,8 @@ func (e *SealError) Error() string {
 	if e.Got.IsZero() {
 		return fmt.Sprintf("the seal of node %s is damaged%s", e.Hash, where)
 	}
-	return fmt.Sprintf("node %s is not what was sealed: its seal is %s, its content gives %s%s", e.Hash, e.Want, e.Got, where)
+	return fmt.Sprintf("node %s is not what was sealed: its seal is %s, its content gives %s%s", e.Hash, e.Want, e.Got,
+		where)
 }
 
 // Verify reads a node and checks its hash, that its type exists, and that it

@@ -77,18 +77,21 @@ const active protocol.Status = "active"
 // there, once and in its place, and nothing else; each satisfies its type; steps
 // form chains; seals fit. Errors: a [*FaultError]; those of reading.
 func (f *File) Check(ctx context.Context) (Report, error) {
-	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)), below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
+	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)),
+		below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
 	if err := c.standsOn(ctx); err != nil {
 		return report, err
 	}
-	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(), cas.BottomUpOptions{Verify: true, Known: f.below}, func(v cas.Visited) error { return c.visit(ctx, v) })
+	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(),
+		cas.BottomUpOptions{Verify: true, Known: f.below}, func(v cas.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
 		return report, f.locate(err)
 	}
 	if report.visited = c.order; f.base == nil && c.visited < len(f.records) {
 		extra := f.records[c.visited]
-		return report, &FaultError{Offset: extra.frame(), Hash: extra.hash(), Err: fmt.Errorf("nothing in the bundle needs node %s", extra.hash())}
+		return report, &FaultError{Offset: extra.frame(), Hash: extra.hash(),
+			Err: fmt.Errorf("nothing in the bundle needs node %s", extra.hash())}
 	}
 	if err := compareSeals(c.sealer, f.Manifest.sealed()); err != nil {
 		return report, f.locate(err)
@@ -205,7 +208,8 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	if c.file.base != nil {
 		c.order = append(c.order, h)
 	} else if next := c.file.records[c.visited]; next.hash() != h {
-		return &FaultError{Offset: next.frame(), Hash: next.hash(), Err: fmt.Errorf("node %s is not in its place: here belongs %s", next.hash(), h)}
+		return &FaultError{Offset: next.frame(), Hash: next.hash(),
+			Err: fmt.Errorf("node %s is not in its place: here belongs %s", next.hash(), h)}
 	}
 	c.visited++
 	if v.Tombstone != nil {
@@ -449,7 +453,8 @@ func (w *treeWalk) dir(id protocol.Tree, level int) (extent, error) {
 		}
 	}
 	if all.files > maxFiles || all.bytes > maxTree {
-		return all, fmt.Errorf("directory %s: %d files with %d bytes are too many: at most %d with %d", id, all.files, all.bytes, maxFiles, int64(maxTree))
+		return all, fmt.Errorf("directory %s: %d files with %d bytes are too many: at most %d with %d", id, all.files,
+			all.bytes, maxFiles, int64(maxTree))
 	}
 	w.seen[id] = all
 	return all, w.visit(kindDir, id, content)
@@ -552,7 +557,8 @@ func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 		if !ok || !named || len(rest) < size {
 			return nil, errors.New("is damaged")
 		}
-		e := treeEntry{mode: string(mode), name: string(name), id: protocol.Tree(function + ":" + hex.EncodeToString(rest[:size]))}
+		e := treeEntry{mode: string(mode), name: string(name),
+			id: protocol.Tree(function + ":" + hex.EncodeToString(rest[:size]))}
 		content = rest[size:]
 		switch e.mode {
 		case modeDir, modeFile, modeProgram, modeLink, modeRepository:

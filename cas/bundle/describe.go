@@ -30,7 +30,8 @@ func (c *check) describe(ctx context.Context, r *Report) error {
 		return err
 	}
 	for _, root := range m.Roots {
-		r.Roots = append(r.Roots, CheckedRoot{Hash: root.Hash, Seal: c.sealer.Of(root.Hash).String(), Sealed: root.Seal != ""})
+		r.Roots = append(r.Roots, CheckedRoot{Hash: root.Hash, Seal: c.sealer.Of(root.Hash).String(),
+			Sealed: root.Seal != ""})
 	}
 	return c.listTombstones(ctx, r)
 }
@@ -42,7 +43,8 @@ func (f *File) Names(ctx context.Context) ([]CheckedWorkflow, error) {
 	for _, w := range f.Manifest.Workflows {
 		node, err := cas.Read[protocol.Workflow](ctx, f, w.Hash)
 		if err != nil {
-			return names, &FaultError{Offset: f.offset(w.Hash), Hash: w.Hash, Err: fmt.Errorf("the manifest: workflow %s: %w", w.Name, err)}
+			return names, &FaultError{Offset: f.offset(w.Hash), Hash: w.Hash, Err: fmt.Errorf("the manifest: workflow %s: %w",
+				w.Name, err)}
 		}
 		names = append(names, CheckedWorkflow{Name: w.Name, Hash: w.Hash, WorkflowName: node.Name})
 	}
@@ -54,7 +56,8 @@ func (c *check) atHead(h cas.Hash, err error) error {
 }
 
 func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
-	out := CheckedThread{Thread: t.Thread, Head: t.Head, Status: t.Status, Seal: c.sealer.Of(t.Head).String(), Sealed: t.Seal != ""}
+	out := CheckedThread{Thread: t.Thread, Head: t.Head, Status: t.Status, Seal: c.sealer.Of(t.Head).String(),
+		Sealed: t.Seal != ""}
 	if !t.Ended() {
 		out.Status = active
 	}
@@ -103,7 +106,8 @@ func (c *check) listTombstones(ctx context.Context, r *Report) error {
 		return err
 	}
 	for _, t := range c.tombstones {
-		r.Tombstones = append(r.Tombstones, FoundTombstone{Hash: t.Hash, Type: t.Type, Reason: t.Reason, At: t.At, Sealed: covered[t.Hash]})
+		r.Tombstones = append(r.Tombstones, FoundTombstone{Hash: t.Hash, Type: t.Type, Reason: t.Reason, At: t.At,
+			Sealed: covered[t.Hash]})
 	}
 	return nil
 }

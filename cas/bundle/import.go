@@ -56,7 +56,8 @@ type ImportOptions struct {
 	// who made the bundle chose that name, so a person must ask for it.
 	Register bool
 	// Keep keeps the files of the bundle, for threads that are given with their states,
-	// the newest first, those of [Parts] also with what came before; nil: they stay out. It is called when everything has been
+	// the newest first, those of [Parts] also with what came before; nil: they stay out. It is called
+	// when everything has been
 	// checked, and before a thread is there, and tells how many states it kept.
 	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) (int, error)
 	// Links also takes files of which a link leads out of the work tree.
@@ -94,7 +95,8 @@ type HashError struct{ Bundle, Store cas.Algorithm }
 
 // Error implements error.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("the bundle has %s hashes and the store has %s: nodes cannot go from one to the other", e.Bundle, e.Store)
+	return fmt.Sprintf("the bundle has %s hashes and the store has %s: nodes cannot go from one to the other", e.Bundle,
+		e.Store)
 }
 
 // Import brings a bundle into a store. It checks everything first, what is in the
@@ -129,7 +131,8 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	defer i.unlock()
-	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames, i.keepFiles, i.putNodes, i.keepSeals, i.move} {
+	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames,
+		i.keepFiles, i.putNodes, i.keepSeals, i.move} {
 		if err := step(ctx); err != nil {
 			return i.done, err
 		}
@@ -301,7 +304,8 @@ func (i *importing) putNodes(ctx context.Context) error {
 func (f *File) checkTombstones() error {
 	for _, h := range f.Manifest.roots() {
 		if r, ok := f.find(h); ok && r.tombstone {
-			return &FaultError{Offset: r.frame(), Hash: h, Err: fmt.Errorf("node %s was redacted, and nothing in the bundle refers to it: such a tombstone is not taken", h)}
+			return &FaultError{Offset: r.frame(), Hash: h, Err: fmt.Errorf("node %s was redacted, and nothing in the bundle "+
+				"refers to it: such a tombstone is not taken", h)}
 		}
 	}
 	return nil
@@ -446,7 +450,8 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 }
 
 // threadOf is the entry of one thread; it notes the workflow that it runs.
-func threadOf(ctx context.Context, s Source, id string, at heads.Standing, workflows map[cas.Hash]bool) (Thread, error) {
+func threadOf(ctx context.Context, s Source, id string, at heads.Standing,
+	workflows map[cas.Hash]bool) (Thread, error) {
 	chain, err := thread.Open(ctx, s, at.Head)
 	if err != nil {
 		return Thread{}, err
@@ -467,7 +472,8 @@ func threadOf(ctx context.Context, s Source, id string, at heads.Standing, workf
 
 // AddTrees adds to a manifest the states of files that its threads name, as find finds
 // them: the state itself, one that stands for it, or none, ""; missing is how many those are.
-func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader, find func(root string, tree protocol.Tree) (protocol.Tree, error)) (missing int, err error) {
+func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader,
+	find func(root string, tree protocol.Tree) (protocol.Tree, error)) (missing int, err error) {
 	known, there := map[protocol.Tree]bool{}, map[protocol.Tree]bool{}
 	for _, t := range m.Threads {
 		err := states(ctx, r, t.Head, func(root string, tree protocol.Tree) error {

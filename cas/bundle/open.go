@@ -273,7 +273,8 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 	if err := s.content(h, kind, body); err != nil {
 		return &FaultError{Offset: at, Hash: h, Err: err}
 	}
-	r := record{number: h.Number(), offset: s.pos - int64(len(body)), length: uint32(len(body)), tombstone: kind == kindTombstone}
+	r := record{number: h.Number(), offset: s.pos - int64(len(body)), length: uint32(len(body)),
+		tombstone: kind == kindTombstone}
 	if !s.file.add(r) {
 		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("node %s is there twice", h)}
 	}
@@ -293,7 +294,8 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 		return err
 	}
 	size := int(first[0])
-	if size != sha1.Size && size != sha256.Size || int64(length) < int64(1+size) || int64(length) > int64(1+size)+MaxObject {
+	if size != sha1.Size && size != sha256.Size || int64(length) < int64(1+size) ||
+		int64(length) > int64(1+size)+MaxObject {
 		return fault(at, "a record of %d bytes cannot be a file", length)
 	}
 	sum, err := s.read(size, "a file")
@@ -411,7 +413,10 @@ type Instead struct {
 
 // Standing is the state of files in the bundle for one that a step names; "": there is none.
 func (m Manifest) Standing(tree protocol.Tree) protocol.Tree {
-	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead, t protocol.Tree) int { return cmp.Compare(i.Tree, t) }); ok {
+	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead,
+		t protocol.Tree) int {
+		return cmp.Compare(i.Tree, t)
+	}); ok {
 		return m.Instead[at].By
 	}
 	if _, ok := slices.BinarySearch(m.Trees, tree); ok {

@@ -55,7 +55,8 @@ func (p *Parts) Add(h cas.Hash, body []byte) error {
 	if _, err := checkContent(p.file.base.Algorithm(), h, kind, body); err != nil {
 		return wrong(err)
 	}
-	if !p.file.add(record{number: h.Number(), offset: p.pos, length: uint32(len(body)), tombstone: kind == kindTombstone}) {
+	if !p.file.add(record{number: h.Number(), offset: p.pos, length: uint32(len(body)),
+		tombstone: kind == kindTombstone}) {
 		return wrong(fmt.Errorf("node %s is there twice", h))
 	}
 	n, err := p.spool.Write(body)
@@ -71,7 +72,8 @@ func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
 	}
 	_, twice := f.objects[id]
 	if twice || len(f.order) == MaxObjects || len(content) > MaxObject {
-		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is there twice, or too large, or there are more than %d", id, MaxObjects)}
+		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is there twice, or too large, or there are more than "+
+			"%d", id, MaxObjects)}
 	}
 	f.objects[id] = object{kind: kind, offset: p.pos, length: uint32(len(content)), place: uint32(len(f.order))}
 	f.order = append(f.order, id)
@@ -468,7 +470,8 @@ func decompress(raw *bufio.Reader) (*inflating, error) {
 		return nil, err
 	}
 	taken := &counter{from: raw}
-	plain, err := zstd.NewReader(taken, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	plain, err := zstd.NewReader(taken, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window))
 	return &inflating{head: head, plain: plain, taken: taken}, err
 }
 

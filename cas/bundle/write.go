@@ -293,7 +293,8 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither leads to the other", e.Thread, e.Here, e.Bundle)
+	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither "+
+		"leads to the other", e.Thread, e.Here, e.Bundle)
 }
 
 // FutureError means that the id of a thread is later than now. It would be the
@@ -371,7 +372,8 @@ func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
 
 // planOne decides about a thread. A child goes with its parent: its id follows from that of
 // its parent, whether that is the bundle's or a new one.
-func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string, here map[string]heads.Standing) (ImportedThread, error) {
+func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string,
+	here map[string]heads.Standing) (ImportedThread, error) {
 	before := len(i.adoptions)
 	var out ImportedThread
 	var err error
@@ -380,7 +382,8 @@ func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent,
 		follows.Thread = renamed[parent.Thread]
 		parent = &follows
 		out = ImportedThread{From: t.Thread, Head: t.Head, Result: Renamed}
-		if out.Thread, err = threadid.Child(parent.Thread, string(parent.Head), parent.Role, parent.Attempt, parent.Key); err == nil {
+		if out.Thread, err = threadid.Child(parent.Thread, string(parent.Head), parent.Role, parent.Attempt,
+			parent.Key); err == nil {
 			i.adopt(t, out.Thread, "")
 		}
 	} else {
@@ -463,7 +466,8 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 }
 
 // advance brings a thread that is here to where the bundle has it, under its lock.
-func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing, out ImportedThread) (ImportedThread, error) {
+func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing,
+	out ImportedThread) (ImportedThread, error) {
 	if err := i.lock(ctx, t.Thread); err != nil {
 		return out, err
 	}
@@ -496,8 +500,10 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 		return err
 	}
 	return &protocol.Error{
-		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: it is not passed over", t.Thread, step),
-		Hints: []string{"uwf thread step " + t.Thread + " takes it over", "uwf thread step " + t.Thread + " --discard-result discards it"},
+		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: "+
+			"it is not passed over", t.Thread, step),
+		Hints: []string{"uwf thread step " + t.Thread + " takes it over",
+			"uwf thread step " + t.Thread + " --discard-result discards it"},
 	}
 }
 

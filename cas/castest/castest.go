@@ -82,7 +82,8 @@ func testCommit(t *testing.T, s cas.Store) {
 
 func testNotFound(t *testing.T, s cas.Store) {
 	ctx := context.Background()
-	for _, h := range []cas.Hash{"0000000000000", "FZZZZZZZZZZZZ", "", "short", "../../../etc/pa", "0000000000000.bin", "c8yyhnmsyy3px"} {
+	for _, h := range []cas.Hash{"0000000000000", "FZZZZZZZZZZZZ", "", "short", "../../../etc/pa", "0000000000000.bin",
+		"c8yyhnmsyy3px"} {
 		_, err := s.Get(ctx, h)
 		require.ErrorIs(t, err, cas.ErrNotFound, "%q", h)
 		ok, err := s.Has(ctx, h)

@@ -504,7 +504,8 @@ type Tombstone struct {
 func (c *check) bury(id census.ID, t cas.Tombstone) {
 	c.redacted[id] = len(c.report.Tombstones)
 	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
-		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign, Threads: []string{},
+		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign,
+		Threads: []string{},
 	})
 }
 
@@ -548,7 +549,8 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	}
 	got, err := sealer.Seal(ctx, h)
 	if seal.IsUnsealed(err) && c.isRedacted(h) {
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h), Message: "the node was sealed, but its tombstone does not name the seal: anyone could have made it"})
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h),
+			Message: "the node was sealed, but its tombstone does not name the seal: anyone could have made it"})
 		return
 	}
 	switch {
@@ -560,7 +562,8 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 		// Something below is missing or damaged, which is reported with it.
 	case c.inherits(ctx, h, kept, sealer):
 	default:
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept, Got: got}).Error()})
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept,
+			Got: got}).Error()})
 	}
 }
 

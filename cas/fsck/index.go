@@ -79,7 +79,8 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	c.report.Workflows = len(names)
 	for _, n := range names {
 		if n.Problem != "" {
-			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s: take the line out, and register the workflow under another",
+			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s: take the line out, and register the workflow under "+
+				"another",
 				c.index.WorkflowPlace(ctx, n.Name), n.Name, n.Problem))
 		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
@@ -96,7 +97,8 @@ func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 	if err != nil || w.Name == n.Name || n.Problem != "" {
 		return // what is wrong is told already
 	}
-	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path, Message: fmt.Sprintf("the name %q leads to workflow %q: is that meant?", n.Name, w.Name)})
+	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path,
+		Message: fmt.Sprintf("the name %q leads to workflow %q: is that meant?", n.Name, w.Name)})
 }
 
 func (c *check) unreadableLine(path string, err error) {
@@ -108,7 +110,8 @@ func (c *check) unreadableLine(path string, err error) {
 func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
 	n, err := c.store.Get(ctx, h)
 	if _, redacted := cas.AsRedacted(err); redacted {
-		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which was redacted", what, h)})
+		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which was redacted",
+			what, h)})
 	}
 	if err != nil {
 		return
@@ -116,7 +119,8 @@ func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds 
 	if c.is(n.Type, kinds...) {
 		return
 	}
-	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what, h, kinds[0])})
+	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what,
+		h, kinds[0])})
 }
 
 // dependents finds the threads and workflows that each fault is about, and the
@@ -177,7 +181,8 @@ func (c *check) locate() {
 // index nobody knows what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
-		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 && !c.store.Kinds().InFoundation(f.Hash)
+		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 &&
+			!c.store.Kinds().InFoundation(f.Hash)
 	}
 	if slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return !light(f) }) {
 		return
@@ -253,7 +258,8 @@ func (c *check) checkLost(ctx context.Context) error {
 		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: "+
 			"its line was lost, or its id is damaged there", id, what)
 		if head := headOfRun(run.Record()); head != "" {
-			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, remove its directory", head, head)
+			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, "+
+				"remove its directory", head, head)
 		}
 		c.fault(Fault{Kind: Index, Path: path, Message: message})
 	}

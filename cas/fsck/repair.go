@@ -128,7 +128,8 @@ func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault)
 }
 
 // mendLines takes the lines that cannot be read out of a file.
-func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string, faults []Fault) error {
+func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string,
+	faults []Fault) error {
 	n, to, err := quarantine(ctx)
 	if err != nil {
 		return err

@@ -281,8 +281,9 @@ func parseFormat(data []byte) (found, error) {
 // newerFormat is the error for the store of a newer program.
 func newerFormat(format string, args ...any) error {
 	return &protocol.Error{
-		Code:    protocol.CodeUnsupportedVersion,
-		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile, fmt.Sprintf(format, args...)),
+		Code: protocol.CodeUnsupportedVersion,
+		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile,
+			fmt.Sprintf(format, args...)),
 	}
 }
 

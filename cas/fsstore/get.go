@@ -67,7 +67,8 @@ func readBounded(path string, h cas.Hash) ([]byte, error) {
 	case errors.As(err, &odd):
 		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is not a file but a " + kindOf(odd.mode)}
 	case errors.As(err, &big):
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", big.size, cas.MaxFile)}
+		return nil, &cas.CorruptError{Hash: h, Path: path,
+			Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", big.size, cas.MaxFile)}
 	}
 	return nil, fmt.Errorf("read node %s: %w", h, err)
 }

@@ -97,7 +97,8 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {
 	case s.Originals():
-		return c.report, fmt.Errorf("collect in %s: %w: it is a store of the original's, whose variables only that program knows", s.Dir(), errors.ErrUnsupported)
+		return c.report, fmt.Errorf("collect in %s: %w: it is a store of the original's, whose variables only that "+
+			"program knows", s.Dir(), errors.ErrUnsupported)
 	case len(o.Homes) == 0:
 		return c.report, errors.New("collect: no home directory is named, so nothing would be kept")
 	}

@@ -209,7 +209,8 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 }
 
 // runRoots yields every word in the facts of threads, in lines of the index that were
-// moved to the quarantine, and in the records and the output of runs, that looks like a hash: the prompt, the head, announced turns, the result. A word too
+// moved to the quarantine, and in the records and the output of runs, that looks like a hash: the
+// prompt, the head, announced turns, the result. A word too
 // many keeps some garbage; one too few would cost paid work. Half-written turns do not
 // count: while the agent lives they are recent, and later nobody needs them.
 func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {

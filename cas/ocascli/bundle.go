@@ -58,7 +58,8 @@ func (c *CLI) exportCommand() *ucli.Command {
 
 // OutputFlag names the file that a bundle is written to.
 func OutputFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write; - is stdout", Required: true}
+	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write; - is stdout",
+		Required: true}
 }
 
 // PrintWritten says in a line what a bundle has.
@@ -76,7 +77,8 @@ func PrintWritten(w io.Writer, b bundle.Written) {
 
 // WriteBundle writes a bundle to a file, which appears whole or not at all, or to
 // stdout, unless that is a terminal. Errors: those of [bundle.Write].
-func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest, files bundle.Objects) (bundle.Written, error) {
+func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest,
+	files bundle.Objects) (bundle.Written, error) {
 	if output == "-" {
 		if terminal.Is(e.Stdout) {
 			return bundle.Written{}, cmdline.UsageError("a bundle is not for a terminal", "-o threads.uwfb")
@@ -85,11 +87,13 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	}
 	path := e.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return bundle.Written{}, cmdline.UsageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "threads.uwfb")))
+		return bundle.Written{}, cmdline.UsageError(output+" is not a file",
+			"--output "+plaintext.Word(filepath.Join(output, "threads.uwfb")))
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
+		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output,
+			"mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
 	if err != nil {
 		return bundle.Written{}, err
@@ -120,7 +124,8 @@ func (c *CLI) importCommand() *ucli.Command {
 			return err
 		}
 		if n := len(f.Manifest.Threads); n > 0 {
-			fmt.Fprintf(c.Env.Stderr, "warning: only the nodes of %d threads were put; uwf thread import also brings the threads\n", n)
+			fmt.Fprintf(c.Env.Stderr, "warning: only the nodes of %d threads were put; uwf thread import also brings the "+
+				"threads\n", n)
 		}
 		return c.print(imported, func(w *bytes.Buffer) { PrintImported(w, imported) })
 	})
@@ -170,7 +175,8 @@ func PrintImported(w io.Writer, i bundle.Imported) {
 		fmt.Fprintf(w, "node %s was redacted here and stays so\n", h)
 	}
 	if n := len(i.Redactions); n > 0 {
-		fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have forged: %s\n",
+		fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have "+
+			"forged: %s\n",
 			render.Count(n, "redaction"), hashes(i.Redactions))
 	}
 	if i.Trees > 0 {
@@ -280,12 +286,14 @@ func BundleError(name string, err error) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
 			Hints: []string{"uwf thread export <thread> -o threads.uwfb makes one"}}
 	case errors.As(err, &newer):
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("%s: %v", name, err), Err: err, Hints: []string{"upgrade uwf"}}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
+			Hints: []string{"upgrade uwf"}}
 	case errors.As(err, &hash):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
 			Hints: []string{"import it into a store of its own: --store DIR, with another --home DIR"}}
 	case errors.As(err, &fault):
-		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err), Err: err,
+		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err),
+			Err:   err,
 			Hints: []string{"nothing was changed; get the file again from where it was exported"}}
 	}
 	return err

@@ -26,10 +26,13 @@ import (
 
 func (c *CLI) fsckCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "fsck", Usage: "check every node, and everything that threads and workflows refer to; status 7 if anything is wrong",
+		Name: "fsck", Usage: "check every node, and everything that threads and workflows refer to; status 7 if anything " +
+			"is wrong",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "repair", Usage: "rebuild what can be rebuilt, and move the rest to the quarantine; nothing is deleted"},
-			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever it holds, so that other content with this hash can be stored"},
+			&ucli.BoolFlag{Name: "repair", Usage: "rebuild what can be rebuilt, and move the rest to the quarantine; " +
+				"nothing is deleted"},
+			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever it holds, so that " +
+				"other content with this hash can be stored"},
 		},
 	}, c.fsck)
 }
@@ -141,7 +144,8 @@ func (c *CLI) gcCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be removed"},
 			&ucli.StringFlag{Name: "grace", Usage: "keep nodes added within this `TIME`, such as 30m or 0s (default: 1h)"},
-			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; repeatable (default: all homes that have used the store)"},
+			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; repeatable (default: all " +
+				"homes that have used the store)"},
 			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes in use are missing or damaged, or threads are lost"},
 		},
 	}, c.gc)
@@ -182,7 +186,8 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 		if report.DryRun {
 			verb = "would remove"
 		}
-		fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, render.Size(report.FreedSize), render.Size(report.Bytes))
+		fmt.Fprintf(w, "%s %d of %d nodes, %s of %s\n", verb, report.Freed, report.Nodes, render.Size(report.FreedSize),
+			render.Size(report.Bytes))
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
@@ -262,10 +267,12 @@ type evicted struct {
 func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err error) {
 	h := cas.Hash(protocol.FoldCrockford(arg))
 	if !h.Valid() {
-		return cmdline.UsageError(fmt.Sprintf("--evict %q is not a hash", arg), c.Program+" fsck --evict <hash>, all 13 characters")
+		return cmdline.UsageError(fmt.Sprintf("--evict %q is not a hash", arg),
+			c.Program+" fsck --evict <hash>, all 13 characters")
 	}
 	if s.Kinds().InFoundation(h) {
-		return cmdline.Invalid("node "+string(h)+" is a schema that every store begins with: nothing else may be in its place", c.Program+" fsck --repair makes it again if it is damaged")
+		return cmdline.Invalid("node "+string(h)+" is a schema that every store begins with: nothing else may be in its "+
+			"place", c.Program+" fsck --repair makes it again if it is damaged")
 	}
 	there, err := s.Has(ctx, h)
 	if err != nil {

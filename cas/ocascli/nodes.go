@@ -20,11 +20,13 @@ import (
 func (c *CLI) initCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "init", Usage: "create a store if there is none",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash", Usage: "hash `FUNCTION`: xxh3, or xxh64 as in the TypeScript uwf (default: xxh3)"}},
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash",
+			Usage: "hash `FUNCTION`: xxh3, or xxh64 as in the TypeScript uwf (default: xxh3)"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		want := cas.Algorithm(cc.String("hash"))
 		if want != "" && !want.Known() {
-			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), append(cmdline.DidYouMean("--hash ", string(want), []string{"xxh3", "xxh64"}), "one of xxh3, xxh64")...)
+			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), append(cmdline.DidYouMean("--hash ",
+				string(want), []string{"xxh3", "xxh64"}), "one of xxh3, xxh64")...)
 		}
 		s, err := c.open(ctx, want)
 		if err != nil {
@@ -159,7 +161,8 @@ func (c *CLI) walkCommand() *ucli.Command {
 			return printTree(ctx, c.Env.Stdout, s, h, cc.Bool("follow-type"))
 		} else if name != "" {
 			if format, err = render.ParseFormat(name); err != nil {
-				return cmdline.UsageError(err.Error()+" or tree", cmdline.DidYouMean("--format ", name, append(render.Formats(), "tree"))...)
+				return cmdline.UsageError(err.Error()+" or tree", cmdline.DidYouMean("--format ", name, append(render.Formats(),
+					"tree"))...)
 			}
 		}
 		var hashes []cas.Hash
@@ -261,7 +264,8 @@ func (c *CLI) reindexCommand() *ucli.Command {
 		}
 		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
 		return c.print(out, func(w *bytes.Buffer) {
-			fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes, len(types))
+			fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes,
+				len(types))
 		})
 	})
 }
@@ -288,7 +292,8 @@ type place struct {
 const maxIndent = 40
 
 func printTree(ctx context.Context, out io.Writer, s cas.Store, root cas.Hash, types bool) error {
-	t := &tree{out: out, store: s, inspector: cas.NewInspector(s), types: types, seen: map[cas.Hash]bool{}, titles: map[cas.Hash]string{}}
+	t := &tree{out: out, store: s, inspector: cas.NewInspector(s), types: types, seen: map[cas.Hash]bool{},
+		titles: map[cas.Hash]string{}}
 	for stack := []place{{root, 0}}; len(stack) > 0; {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -317,7 +322,8 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 		return nil, err
 	}
 	if redacted, ok := cas.AsRedacted(err); ok {
-		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, t.title(ctx, redacted.Tombstone.Type), redacted.Mark())
+		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, t.title(ctx, redacted.Tombstone.Type),
+			redacted.Mark())
 		return nil, err
 	}
 	if err != nil {

@@ -49,7 +49,8 @@ type CLI struct {
 type Files interface {
 	// CollectFiles removes those of threads that are in none of some homes, while alone
 	// keeps new threads away; in a dry run it only counts. The line is for people.
-	CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (done any, line string, err error)
+	CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (done any, line string,
+		err error)
 	// CheckFiles tells of steps whose files are damaged or missing, and how many states
 	// of files were looked at.
 	CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error)
@@ -90,7 +91,8 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 		return nil, err
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
-		return nil, cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name another directory: OCAS_HOME=DIR")
+		return nil, cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store),
+			"name another directory: OCAS_HOME=DIR")
 	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Guest: true, Hash: hash})
 	if err != nil {
@@ -103,7 +105,8 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 		if err != nil {
 			return nil, err
 		}
-		return nil, cmdline.Invalid(fmt.Sprintf("%s is not a store: there is %s in it", dirs.Store, name), "name another directory: OCAS_HOME=DIR")
+		return nil, cmdline.Invalid(fmt.Sprintf("%s is not a store: there is %s in it", dirs.Store, name),
+			"name another directory: OCAS_HOME=DIR")
 	}
 	return s, nil
 }
@@ -116,7 +119,8 @@ func foreign(dir string) (string, error) {
 		return "", nil
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "nodes" && name != "homes" && name != "foreign" && name != "format.lock" && name != "gc.lock" {
+		if name := e.Name(); name != "nodes" && name != "homes" && name != "foreign" && name != "format.lock" &&
+			name != "gc.lock" {
 			return name, nil
 		}
 	}
@@ -130,7 +134,8 @@ func (c *CLI) existing(ctx context.Context) (*fsstore.Store, error) {
 		return nil, err
 	}
 	if !s.Exists() {
-		return nil, cmdline.NotFound("there is no store at "+s.Dir(), c.Program+" init", "or name another directory: OCAS_HOME=DIR")
+		return nil, cmdline.NotFound("there is no store at "+s.Dir(), c.Program+" init",
+			"or name another directory: OCAS_HOME=DIR")
 	}
 	return s, nil
 }
@@ -170,7 +175,8 @@ func Classify(err error, program string) *protocol.Error {
 		budget    *jsonschema.BudgetError
 	)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
+		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands "+
+			"for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
 		return out
 	}
 	switch {
@@ -220,7 +226,8 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		for _, c := range many.Candidates[:min(5, len(many.Candidates))] {
 			names = append(names, string(c))
 		}
-		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names, ", "))
+		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names,
+			", "))
 	case errors.Is(err, cas.ErrNotFound):
 		return "", cmdline.NotFound("unknown hash: "+arg, NearHashes(ctx, s, arg)...)
 	}

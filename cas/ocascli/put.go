@@ -65,7 +65,8 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	_, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so, also if it is put on purpose: to take the redaction back, remove its file first\n", redacted)
+		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so, also if it is put on purpose: to take the redaction back, "+
+			"remove its file first\n", redacted)
 	}
 }
 
@@ -190,7 +191,8 @@ func (c *CLI) readAll(r io.Reader) ([]byte, error) {
 func (c *CLI) listCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list nodes, sorted by hash",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type", Usage: "only nodes of this `TYPE`: a hash, or a kind such as step"}},
+		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type",
+			Usage: "only nodes of this `TYPE`: a hash, or a kind such as step"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {
@@ -226,9 +228,11 @@ func (c *CLI) schemaCommand() *ucli.Command {
 	return cmdline.Group(c.Env.Stderr, ucli.Command{
 		Name: "schema", Usage: "the types of nodes",
 		Subcommands: []*ucli.Command{
-			cmdline.Leaf(ucli.Command{Name: "list", Aliases: []string{"ls"}, Usage: "list the schemas in the store"}, c.schemaList),
+			cmdline.Leaf(ucli.Command{Name: "list", Aliases: []string{"ls"}, Usage: "list the schemas in the store"},
+				c.schemaList),
 			cmdline.Leaf(ucli.Command{Name: "get", Usage: "print a schema", ArgsUsage: "<type>"}, c.schemaGet),
-			cmdline.Leaf(ucli.Command{Name: "put", Usage: "check a JSON Schema and store it", ArgsUsage: "<json|file|->"}, c.schemaPut),
+			cmdline.Leaf(ucli.Command{Name: "put", Usage: "check a JSON Schema and store it", ArgsUsage: "<json|file|->"},
+				c.schemaPut),
 			c.validateCommand(),
 		},
 	})

@@ -96,7 +96,8 @@ func (r *redaction) kind(ctx context.Context, n cas.Node) protocol.Kind {
 func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 	for id, head := range r.heads {
 		if head == step {
-			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which decides who is next", id)}
+			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which decides "+
+				"who is next", id)}
 		}
 	}
 	t, err := thread.Open(ctx, r.store, step)
@@ -114,7 +115,8 @@ func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 		}
 	}
 	if looksBack {
-		return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the output of step %s, and conditions of workflow %s may read it", step, w.Name)}
+		return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the output of step %s, and conditions of workflow "+
+			"%s may read it", step, w.Name)}
 	}
 	return nil
 }

@@ -89,13 +89,15 @@ const tries = 5
 // [*NeededError]; [*SharedError]; [cas.ErrNotFound]; a [*cas.CorruptError] for a
 // damaged node, which is no longer what was asked for; [errors.ErrUnsupported]
 // for a store of the original's; an unreadable line of the index.
-func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash, o Options) (Done, error) {
+func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash,
+	o Options) (Done, error) {
 	if s.Originals() {
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original's", s.Dir(), errors.ErrUnsupported)
 	}
 	o.Reason = cas.CleanReason(o.Reason)
 	for range tries {
-		r := &redaction{store: s, index: x, options: o, done: Done{Thread: thread, Node: h, Reason: o.Reason, Shared: []string{}}}
+		r := &redaction{store: s, index: x, options: o, done: Done{Thread: thread, Node: h, Reason: o.Reason,
+			Shared: []string{}}}
 		done, err := r.try(ctx)
 		if !errors.Is(err, errMoved) {
 			return done, err

@@ -135,7 +135,8 @@ func (t *Thread) link(ctx context.Context, s Step) (Step, error) {
 }
 
 func badLink(s Step, reason string, args ...any) error {
-	return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its previous node %s ", *s.Prev) + fmt.Sprintf(reason, args...)}
+	return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its previous node %s ", *s.Prev) + fmt.Sprintf(reason,
+		args...)}
 }
 
 // stepOf decodes a step and checks what can be checked without its neighbours.
@@ -162,7 +163,8 @@ func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 // checkPlace: only the first step has no previous one.
 func (s Step) checkPlace() error {
 	if s.Index < 0 || (s.Index == 0) != (s.Prev == nil) {
-		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no previous one", s.Index)}
+		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no "+
+			"previous one", s.Index)}
 	}
 	return nil
 }

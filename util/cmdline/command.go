@@ -131,7 +131,8 @@ func unknownWord(root *ucli.App, at, word string, commands []*ucli.Command) erro
 	} else if elsewhere := named(root.Commands, root.Name, word); len(elsewhere) > 0 {
 		hints = append([]string{"did you mean " + strings.Join(elsewhere[:min(3, len(elsewhere))], ", or ") + "?"}, hints...)
 	}
-	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word, root.Name+" "))), hints...)
+	return UsageError(fmt.Sprintf("unknown command %q", strings.TrimSpace(strings.TrimPrefix(at+" "+word,
+		root.Name+" "))), hints...)
 }
 
 func commandNames(commands []*ucli.Command) []string {
@@ -233,7 +234,8 @@ func flagError(text string, known []string) (message string, hints []string) {
 	// Compiled here, since hardly any run needs it.
 	boolean := regexp.MustCompile(`^invalid boolean value (".*") for -(\S+): parse error$`)
 	if m := boolean.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("flag %s takes no value but true and false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]), nil
+		return fmt.Sprintf("flag %s takes no value but true and false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]),
+			nil
 	}
 	return text, nil
 }

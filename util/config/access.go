@@ -278,7 +278,8 @@ func Open(dirs home.Dirs) []string {
 		const others = 0o055
 		info, err := os.Stat(dir)
 		if err == nil && modesMatter && info.Mode().Perm()&others != 0 {
-			warnings = append(warnings, fmt.Sprintf("others can read %s (mode %04o): chmod 700 %s", dir, info.Mode().Perm(), dir))
+			warnings = append(warnings, fmt.Sprintf("others can read %s (mode %04o): chmod 700 %s", dir, info.Mode().Perm(),
+				dir))
 		}
 		if rel, err := filepath.Rel(dirs.Home, dirs.Store); err == nil && filepath.IsLocal(rel) {
 			break

@@ -67,7 +67,10 @@ func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
 // merely missing yet are no error.
 func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error) {
 	c, r := read(src, path, e)
-	r.problems = slices.DeleteFunc(r.problems, func(p protocol.Problem) bool { return strings.HasSuffix(p.Message, missingWords) })
+	r.problems = slices.DeleteFunc(r.problems, func(p protocol.Problem) bool {
+		return strings.HasSuffix(p.Message,
+			missingWords)
+	})
 	if err := r.err(); err != nil {
 		return protocol.Config{}, err
 	}
@@ -131,15 +134,18 @@ func (e Endpoint) GoString() string { return e.String() }
 // invalid) and name what is missing.
 func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) {
 	if alias == "" {
-		return Endpoint{}, invalid([]string{"add to config.yaml: defaultModel: <alias>"}, "no model is chosen: config.yaml has no defaultModel")
+		return Endpoint{}, invalid([]string{"add to config.yaml: defaultModel: <alias>"},
+			"no model is chosen: config.yaml has no defaultModel")
 	}
 	m, ok := c.Models[alias]
 	if !ok {
-		return Endpoint{}, invalid(hints(alias, keys(c.Models)), "unknown model alias %q: it is not in models of config.yaml", alias)
+		return Endpoint{}, invalid(hints(alias, keys(c.Models)),
+			"unknown model alias %q: it is not in models of config.yaml", alias)
 	}
 	p, ok := c.Providers[m.Provider]
 	if !ok {
-		return Endpoint{}, invalid(hints(m.Provider, keys(c.Providers)), "unknown provider %q for model %q: it is not in providers of config.yaml", m.Provider, alias)
+		return Endpoint{}, invalid(hints(m.Provider, keys(c.Providers)),
+			"unknown provider %q for model %q: it is not in providers of config.yaml", m.Provider, alias)
 	}
 	use := user{env: e}
 	out := Endpoint{
@@ -187,7 +193,8 @@ func key(p protocol.Provider, at string, use *user) (key, source string) {
 // "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
 // the default model; "" if none of them is set.
 func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
-	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent], c.DefaultModel)
+	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent],
+		c.DefaultModel)
 }
 
 // ExternalModel is the model for a role that an external program plays, as the
@@ -195,7 +202,8 @@ func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 // if neither is set, since other models of the config are not the program's, or if
 // the agent tells its program none. What is not an alias in models is such a name
 // itself. The price is that of the alias, nil if there is none. command starts the agent.
-func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string, e env.Env) (string, *protocol.Price, error) {
+func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string,
+	e env.Env) (string, *protocol.Price, error) {
 	if agent := agentName(command); agent == "uwf-exec" || agent == "uwf-mock" {
 		return "", nil, nil
 	}
@@ -283,7 +291,8 @@ func tellsCost(p protocol.Provider) bool {
 func ResolveAgent(c protocol.Config, alias string, e env.Env) (protocol.Agent, error) {
 	a, ok := c.Agents[alias]
 	if !ok {
-		return protocol.Agent{}, invalid(hints(alias, keys(c.Agents)), "unknown agent alias %q: it is not in agents of config.yaml", alias)
+		return protocol.Agent{}, invalid(hints(alias, keys(c.Agents)),
+			"unknown agent alias %q: it is not in agents of config.yaml", alias)
 	}
 	use, at := user{env: e}, "agents."+alias+"."
 	a.Command = use.value(a.Command, at+"command")
@@ -385,21 +394,26 @@ func (k checker) notify() {
 		}
 	}
 	if slices.Contains(n.Command[:min(len(n.Command), 1)], "") {
-		k.add(k.at([]string{"notify", "command"}), "write a program and its arguments, word by word, such as [notify-me, --now]", "notify.command names no program")
+		k.add(k.at([]string{"notify", "command"}), "write a program and its arguments, word by word, such as [notify-me, "+
+			"--now]", "notify.command names no program")
 	}
 	if w := n.Webhook; w != nil {
 		k.required(w.URL, "such as https://example.org/hook", "notify", "webhook", "url")
 		if w.URL != "" && !hasVariable(w.URL) && !isPrivate(w.URL) {
-			k.add(k.at([]string{"notify", "webhook", "url"}), "http:// is for this machine only", "notify.webhook.url must begin with https:// and a host")
+			k.add(k.at([]string{"notify", "webhook", "url"}), "http:// is for this machine only",
+				"notify.webhook.url must begin with https:// and a host")
 		}
 	}
 	l := n.Links
 	if l == nil {
 		return
 	}
-	k.required(l.Address, "where a uwf web --actions can be reached, such as https://uwf.example.org", "notify", "links", "address")
-	if u, err := url.Parse(l.Address); l.Address != "" && (!isPrivate(l.Address) || err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil) {
-		k.add(k.at([]string{"notify", "links", "address"}), "such as https://uwf.example.org", "notify.links.address must be https:// and a host, without a path; http:// is for this machine only")
+	k.required(l.Address, "where a uwf web --actions can be reached, such as https://uwf.example.org", "notify",
+		"links", "address")
+	if u, err := url.Parse(l.Address); l.Address != "" && (!isPrivate(l.Address) || err != nil || strings.Trim(u.Path,
+		"/") != "" || u.RawQuery != "" || u.User != nil) {
+		k.add(k.at([]string{"notify", "links", "address"}), "such as https://uwf.example.org",
+			"notify.links.address must be https:// and a host, without a path; http:// is for this machine only")
 	}
 	if d, err := time.ParseDuration(l.ExpiresIn); err == nil && d > mostLinkEnds {
 		k.add(k.at([]string{"notify", "links", "expiresIn"}), "at most 720h", "notify.links.expiresIn is too long")
@@ -499,7 +513,8 @@ func (k checker) networks() {
 	}
 	for name := range k.c.NetworkOverrides {
 		if i := strings.LastIndexByte(name, '.'); i <= 0 || i == len(name)-1 {
-			k.add(k.at([]string{"networkOverrides", name}), "it must be <workflow>.<role>", "networkOverrides has the unknown key %q", name)
+			k.add(k.at([]string{"networkOverrides", name}), "it must be <workflow>.<role>",
+				"networkOverrides has the unknown key %q", name)
 		}
 	}
 }

@@ -113,7 +113,8 @@ func (k checker) provider(p protocol.Provider, name string) {
 	}
 	at[2] = "apiKeyEnv"
 	if p.APIKeyEnv != "" && !hasVariable(p.APIKeyEnv) && !isVariable(p.APIKeyEnv) {
-		k.add(k.at(at), "a key itself belongs into apiKey", "%s must be the name of an environment variable", strings.Join(at, "."))
+		k.add(k.at(at), "a key itself belongs into apiKey", "%s must be the name of an environment variable",
+			strings.Join(at, "."))
 	}
 	if p.APIKeyEnv != "" && p.APIKey != "" {
 		k.add(k.at(at), "remove one of them", "providers.%s has both apiKey and apiKeyEnv", name)
@@ -131,10 +132,13 @@ func (k checker) agent(a protocol.Agent, alias string) {
 		k.reference(other, "agent", keys(k.c.Agents), "agents", alias, "fallback")
 	}
 	if a.OnRateLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
-		k.add(k.at([]string{"agents", alias, "onRateLimit"}), "agents."+alias+".fallback: [<alias>]", "agents.%s has onRateLimit: fallback, and no fallback", alias)
+		k.add(k.at([]string{"agents", alias, "onRateLimit"}), "agents."+alias+".fallback: [<alias>]",
+			"agents.%s has onRateLimit: fallback, and no fallback", alias)
 	}
-	if a.FallbackOn != nil && a.OnRateLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn, string(protocol.FailedRateLimit)) {
-		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onRateLimit: stop", "agents.%s has onRateLimit: fallback, and no rate-limit in fallbackOn", alias)
+	if a.FallbackOn != nil && a.OnRateLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn,
+		string(protocol.FailedRateLimit)) {
+		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onRateLimit: stop",
+			"agents.%s has onRateLimit: fallback, and no rate-limit in fallbackOn", alias)
 	}
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
 		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
@@ -144,7 +148,8 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	}
 	for name := range a.Env {
 		if !isVariable(name) {
-			k.add(k.at([]string{"agents", alias, "env", name}), "", "agents.%s.env has a key that cannot be the name of an environment variable", alias)
+			k.add(k.at([]string{"agents", alias, "env", name}), "",
+				"agents.%s.env has a key that cannot be the name of an environment variable", alias)
 		}
 	}
 }
@@ -176,7 +181,8 @@ func (k checker) concurrency() {
 	for name, most := range k.c.Concurrency {
 		at := []string{"concurrency", name}
 		if !slices.Contains(known, name) && !slices.ContainsFunc(known, hasVariable) {
-			k.add(k.at(at), yamlstruct.Nearest(name, known), "concurrency has %q, which is neither an account of an agent nor a provider", name)
+			k.add(k.at(at), yamlstruct.Nearest(name, known),
+				"concurrency has %q, which is neither an account of an agent nor a provider", name)
 		}
 		if most < 1 {
 			k.add(k.at(at), "such as 3", "%s must be at least 1", strings.Join(at, "."))
@@ -224,7 +230,8 @@ func (k checker) locations() {
 		if slash := filepath.ToSlash(dir); filepath.IsAbs(dir) || slash == "~" || strings.HasPrefix(slash, "~/") {
 			continue
 		}
-		k.add(k.at([]string{"allowLocations"}), "write the whole path, or ~/…", "allowLocations[%d] must be an absolute directory", i)
+		k.add(k.at([]string{"allowLocations"}), "write the whole path, or ~/…",
+			"allowLocations[%d] must be an absolute directory", i)
 	}
 }
 
@@ -236,14 +243,17 @@ func (k checker) workspace() {
 	}
 	for i, dir := range w.Link {
 		if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
-			k.add(k.at([]string{"workspace", "link"}), "write a directory of the repository, such as node_modules", "workspace.link[%d] must be a path within the repository", i)
+			k.add(k.at([]string{"workspace", "link"}), "write a directory of the repository, such as node_modules",
+				"workspace.link[%d] must be a path within the repository", i)
 		}
 	}
 	if len(w.Setup) > 0 && w.Setup[0] == "" {
-		k.add(k.at([]string{"workspace", "setup"}), "write a command, word by word, such as [npm, ci]", "workspace.setup names no program")
+		k.add(k.at([]string{"workspace", "setup"}), "write a command, word by word, such as [npm, ci]",
+			"workspace.setup names no program")
 	}
 	if w.MaxFileMB < 0 {
-		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20", "workspace.maxFileMB cannot be negative")
+		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20",
+			"workspace.maxFileMB cannot be negative")
 	}
 }
 
@@ -261,7 +271,8 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."), what, name, what)
+	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."),
+		what, name, what)
 }
 
 // providerOf warns of a model whose provider is not there: that is an error only for
@@ -269,7 +280,8 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 func (k checker) providerOf(name, alias string) {
 	if known := keys(k.c.Providers); !slices.Contains(known, name) {
 		at := []string{"models", alias, "provider"}
-		k.warn(k.at(at), yamlstruct.Nearest(name, known), "%s names provider %q, which is not in providers", strings.Join(at, "."), name)
+		k.warn(k.at(at), yamlstruct.Nearest(name, known), "%s names provider %q, which is not in providers",
+			strings.Join(at, "."), name)
 	}
 }
 

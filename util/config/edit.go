@@ -37,14 +37,16 @@ func Set(src []byte, path string, k Key, value any, e env.Env) (text []byte, mis
 func Unset(src []byte, path string, k Key, e env.Env) ([]byte, error) {
 	text, err := yamldoc.Unset(src, k.Path, yamldoc.Bounds{})
 	if errors.Is(err, yamldoc.ErrNoKey) {
-		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "key not found: " + k.String(), Err: err, Hints: []string{"uwf config list"}}
+		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "key not found: " + k.String(), Err: err,
+			Hints: []string{"uwf config list"}}
 	}
 	if err != nil {
 		return nil, explainEdit(err, src, path, k)
 	}
 	missing, err := judge(src, text, path, e)
 	if err == nil && len(missing) > 0 {
-		err = &protocol.Error{Code: protocol.CodeInvalid, Message: "without it " + missing[0].Message, Err: &InvalidError{Problems: missing}}
+		err = &protocol.Error{Code: protocol.CodeInvalid, Message: "without it " + missing[0].Message,
+			Err: &InvalidError{Problems: missing}}
 	}
 	return text, err
 }
@@ -172,7 +174,8 @@ func ParseKey(s string) (Key, error) {
 			return Key{}, usage(fmt.Sprintf("%s has no parts: it is %s", k, kindWords(t)), "")
 		}
 		if part == "" {
-			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s), "parts are separated by single dots, as in models.default.name")
+			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s),
+				"parts are separated by single dots, as in models.default.name")
 		}
 		k.Path = append(k.Path, part)
 	}
@@ -186,7 +189,8 @@ func split(s string) ([]string, error) {
 		if strings.HasPrefix(rest, `"`) {
 			quoted, err := strconv.QuotedPrefix(rest)
 			if err != nil {
-				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
+				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s),
+					"a part with a dot in it stands in double quotes: models.\"a.b\".name")
 			}
 			part, err := strconv.Unquote(quoted)
 			if err != nil {
@@ -197,7 +201,8 @@ func split(s string) ([]string, error) {
 				return parts, nil
 			}
 			if rest[0] != '.' {
-				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s), "a part with a dot in it stands in double quotes: models.\"a.b\".name")
+				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s),
+					"a part with a dot in it stands in double quotes: models.\"a.b\".name")
 			}
 			rest = rest[1:]
 			continue
@@ -268,7 +273,8 @@ func (k Key) Value(text string) (any, error) {
 }
 
 func (k Key) wrong(t reflect.Type) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s must be %s", k, kindWords(t)), Hints: k.examples(t)}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s must be %s", k, kindWords(t)),
+		Hints: k.examples(t)}
 }
 
 // examples of what may be typed.
@@ -278,7 +284,8 @@ func (k Key) examples(t reflect.Type) []string {
 		return []string{"uwf config set " + k.String() + ` '["first","second"]'`}
 	case reflect.Struct:
 		fields := keys(yamlstruct.Fields(t))
-		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>", "its fields are " + strings.Join(fields, ", ")}
+		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>",
+			"its fields are " + strings.Join(fields, ", ")}
 	case reflect.Map:
 		return []string{"uwf config set " + k.String() + ".<name> <value>"}
 	}

@@ -93,7 +93,8 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	refused(r, doc.Root, "", reflect.TypeFor[protocol.Config](), reflect.TypeFor[project]())
 	for alias, a := range entries(doc.Root.Get("agents")) {
 		refused(r, a, "agents."+alias+".", reflect.TypeFor[protocol.Agent](), reflect.TypeFor[projectAgent]())
-		refused(r, a.Get("sandbox"), "agents."+alias+".sandbox.", reflect.TypeFor[protocol.SandboxConfig](), reflect.TypeFor[projectSandbox]())
+		refused(r, a.Get("sandbox"), "agents."+alias+".sandbox.", reflect.TypeFor[protocol.SandboxConfig](),
+			reflect.TypeFor[projectSandbox]())
 	}
 	for alias, m := range entries(doc.Root.Get("models")) {
 		for _, e := range m.Entries {
@@ -131,7 +132,8 @@ func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type
 		_, known := own[e.Key]
 		_, may := theirs[e.Key]
 		if known && !may {
-			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "), "%s%s may not be set by a project; put it in your own config.yaml", at, e.Key)
+			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "),
+				"%s%s may not be set by a project; put it in your own config.yaml", at, e.Key)
 		}
 		return known && !may
 	})
@@ -159,7 +161,8 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	k := checker{report: r, root: root, c: p.under(user)}
 	known := func(name, what string, all []string, path ...string) {
 		if name != "" && !slices.Contains(all, name) {
-			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s names %s %q, which is not in your own config.yaml", strings.Join(path, "."), what, name)
+			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s names %s %q, which is not in your own config.yaml",
+				strings.Join(path, "."), what, name)
 		}
 	}
 	plain := func(name string, path ...string) {
@@ -186,7 +189,8 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 			path := []string{"agentOverrides", workflow, role}
 			known(alias, "agent", agents, path...)
 			if user.AgentOverrides[workflow][role] == "" && user.DefaultAgent != "" && wider(k.c, alias, user) {
-				k.add(k.at(path), "put it in your own config.yaml if that is meant", "%s gives the role agent %q, which may more than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
+				k.add(k.at(path), "put it in your own config.yaml if that is meant",
+					"%s gives the role agent %q, which may more than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
 			}
 		}
 	}
@@ -209,7 +213,8 @@ func wider(c protocol.Config, alias string, user protocol.Config) bool {
 		if OwnsModels(a.Command) {
 			setting = first(mode, protocol.SandboxAuto)
 		}
-		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired}, setting)
+		return slices.Index([]string{protocol.SandboxNone, protocol.SandboxAuto, protocol.SandboxLandlock,
+			protocol.SandboxRequired}, setting)
 	}
 	return may(c, alias) < may(user, user.DefaultAgent) || held(c, alias) < held(user, user.DefaultAgent)
 }
@@ -264,7 +269,8 @@ func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	a.Permission = stricter(a.Permission, p.Permission, []string{"", "full", "edits", "read-only"})
 	if p.Sandbox.Mode != "" {
 		box := a.Sandbox.Over(nil)
-		box.Mode = stricter(cmp.Or(box.Mode, mode), p.Sandbox.Mode, []string{protocol.SandboxNone, "", protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired})
+		box.Mode = stricter(cmp.Or(box.Mode, mode), p.Sandbox.Mode, []string{protocol.SandboxNone, "",
+			protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired})
 		a.Sandbox = &box
 	}
 	a.Timeout = shorter(a.Timeout, p.Timeout)
@@ -330,14 +336,16 @@ func Distrust(dirs home.Dirs) error {
 			continue // who needs it will say so
 		}
 		if owner, foreign := foreignOwner(info); foreign {
-			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home), "or choose another home: export UWF_HOME=DIR"},
+			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home),
+				"or choose another home: export UWF_HOME=DIR"},
 				"%s belongs to another user (%d), who could run programs as you", path, owner)
 		}
 		if safeopen.OthersWrite(info) && safeopen.Reachable(path) {
 			return &protocol.Error{
-				Code:    protocol.CodeInvalid,
-				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path, info.Mode().Perm()),
-				Hints:   []string{"chmod go-w " + plaintext.Word(path), "and look whether somebody has changed it"},
+				Code: protocol.CodeInvalid,
+				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path,
+					info.Mode().Perm()),
+				Hints: []string{"chmod go-w " + plaintext.Word(path), "and look whether somebody has changed it"},
 			}
 		}
 	}

@@ -152,10 +152,11 @@ func Handed(given []string, with env.Env, names []string) []string {
 	for _, kv := range with.Environ[len(given):] {
 		name, value, _ := strings.Cut(kv, "=")
 		guarded := secret.Guarded(name, value) || len(secret.OfDotEnv(name, value)) > 0
-		if !guarded || strings.HasSuffix(strings.ToUpper(name), "_PROXY") || slices.ContainsFunc(names, func(pattern string) bool {
-			prefix, some := strings.CutSuffix(pattern, "*")
-			return name == pattern || some && strings.HasPrefix(name, prefix)
-		}) {
+		if !guarded || strings.HasSuffix(strings.ToUpper(name), "_PROXY") || slices.ContainsFunc(names,
+			func(pattern string) bool {
+				prefix, some := strings.CutSuffix(pattern, "*")
+				return name == pattern || some && strings.HasPrefix(name, prefix)
+			}) {
 			handed = append(handed, kv)
 		}
 	}
@@ -322,6 +323,7 @@ func (u *user) value(s, path string) string {
 }
 
 func notSet(variable, path string) error {
-	return invalid([]string{fmt.Sprintf("export %s=…", variable), "or add the line " + variable + "='…' to the file .env beside config.yaml"},
+	return invalid([]string{fmt.Sprintf("export %s=…", variable),
+		"or add the line " + variable + "='…' to the file .env beside config.yaml"},
 		"the environment variable %s is not set; %s in config.yaml asks for it", variable, path)
 }

@@ -120,12 +120,14 @@ var keywords = map[string]takes{
 	"type": takesType, "enum": takesFullList, "const": takesAnything, "format": takesFormat, "pattern": takesPattern,
 	"properties": takesSchemaMap, "patternProperties": takesPatternMap, "additionalProperties": takesSchemaOrBool,
 	"propertyNames": takesSchema, "required": takesNameList, "minProperties": takesNatural, "maxProperties": takesNatural,
-	"items": takesSchema, "contains": takesSchema, "uniqueItems": takesBool, "minItems": takesNatural, "maxItems": takesNatural,
-	"anyOf": takesSchemaList, "oneOf": takesSchemaList, "allOf": takesSchemaList, "not": takesSchema,
+	"items": takesSchema, "contains": takesSchema, "uniqueItems": takesBool, "minItems": takesNatural,
+	"maxItems": takesNatural,
+	"anyOf":    takesSchemaList, "oneOf": takesSchemaList, "allOf": takesSchemaList, "not": takesSchema,
 	"if": takesSchema, "then": takesSchema, "else": takesSchema,
 	"minimum": takesNumber, "maximum": takesNumber, "exclusiveMinimum": takesNumber, "exclusiveMaximum": takesNumber,
 	"multipleOf": takesPositive, "minLength": takesNatural, "maxLength": takesNatural,
-	"title": takesString, "description": takesString, "$comment": takesString, "default": takesAnything, "examples": takesList,
+	"title": takesString, "description": takesString, "$comment": takesString, "default": takesAnything,
+	"examples": takesList,
 	"readOnly": takesBool, "writeOnly": takesBool, "deprecated": takesBool,
 }
 
@@ -295,7 +297,8 @@ func (c *checker) types(v any, path string) {
 	for i, item := range list {
 		name, ok := item.(string)
 		if !ok || !slices.Contains(types(), name) {
-			c.add(path, "%s is not a type; the types are %s%s", show(item), strings.Join(types(), ", "), didYouMean(name, types()))
+			c.add(path, "%s is not a type; the types are %s%s", show(item), strings.Join(types(), ", "), didYouMean(name,
+				types()))
 		}
 		if slices.Contains(list[:i], item) {
 			c.add(path, "%s is there twice", show(item))
@@ -349,7 +352,8 @@ func scalarProblem(t takes, v any) string {
 	switch t {
 	case takesFormat:
 		if isString && !slices.Contains(formats(), s) {
-			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", show(s), strings.Join(formats(), ", "), didYouMean(s, formats()))
+			return fmt.Sprintf("the format %s is not supported; the formats are %s%s", show(s), strings.Join(formats(), ", "),
+				didYouMean(s, formats()))
 		}
 		want = or(isString, "a string")
 	case takesPattern:

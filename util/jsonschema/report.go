@@ -345,7 +345,8 @@ func fitsPattern(schema map[string]any, name string) bool {
 func patternProblem(pattern string) string {
 	if _, err := regexp.Compile(pattern); err != nil {
 		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-		return fmt.Sprintf("the pattern does not compile: %s (the syntax is RE2: no look-around, no back-references, \\x{e9} instead of \\u00e9)", why)
+		return fmt.Sprintf("the pattern does not compile: %s (the syntax is RE2: no look-around, no back-references, "+
+			"\\x{e9} instead of \\u00e9)", why)
 	}
 	return ""
 }
@@ -401,7 +402,8 @@ func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 
 // discriminated reports the problems of the variant that an object claims to
 // be, or that it claims to be none.
-func (r reporter) discriminated(p place, object map[string]any, name string, values []any, causes []*lib.ValidationError) []Problem {
+func (r reporter) discriminated(p place, object map[string]any, name string, values []any,
+	causes []*lib.ValidationError) []Problem {
 	path := p.path + "/" + escape(name)
 	claimed, ok := object[name]
 	if !ok {
@@ -420,7 +422,8 @@ func wantedTypes(p place, reports [][]Problem, variants []any) string {
 	var want []string
 	for i, report := range reports {
 		simple := wanted(variants[i])
-		if len(report) != 1 || report[0].Path != p.path || simple == "" || !strings.HasPrefix(report[0].Message, "must be "+simple) {
+		if len(report) != 1 || report[0].Path != p.path || simple == "" || !strings.HasPrefix(report[0].Message,
+			"must be "+simple) {
 			return ""
 		}
 		want = append(want, simple)

@@ -5,7 +5,8 @@
 // lets a reader see another text than the bytes say: control characters (C0 but
 // line feed and tab, DEL, C1), marks that turn the direction of writing, the line
 // separators of Unicode, the invisible tags that spell ASCII, and what is seen as
-// nothing or as a blank that it is not. A zero-width joiner is none of these: several scripts and many emoji need it, and it changes
+// nothing or as a blank that it is not. A zero-width joiner is none of these: several scripts and
+// many emoji need it, and it changes
 // nothing but the letters next to it.
 //
 // [Escape] is for a terminal and keeps what was there readable; [Replace] is for a
@@ -34,14 +35,16 @@ func Harmful(r rune) bool {
 	case r < 0x061C:
 		return r <= 0x9F || r == '\u00ad'
 	}
-	return unseen(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r >= 0xE0000 && r <= 0xE007F
+	return unseen(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r >= 0xE0000 &&
+		r <= 0xE007F
 }
 
 // unseen reports whether nothing is seen of a character that no script needs between
 // its letters.
 func unseen(r rune) bool {
 	switch r {
-	case '\u00ad', '\u180e', '\u200b', '\u2060', '\u2061', '\u2062', '\u2063', '\u2064', '\u2800', '\u3164', '\ufeff', '\uffa0', '\ufff9', '\ufffa', '\ufffb':
+	case '\u00ad', '\u180e', '\u200b', '\u2060', '\u2061', '\u2062', '\u2063', '\u2064', '\u2800', '\u3164', '\ufeff',
+		'\uffa0', '\ufff9', '\ufffa', '\ufffb':
 		return true
 	}
 	return false

@@ -56,7 +56,8 @@ func (g group) assign() error {
 	if err != nil {
 		return os.NewSyscallError("OpenProcess", err)
 	}
-	return errors.Join(os.NewSyscallError("AssignProcessToJobObject", windows.AssignProcessToJobObject(g.job, h)), windows.CloseHandle(h))
+	return errors.Join(os.NewSyscallError("AssignProcessToJobObject", windows.AssignProcessToJobObject(g.job, h)),
+		windows.CloseHandle(h))
 }
 
 // groupOf refuses the system's ids and our own.
@@ -93,7 +94,8 @@ func (g group) kill() error {
 	if err != nil {
 		return fmt.Errorf("terminate process %d: %w", g.pid, err)
 	}
-	return errors.Join(os.NewSyscallError("TerminateProcess", windows.TerminateProcess(h, killedCode)), windows.CloseHandle(h))
+	return errors.Join(os.NewSyscallError("TerminateProcess", windows.TerminateProcess(h, killedCode)),
+		windows.CloseHandle(h))
 }
 
 // killSession has nothing to add: what a job's processes start is in the job.
@@ -106,7 +108,8 @@ func (g group) gone() bool {
 		TotalPageFaults, TotalProcesses, ActiveProcesses, TerminatedProcesses    uint32
 	}
 	const basicAccounting = 1
-	err := windows.QueryInformationJobObject(g.job, basicAccounting, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	err := windows.QueryInformationJobObject(g.job, basicAccounting, uintptr(unsafe.Pointer(&info)),
+		uint32(unsafe.Sizeof(info)), nil)
 	return err == nil && info.ActiveProcesses == 0
 }
 

@@ -50,7 +50,8 @@ func LookPath(command, dir string, environ []string) (string, error) {
 			continue
 		}
 		path, err := exec.LookPath(filepath.Join(entry, command))
-		if i := slices.IndexFunc(work, func(w string) bool { return inside(w, entry) || inside(w, path) }); err == nil && i >= 0 {
+		i := slices.IndexFunc(work, func(w string) bool { return inside(w, entry) || inside(w, path) })
+		if err == nil && i >= 0 {
 			err = &InsideError{path, work[i]}
 			if denied == nil {
 				denied = err

@@ -39,7 +39,8 @@ type Place struct {
 
 	// Logins are files below that the program renews, and that its user needs then, too.
 	Logins []string
-	// Sessions is a pattern of files below by which its user finds a session, {session} for its id, {project} as in Writes.
+	// Sessions is a pattern of files below by which its user finds a session, {session} for its id,
+	// {project} as in Writes.
 	Sessions string
 }
 
@@ -142,17 +143,20 @@ func name(word string) string {
 // Specification. Its cache is in the directory of all caches.
 func xdg(name string) []Place {
 	return []Place{
-		{variable: "XDG_CONFIG_HOME", home: ".config", name: name}, {variable: "XDG_DATA_HOME", home: ".local/share", name: name}, {variable: "XDG_STATE_HOME", home: ".local/state", name: name},
+		{variable: "XDG_CONFIG_HOME", home: ".config", name: name}, {variable: "XDG_DATA_HOME", home: ".local/share",
+			name: name}, {variable: "XDG_STATE_HOME", home: ".local/state", name: name},
 	}
 }
 
 // starters start another program as it is, and have nothing of their own that it needs.
 var starters = []string{
-	"bun", "bunx", "deno", "env", "nice", "node", "npm", "npx", "pnpm", "python", "python3", "stdbuf", "timeout", "uv", "uvx", "yarn",
+	"bun", "bunx", "deno", "env", "nice", "node", "npm", "npx", "pnpm", "python", "python3", "stdbuf", "timeout", "uv",
+	"uvx", "yarn",
 }
 
 // taken are names whose directories hold what is other programs'.
-var taken = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo", "uwf", "zsh"}
+var taken = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo",
+	"uwf", "zsh"}
 
 // program is what is known of one: a new one is one more entry of [known].
 type program struct {
@@ -179,20 +183,24 @@ type trust struct {
 var known = []program{
 	{
 		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
-		obeys:  []string{".claude", ".mcp.json"},
-		plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json", around: true}},
+		obeys: []string{".claude", ".mcp.json"},
+		plants: []plant{{name: ".claude/settings.json"}, {name: ".claude/settings.local.json"}, {name: ".mcp.json",
+			around: true}},
 	},
 	{names: []string{"claude-agent-acp", "claude-code-acp"}, places: claudes, noTerminals: true},
 	{
 		names: []string{"codex", "codex-acp"}, sandboxes: true,
-		places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"}, Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
-			"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl", "session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
-		}}},
+		places: []Place{{variable: "CODEX_HOME", home: ".codex", Logins: []string{"auth.json"},
+			Sessions: "sessions/*/*/*/rollout-*-{session}.jsonl", Writes: []string{
+				"sessions/", "archived_sessions/", "thread-writer-locks/", "log/", "+installation_id", "history.jsonl",
+				"session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
+			}}},
 		obeys:  []string{".codex"},
 		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts each directory (2.6.0)
 	},
 	{
-		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE", value: "true"},
+		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE",
+			value: "true"},
 		places: []Place{{variable: "GEMINI_CLI_HOME", name: ".gemini", Obeys: obeyed,
 			Logins: []string{"oauth_creds.json", "gemini-credentials.json", "mcp-oauth-tokens.json"}}},
 		obeys: []string{".gemini"}, plants: geminis(".gemini"),
@@ -205,7 +213,8 @@ var known = []program{
 	{
 		names: []string{"cursor-agent"}, asksForTrust: true,
 		places: []Place{
-			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"}, Logins: []string{"auth.json"}},
+			{variable: "XDG_CONFIG_HOME", home: ".config", name: "cursor", Writes: []string{"auth.json"},
+				Logins: []string{"auth.json"}},
 			{home: ".cursor", Obeys: obeyed},
 		},
 		obeys: []string{".cursor"}, plants: around(".cursor/hooks.json", ".cursor/mcp.json", ".cursor/plugins"),
@@ -222,10 +231,12 @@ var known = []program{
 		plants: around(".github/hooks", ".github/copilot", ".github/mcp.json", ".copilot", ".mcp.json", ".vscode/mcp.json"),
 	},
 	{
-		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true, trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
+		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true,
+		trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/", "storage/", "auth.json"}, Logins: []string{"auth.json"}, Made: []string{"repos"}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/",
+				"storage/", "auth.json"}, Logins: []string{"auth.json"}, Made: []string{"repos"}},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "opencode"},
 		},
 		obeys:  []string{".opencode", "opencode.json", "opencode.jsonc"},
@@ -252,7 +263,8 @@ var known = []program{
 		names: []string{"amp"},
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "amp", Writes: []string{}},
-			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl", "session.json"}},
+			{variable: "XDG_DATA_HOME", home: ".local/share", name: "amp", Writes: []string{"threads/", "history.jsonl",
+				"session.json"}},
 		},
 		obeys: []string{".amp"}, plants: around(".amp"),
 	},
@@ -261,8 +273,10 @@ var known = []program{
 // obeyed are names in the own directory of a program that it writes whole, by which it starts others, or is
 // told what to do, when its user starts it next.
 var obeyed = []string{
-	"settings.json", "settings.local.json", "config.json", "config.yaml", "config.toml", "cli-config.json", "crush.json", "providers.json",
-	"mcp.json", "mcp-config.json", "mcp-approvals.json", "permissions.json", "trustedFolders.json", "sandbox.json", "argv.json",
+	"settings.json", "settings.local.json", "config.json", "config.yaml", "config.toml", "cli-config.json",
+	"crush.json", "providers.json",
+	"mcp.json", "mcp-config.json", "mcp-approvals.json", "permissions.json", "trustedFolders.json", "sandbox.json",
+	"argv.json",
 	"environment.json", ".env", "hooks.json", "hooks", "policies", "commands", "extensions", "plugins", "rules", "skills",
 	"skills-cursor", "agents", "memories", "bin", "GEMINI.md", "QWEN.md", "AGENTS.md",
 }
@@ -270,10 +284,12 @@ var obeyed = []string{
 // claudes are the places of Claude Code, and of the bridges to it.
 var claudes = []Place{
 	// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
-	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"}, Logins: []string{".credentials.json"}, Sessions: "projects/{project}/{session}.jsonl", Writes: []string{
-		"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/", "sessions/", "paste-cache/",
-		"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
-	}},
+	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"},
+		Logins: []string{".credentials.json"}, Sessions: "projects/{project}/{session}.jsonl", Writes: []string{
+			"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/",
+			"sessions/", "paste-cache/",
+			"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
+		}},
 	{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
 }
 
@@ -324,7 +340,8 @@ var (
 // geminis are those of Gemini CLI, and of what was made of it.
 func geminis(dir string) []plant {
 	return []plant{
-		{name: dir + "/settings.json", harm: settings}, {name: dir + "/.env", around: true}, {name: dir + "/extensions"}, {name: dir + "/hooks"},
+		{name: dir + "/settings.json", harm: settings}, {name: dir + "/.env", around: true}, {name: dir + "/extensions"},
+		{name: dir + "/hooks"},
 		{name: ".env", harm: variables, around: true},
 	}
 }

@@ -66,7 +66,8 @@ func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
 // PrintList is [Print] of a list of which only one value is held at a time; text is
 // required. The values end early if ctx does: its cause is then the error, and JSON is
 // left open, so that nobody takes it for the whole list.
-func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Seq[T], text func(io.Writer) error) error {
+func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Seq[T],
+	text func(io.Writer) error) error {
 	if f == Text {
 		return cmp.Or(text(w), context.Cause(ctx))
 	}

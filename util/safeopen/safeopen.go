@@ -122,7 +122,8 @@ func ReadFileIn(root *os.Root, name string, max int64) ([]byte, error) {
 
 // open looks at what is there before it opens it, because opening a device may
 // do something; and again afterwards, because it may be another one by then.
-func open(path string, flag int, stat func() (fs.FileInfo, error), openWith func(extra int) (*os.File, error)) (*os.File, error) {
+func open(path string, flag int, stat func() (fs.FileInfo, error),
+	openWith func(extra int) (*os.File, error)) (*os.File, error) {
 	info, err := stat()
 	switch {
 	case os.IsNotExist(err) && flag&os.O_CREATE != 0:

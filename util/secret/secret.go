@@ -48,7 +48,8 @@ var (
 	// whole are the words that mean a secret only if they stand alone.
 	whole = []string{"AUTH", "PAT", "PSK", "JWT", "COOKIE", "BEARER", "WEBHOOK", "PASS", "PW", "MNEMONIC"}
 	// about are last words of names that only tell something about a secret.
-	about = []string{"FILE", "PATH", "DIR", "SOCK", "SOCKET", "TYPE", "NAME", "MODE", "ALGORITHM", "LENGTH", "SIZE", "TTL", "ENABLED"}
+	about = []string{"FILE", "PATH", "DIR", "SOCK", "SOCKET", "TYPE", "NAME", "MODE", "ALGORITHM", "LENGTH", "SIZE",
+		"TTL", "ENABLED"}
 )
 
 // OfDotEnv is [OfVariable] for a file that is there to hold secrets: a value
@@ -76,7 +77,8 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		authority = rest[:end]
 	}
-	if at := strings.LastIndexByte(rest, '@'); at > len(authority) && strings.Contains(authority, ":") && strings.IndexByte(authority, '@') < 0 {
+	if at := strings.LastIndexByte(rest, '@'); at > len(authority) && strings.Contains(authority, ":") &&
+		strings.IndexByte(authority, '@') < 0 {
 		authority = rest[:at+1] // a password with a slash that nobody has escaped
 	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
@@ -179,7 +181,8 @@ func inVariable(name, value string) []string {
 			found = append(found, s)
 		}
 	}
-	if whole := !isURL && Named(name) || privateKey().MatchString(value) || isSeed(name, value); whole && value != "" && !isSetting(value) {
+	if whole := !isURL && Named(name) || privateKey().MatchString(value) || isSeed(name, value); whole && value != "" &&
+		!isSetting(value) {
 		return []string{value}
 	}
 	return found
@@ -211,7 +214,8 @@ func ofPairs(value string) (found []string) {
 		if !ok || v == "" || !pairName().MatchString(name) || isSetting(v) {
 			continue
 		}
-		if Named(strings.ReplaceAll(name, " ", "_")) || strings.EqualFold(name, "pwd") || strings.EqualFold(name, "sig") || strings.EqualFold(name, "SharedAccessSignature") {
+		if Named(strings.ReplaceAll(name, " ", "_")) || strings.EqualFold(name, "pwd") || strings.EqualFold(name, "sig") ||
+			strings.EqualFold(name, "SharedAccessSignature") {
 			found = append(found, v)
 		}
 	}
@@ -223,7 +227,10 @@ func ofPairs(value string) (found []string) {
 // a list of hosts.
 func isSeed(name, value string) bool {
 	words := words(name)
-	if !slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"SEED", "PHRASE", "WALLET", "RECOVERY"}, w) }) {
+	if !slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"SEED", "PHRASE", "WALLET",
+			"RECOVERY"}, w)
+	}) {
 		return false
 	}
 	return seedPhrase().MatchString(value) || len(value) >= 16 && !isPlain(value) && !strings.Contains(value, "://")

@@ -80,7 +80,8 @@ func misplaced(toks []tok, i int) error {
 	case t.kind == tokDash:
 		return failAt(t, "a list entry where a key is expected; check the indentation")
 	case t.kind == tokQuestion || atKey(toks, i, false):
-		return failAt(t, fmt.Sprintf("this begins in column %d, but the entries before it in column %s", t.pos.Column, columns(toks, i)))
+		return failAt(t, fmt.Sprintf("this begins in column %d, but the entries before it in column %s", t.pos.Column,
+			columns(toks, i)))
 	case t.words():
 		return failAt(t, "a ':' is missing after this key, or the text belongs to the value before it and must be indented")
 	default:

@@ -346,7 +346,8 @@ func (p *builder) reserve(t tok) error {
 		return nil
 	}
 	if outer, known := p.anchors[name]; known && outer == nil {
-		return &Error{t.props.pos, "a value within the one of this anchor has the same anchor; give one of them another name", "&" + name}
+		return &Error{t.props.pos, "a value within the one of this anchor has the same anchor; give one of them another " +
+			"name", "&" + name}
 	}
 	p.anchors[name] = nil
 	return nil

@@ -121,7 +121,8 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	}
 	for id, f := range r.known {
 		if mayBeDamaged && !standing[id] && f["imported"] != nil {
-			r.doubtUnknown(threads, invalid(threads.path, 1, "the sum does not match, and the imported thread "+id+" is nowhere"))
+			r.doubtUnknown(threads, invalid(threads.path, 1,
+				"the sum does not match, and the imported thread "+id+" is nowhere"))
 			break
 		}
 	}

@@ -107,7 +107,8 @@ func (x *Heads) QuarantineRegistry(ctx context.Context) (n int, to string, err e
 	return x.quarantineTable(ctx, registryLock, registryFile, func(*table) error { return nil })
 }
 
-func (x *Heads) quarantineTable(ctx context.Context, lock, file string, before func(*table) error) (n int, to string, err error) {
+func (x *Heads) quarantineTable(ctx context.Context, lock, file string,
+	before func(*table) error) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), file)
 	err = x.locked(ctx, lock, func() error {
 		f, err := x.read(ctx, file)

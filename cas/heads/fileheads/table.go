@@ -325,7 +325,8 @@ func inWord(c rune) bool {
 // problems are the errors for all lines that cannot be read, or for the sum.
 func (t *table) problems() (all []error) {
 	if t.wrong != "" && len(t.bad) == 0 { // else the damage is in one of those lines
-		all = append(all, invalid(t.path, 1, fmt.Sprintf("the sum does not match: the file is damaged, or somebody has edited it and left this line in; "+
+		all = append(all, invalid(t.path, 1, fmt.Sprintf("the sum does not match: the file is damaged, or somebody has "+
+			"edited it and left this line in; "+
 			"%d of its lines were read", len(t.entries))))
 	}
 	for _, b := range t.bad {

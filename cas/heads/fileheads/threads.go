@@ -139,7 +139,8 @@ func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
 		return err
 	}
 	if e.Status == "" || e.Status == protocol.StatusResumed {
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q", e.Status)}
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q",
+			e.Status)}
 	}
 	return x.changeThreads(ctx, func(f *table) error {
 		if err := f.expect(e.Thread, e.Head); err != nil {

@@ -135,7 +135,8 @@ func facts(t *testing.T, x heads.Heads) {
 	require.NoError(t, x.Archive(ctx, ended(idA, h1)))
 	everything, err := x.AllFacts(ctx)
 	require.NoError(t, err)
-	require.Equal(t, map[string]heads.Facts{idA: known, idB: {Title: &title}}, everything, "the end of a thread takes nothing away")
+	require.Equal(t, map[string]heads.Facts{idA: known, idB: {Title: &title}}, everything,
+		"the end of a thread takes nothing away")
 }
 
 // races: of many who move a head from the same node, one wins.
@@ -179,7 +180,8 @@ func canceled(t *testing.T, x heads.Heads) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for what, err := range map[string]error{
-		"add": x.Add(ctx, idB, h1, heads.Facts{}), "move": x.Move(ctx, idA, h1, h2), "archive": x.Archive(ctx, ended(idA, h1)),
+		"add": x.Add(ctx, idB, h1, heads.Facts{}), "move": x.Move(ctx, idA, h1, h2), "archive": x.Archive(ctx,
+			ended(idA, h1)),
 		"facts": x.SetFacts(ctx, idA, heads.Facts{ParkedUntil: 1}),
 	} {
 		require.ErrorIs(t, err, context.Canceled, what)

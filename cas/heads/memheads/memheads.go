@@ -136,7 +136,8 @@ func (m *Heads) Archive(ctx context.Context, e heads.Ended) error {
 			return err
 		}
 		if e.Status == "" || e.Status == protocol.StatusResumed {
-			return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q", e.Status)}
+			return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("a thread cannot end with status %q",
+				e.Status)}
 		}
 		if err := m.expect(e.Thread, e.Head); err != nil {
 			return err
@@ -239,7 +240,8 @@ func (m *Heads) expect(thread string, want protocol.Hash) error {
 
 func check(thread string, head protocol.Hash) error {
 	if thread == "" || !head.Valid() {
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("thread %q cannot have the head %q", thread, head)}
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("thread %q cannot have the head %q",
+			thread, head)}
 	}
 	return nil
 }

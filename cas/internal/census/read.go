@@ -17,7 +17,8 @@ const chunk = 128
 // goroutines at once, each with an Inspector of its own, which inspector makes;
 // it gets the error of the read instead of a node. take gets what look made of the nodes of one
 // chunk, from one goroutine at a time. The error is that of ctx.
-func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set, look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
+func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set,
+	look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (
 		next atomic.Int64
 		mu   sync.Mutex

@@ -32,7 +32,8 @@ func Append(ctx context.Context, b *cas.Batch, t *thread.Thread, s Step) (cas.Ha
 		}
 		s.Turns = []cas.Hash{turn}
 	}
-	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", DurationMs: 1, Turns: s.Turns, Capture: protocol.CaptureTurns})
+	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", DurationMs: 1, Turns: s.Turns,
+		Capture: protocol.CaptureTurns})
 	if err != nil {
 		return "", err
 	}
