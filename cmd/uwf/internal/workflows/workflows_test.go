@@ -113,7 +113,7 @@ func TestShow(t *testing.T) {
 	refuse(t, w,
 		refused{"workflow show lop", "not_found", 3},
 		refused{"workflow show 0000000000000", "not_found", 3},
-		refused{"workflow show --format svg " + hash, "", 2},
+		refused{"workflow show --format svg " + hash, "usage", 2},
 		refused{"workflow show", "usage", 2},
 	)
 }
