@@ -121,6 +121,26 @@ func TestOfDotEnv(t *testing.T) {
 	require.Equal(t, []string{"://a:hunter2@"}, secret.OfDotEnv("DB", "pg://a:hunter2@db/x"))
 }
 
+// The forms of other languages than Go: JSON with escapes for all but ASCII, and URLs that keep more or less.
+func TestHideKnowsOtherLanguages(t *testing.T) {
+	t.Parallel()
+	for given, forms := range map[string][]string{
+		"pa/ssé\U0001f600w0rd": {
+			`pa/ss\u00e9\ud83d\ude00w0rd`, `pa\/ss\u00E9\uD83D\uDE00w0rd`, "pa/ss%C3%A9%F0%9F%98%80w0rd", "pa%2fss%c3%a9%f0%9f%98%80w0rd",
+		},
+		"aG3-_x9Z/+=pQ==": {
+			"aG3-_x9Z/%2B%3DpQ%3D%3D", "aG3-_x9Z/+=pQ==", "aG3-_x9Z%2F%2B%3DpQ%3D%3D",
+			"%61%47%33%2D%5F%78%39%5A%2F%2B%3D%70%51%3D%3D", "%61%47%33%2d%5f%78%39%5a%2f%2b%3d%70%51%3d%3d",
+		},
+		"(it's) a! s*cret~": {"(it's)%20a!%20s*cret~", "%28it%27s%29%20a%21%20s%2Acret~", "%28it%27s%29+a%21+s%2Acret~"},
+	} {
+		s := secret.NewSet(given)
+		for _, form := range forms {
+			require.Equal(t, "<"+secret.Hidden+">", s.Hide("<"+form+">"), form)
+		}
+	}
+}
+
 // wrapped is a text as programs wrap it.
 func wrapped(text string, columns int, end string) string {
 	var b strings.Builder

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Hidden stands in for a secret.
@@ -357,9 +360,15 @@ func forms(secret string) []string {
 		list = append(list, line)
 		for _, escapeHTML := range []bool{false, true} {
 			text := inJSON(line, escapeHTML)
-			list = append(list, text, strings.ReplaceAll(text, "/", `\/`))
+			for _, text := range []string{text, strings.ReplaceAll(text, "/", `\/`)} {
+				list = append(list, text, inASCII(text, `\u%04x`), inASCII(text, `\u%04X`))
+			}
 		}
-		for _, text := range []string{url.QueryEscape(line), url.PathEscape(line)} {
+		urls := []string{url.QueryEscape(line), url.PathEscape(line)}
+		for _, kept := range keptInURL() {
+			urls = append(urls, inURL(line, kept))
+		}
+		for _, text := range urls {
 			list = append(list, text, lowerEscapes(text))
 		}
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -380,6 +389,41 @@ func inJSON(text string, escapeHTML bool) string {
 		return text
 	}
 	return strings.TrimSuffix(strings.Trim(b.String(), "\n")[1:], `"`)
+}
+
+// inASCII writes all but ASCII as JSON's escapes, which is the default of Python and others.
+func inASCII(text, format string) string {
+	var b []byte
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b = append(b, byte(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, format, unit)
+		}
+	}
+	return string(b)
+}
+
+// keptInURL are the bytes that languages leave as they are in a part of a URL: strictly, Python's quote,
+// JavaScript's encodeURIComponent and encodeURI; and none, which some do for safety.
+func keptInURL() [5]string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+	return [5]string{plain + "~", plain + "~/", plain + "~!*'()", plain + "~!*'();,/?:@&=+$#", ""}
+}
+
+// inURL escapes all bytes of a text that are not kept.
+func inURL(text, kept string) string {
+	var b []byte
+	for i := range len(text) {
+		if strings.IndexByte(kept, text[i]) >= 0 {
+			b = append(b, text[i])
+		} else {
+			b = fmt.Appendf(b, "%%%02X", text[i])
+		}
+	}
+	return string(b)
 }
 
 // lowerEscapes writes the digits of the escapes of a URL in lower case.
