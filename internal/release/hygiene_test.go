@@ -20,8 +20,8 @@ import (
 // The budgets, in lines: what somebody who takes the project over has to read, how
 // wide it may be, and where a package holds more than one idea. They only go down.
 const (
-	maxCore    = 144_400
-	maxWide    = 1_620
+	maxCore    = 134_000
+	maxWide    = 800
 	maxPackage = 5_500
 )
 
