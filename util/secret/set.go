@@ -377,7 +377,8 @@ func forms(secret string) []string {
 			}
 		}
 	}
-	return list
+	slices.Sort(list)
+	return slices.Compact(list) // of most secrets nearly all are the same
 }
 
 // inJSON is a text as a string of JSON, without its quotes.
@@ -413,6 +414,8 @@ func keptInURL() [5]string {
 	return [5]string{plain + "~", plain + "~/", plain + "~!*'()", plain + "~!*'();,/?:@&=+$#", ""}
 }
 
+const hexDigits = "0123456789ABCDEF"
+
 // inURL escapes all bytes of a text that are not kept.
 func inURL(text, kept string) string {
 	var b []byte
@@ -420,7 +423,7 @@ func inURL(text, kept string) string {
 		if strings.IndexByte(kept, text[i]) >= 0 {
 			b = append(b, text[i])
 		} else {
-			b = fmt.Appendf(b, "%%%02X", text[i])
+			b = append(b, '%', hexDigits[text[i]>>4], hexDigits[text[i]&15])
 		}
 	}
 	return string(b)
