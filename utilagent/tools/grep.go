@@ -152,10 +152,13 @@ func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
 // around are the lines that begin at hits, with their neighbours.
 func (g *grep) around(text []byte, hits []int) (lines []shownLine) {
 	starts := []int{0}
-	for at := 0; ; starts = append(starts, at) {
+	for at, after := 0, 0; after <= g.context+1; starts = append(starts, at) { // a file may have millions
 		i := bytes.IndexByte(text[at:], '\n')
 		if i < 0 || at+i+1 == len(text) {
 			break
+		}
+		if at > hits[len(hits)-1] {
+			after++
 		}
 		at += i + 1
 	}
