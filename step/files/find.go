@@ -98,7 +98,7 @@ const findPatience = 10 * time.Second
 
 // errWaits means that a git command took too long. Anyone who can write to a repository can
 // make git wait for ever.
-var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe")
+var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe, which find . -type p prints")
 
 // inRepository reports whether a directory, or one above it, has a .git.
 func inRepository(dir string) bool {

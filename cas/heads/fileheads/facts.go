@@ -21,9 +21,9 @@ import (
 
 // Facts say that a thread was imported, so losing one must not make a stranger's thread one of ours.
 // Three things put threads in doubt until a later line says where they come from: a line that cannot
-// be read, each thread that it may be about; a file that is lost, all threads; and an imported thread
-// that is nowhere while the sum of threads.yaml does not match, each active thread without facts: its id
-// may be the damaged one.
+// be read, each thread that it may be about; a file that is lost, or its end, all threads; and a sum of
+// threads.yaml that does not match, in a home with imported threads, each active thread without facts:
+// its id may be the damaged one.
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
@@ -119,12 +119,12 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 			return err == error(why) && r.known[id]["imported"] != nil
 		})
 	}
-	for id, f := range r.known {
-		if mayBeDamaged && !standing[id] && f["imported"] != nil {
-			r.doubtUnknown(threads, invalid(threads.path, 1,
-				"the sum does not match, and the imported thread "+id+" is nowhere"))
-			break
+	for _, f := range r.known {
+		if !mayBeDamaged || f["imported"] == nil {
+			continue
 		}
+		r.doubtUnknown(threads, invalid(threads.path, 1, "the sum does not match, and there are imported threads"))
+		break
 	}
 	return r, nil
 }

@@ -402,6 +402,9 @@ func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error
 	if err != nil {
 		return "", err
 	}
+	if f.wrong != "" && len(f.bad) == 0 { // the name, or its hash, may be the damaged one
+		return "", f.problems()[0]
+	}
 	h, err := f.get(name)
 	if err == nil && h == "" {
 		return "", fmt.Errorf("%w: %s", heads.ErrNoWorkflow, name)
