@@ -72,6 +72,29 @@ func TestTerminalJSONIsTheSameValue(t *testing.T) {
 	}
 }
 
+// TestPager: what is taller than the terminal goes through the pager, what is not does not.
+func TestPager(t *testing.T) {
+	h := newHostileHome(t)
+	for _, c := range []struct {
+		line, pager, last string
+		paged             bool
+	}{
+		{"thread read @", "sed s/^/paged:/", "PAGER=false", true},
+		{"thread read @", "", "PAGER=sed s/^/paged:/", true},
+		{"thread read @", "cat", "PAGER=sed s/^/paged:/", false},
+		{"thread read @", "sed s/^/paged:/", "TERM=dumb", false},
+		{"workflow list", "sed s/^/paged:/", "", false}, // it is short
+	} {
+		asked := *h
+		asked.environ = append(slices.Clone(h.environ), "UWF_PAGER="+c.pager, c.last)
+		out := asked.run(t, strings.Fields(c.line))
+		require.NotEmpty(t, out)
+		require.Equal(t, c.paged, strings.HasPrefix(out, "paged:"), "%+v\n%s", c, out)
+	}
+	h.environ = append(h.environ, "UWF_PAGER=/no/such/pager")
+	require.NotEmpty(t, h.run(t, []string{"thread", "read", "@"}), "without a pager the text goes to the terminal")
+}
+
 func values(t *testing.T, text string) (all []any) {
 	t.Helper()
 	for dec := json.NewDecoder(strings.NewReader(text)); ; {
@@ -274,7 +297,7 @@ func newHostileHome(t *testing.T) *hostileHome {
 	var err error
 	h.exe, err = exec.LookPath("uwf")
 	require.NoError(t, err)
-	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "EDITOR=true", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
+	h.environ = []string{"UWF_HOME=" + h.home, "HOME=" + dir, "TERM=xterm", "UWF_PAGER=cat", "EDITOR=true", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	in := strings.Trim(strconv.QuoteToASCII(mark), `"`) // YAML reads the same escapes
 	written := strings.NewReplacer("MARK2", strings.ReplaceAll(in, `\`, `\\`), "MARK", in)
 	for name, text := range map[string]string{
@@ -321,7 +344,7 @@ func (h *hostileHome) copy(t *testing.T) *hostileHome {
 	copied := *h
 	copied.home = filepath.Join(t.TempDir(), "home")
 	require.NoError(t, os.CopyFS(copied.home, os.DirFS(h.home)))
-	copied.environ = append(h.environ[:len(h.environ):len(h.environ)], "UWF_HOME="+copied.home)
+	copied.environ = append(h.environ[:len(h.environ):len(h.environ)], "UWF_HOME="+copied.home, "UWF_PAGER=tee")
 	return &copied
 }
 

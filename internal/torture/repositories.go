@@ -137,7 +137,7 @@ func settings(ctx context.Context, t *trial, v *victim) error {
 	evil := "touch " + v.witness()
 	agent := fmt.Sprintf("agents: { evil: { command: sh, args: [-c, %q] } }\ndefaultAgent: evil\n", evil)
 	files := map[string]string{
-		".env": "EDITOR=" + evil + "\nUWF_HOME=.uwf\nPATH=.\n", ".uwf/config.yaml": agent, "config.yaml": agent, "uwf.yaml": agent,
+		".env": "UWF_PAGER=" + evil + "\nUWF_HOME=.uwf\nPATH=.\n", ".uwf/config.yaml": agent, "config.yaml": agent, "uwf.yaml": agent,
 		".git/config":              "[core]\n\tfsmonitor = " + evil + "\n\tpager = " + evil + "\n[diff]\n\texternal = " + evil + "\n",
 		".git/hooks/post-checkout": "#!/bin/sh\n" + evil + "\n", ".workflow/$(" + strings.ReplaceAll(evil, "/", "$SLASH") + ").yaml": "x",
 		".workflow/--agent=sh.yaml": "x", ".workflow/a\nb.yaml": "x",

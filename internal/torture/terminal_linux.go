@@ -15,8 +15,8 @@ import (
 // onTerminals says that there are terminals here.
 const onTerminals = true
 
-// onTerminal runs a command as a person does, on a terminal of four lines, and returns all
-// that the terminal got.
+// onTerminal runs a command as a person does, on a terminal of four lines, so that
+// long texts go through a pager, which is left at once, and returns all that the terminal got.
 func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) {
 	master, slave, err := terminal()
 	if err != nil {
@@ -36,6 +36,9 @@ func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) 
 	defer cancel()
 	cmd := w.command(ctx, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, slave, slave
+	if _, err := master.WriteString("q"); err != nil { // leaves a pager
+		return "", err
+	}
 	err = cmd.Run()
 	if _, ended := err.(*exec.ExitError); ended && ctx.Err() == nil {
 		err = nil

@@ -57,6 +57,7 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 			return err
 		}
 	}
+	v.env = append(slices.Clone(v.env), "UWF_PAGER=tee") // shows all
 	if err := v.says("---\n$status: done\nnote: " + quoted() + "\n---\n" + mark() + "\n\n# " + mark() + "\n"); err != nil {
 		return err
 	}

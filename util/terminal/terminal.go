@@ -23,7 +23,7 @@ import (
 // Writer writes text to a terminal. It is safe for concurrent use.
 type Writer struct {
 	file *os.File
-	to   io.Writer
+	to   io.Writer // the file, or a pager before it
 
 	mu   sync.Mutex
 	rest []byte // the beginning of a character
@@ -36,6 +36,9 @@ func Of(stream *os.File) io.Writer {
 	}
 	return &Writer{file: stream, to: stream}
 }
+
+// Through is the same terminal behind a pager, which gets cleaned text.
+func (w *Writer) Through(pager io.Writer) *Writer { return &Writer{file: w.file, to: pager} }
 
 // Write implements io.Writer.
 func (w *Writer) Write(text []byte) (int, error) {
@@ -79,7 +82,7 @@ func Size(stream any) (columns, lines int) {
 	return columns, lines
 }
 
-// ForChild is a stream as a program of ours, or an editor, inherits it. What a
+// ForChild is a stream as a program of ours, or a pager, inherits it. What a
 // stranger's program says must not get there.
 func ForChild(stream io.Writer) io.Writer {
 	if w, ok := stream.(*Writer); ok {

@@ -11,7 +11,7 @@ import (
 func TestWriterShowsWhatItIsTold(t *testing.T) {
 	t.Parallel()
 	var screen bytes.Buffer
-	w := &Writer{to: &screen}
+	w := (&Writer{}).Through(&screen)
 	for _, piece := range []string{"a\x1b[8m", "b\xc2", "\x9b2J", "é\xe6\x97", "\xa5\r", "\nend\xe6"} {
 		n, err := w.Write([]byte(piece))
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestWhatIsNoTerminal(t *testing.T) {
 // BenchmarkWrite is what cleaning costs a terminal that takes everything.
 func BenchmarkWrite(b *testing.B) {
 	text := bytes.Repeat([]byte("a line of an answer, with é and 日本\n"), 100)
-	w := &Writer{to: &bytes.Buffer{}}
+	w := (&Writer{}).Through(&bytes.Buffer{})
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		w.to.(*bytes.Buffer).Reset()

@@ -274,7 +274,7 @@ func (a *App) warnExposed(dirs home.Dirs) {
 	}
 }
 
-// OnTerminal reports whether a person reads the results.
+// OnTerminal reports whether a person reads the results, in a pager or not.
 func (a *App) OnTerminal() bool { return terminal.Is(a.Env.Stdout) }
 
 // Workflows are those that can be named from here.
