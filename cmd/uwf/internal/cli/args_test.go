@@ -28,8 +28,8 @@ func TestReorder(t *testing.T) {
 		{"thread step thread", "thread step -- thread"}, // a thread may be named like a command
 		{"-V", "-V"},
 		// A command's own --format wins, wherever it is typed.
-		{"workflow graph f.yaml --format svg", "workflow graph --format svg -- f.yaml"},
-		{"--format svg -q workflow graph f.yaml", "-q workflow graph --format svg -- f.yaml"},
+		{"workflow validate f.yaml --format github", "workflow validate --format github -- f.yaml"},
+		{"--format github -q workflow validate f.yaml", "-q workflow validate --format github -- f.yaml"},
 	} {
 		a := commands{&app.App{Env: env.Env{}}}
 		got, err := cmdline.Reorder(a.root(), strings.Fields(c.in))

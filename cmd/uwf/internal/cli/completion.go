@@ -166,6 +166,8 @@ func formatsOf(typed []string) []string {
 	switch {
 	case slices.Contains(typed, "graph"):
 		return workflows.GraphFormats()
+	case slices.Contains(typed, "workflow") && (slices.Contains(typed, "validate") || slices.Contains(typed, "check")):
+		return workflows.ValidateFormats()
 	case slices.Contains(typed, "walk"):
 		return append(render.Formats(), "tree")
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -237,22 +239,39 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
+// formatGitHub is the form of a report that only workflow validate has.
+const formatGitHub = "github"
+
+// ValidateFormats are those of uwf workflow validate.
+func ValidateFormats() []string { return []string{"text", "json", "yaml", formatGitHub} }
+
 func (a Commands) workflowValidateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
-		ArgsUsage:   "<file.yaml…>",
-		Description: "Exit status 0: all files are valid; 4: at least one is not.",
+		ArgsUsage: "<file.yaml…>",
+		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
+			"github is for the log of a GitHub workflow,\n" +
+			"where the problems appear beside the lines of the change.",
+		Flags: []ucli.Flag{a.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
 	}, a.workflowValidate)
 }
 
 func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
-	all, valid, err := a.problems(ctx, c.Args().Slice())
+	files := c.Args().Slice()
+	all, valid, err := a.problems(ctx, files)
 	if err != nil {
 		return err
 	}
 	result := protocol.Validation{Valid: all == nil, Errors: []string{}}
 	if all != nil {
 		result.Problems = all.List
+	}
+	if a.OwnFormat(c) == formatGitHub {
+		if err := writeAnnotations(a.Env.Stdout, result.Problems); err != nil || all == nil {
+			return err
+		}
+		bad := len(files) - len(valid) // stdout says what is wrong with them
+		return cmdline.Invalid(render.Count(len(all.List), "problem") + " in " + render.Count(bad, "file"))
 	}
 	for _, p := range result.Problems {
 		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
@@ -289,6 +308,28 @@ func (a Commands) problems(ctx context.Context, files []string) (*workflow.Probl
 		}
 	}
 	return all, valid, nil
+}
+
+// writeAnnotations writes problems as commands of a GitHub workflow's log, one
+// a line: ::error file=…,line=…,col=…::message. The remedy follows in the
+// message.
+func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
+	text := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	value := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") // of a property
+	for _, p := range problems {
+		message := p.Message
+		if p.Remedy != "" {
+			message += "\n" + p.Remedy
+		}
+		place := "file=" + value.Replace(filepath.ToSlash(p.File))
+		if p.Line > 0 {
+			place += fmt.Sprintf(",line=%d,col=%d", p.Line, p.Column)
+		}
+		if _, err := fmt.Fprintf(w, "::error %s,title=uwf workflow::%s\n", place, text.Replace(message)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trustOutput answers workflow trust.

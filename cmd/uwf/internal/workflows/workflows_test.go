@@ -146,11 +146,15 @@ func TestValidate(t *testing.T) {
 		text := w.Run("workflow validate --format text " + c.files)
 		assert.Equal(t, r.Status, text.Status, c.files)
 		prosetest.Text(t, text.Out+"--\n"+text.Err, c.files)
+		github := w.Run("workflow validate --format github " + c.files)
+		assert.Equal(t, r.Status, github.Status, c.files)
+		assert.Equal(t, len(problems), strings.Count(github.Out, "::error file="), c.files)
+		prosetest.Text(t, github.Out+"--\n"+github.Err, c.files+" for GitHub")
 	}
 	refuse(t, w,
 		refused{"workflow validate nowhere.yaml", "not_found", 3},
 		refused{"workflow validate loop.yaml nowhere.yaml", "not_found", 3},
-		refused{"workflow validate --format dot loop.yaml", "usage", 2},
+		refused{"workflow validate --format dot loop.yaml", "", 2},
 		refused{"workflow validate", "usage", 2},
 	)
 }
