@@ -48,7 +48,7 @@ type Record struct {
 
 	// Damaged: there is a record, but it cannot be read. missing: there is none.
 	// Then nothing else of it is known.
-	Damaged, Missing bool
+	Damaged, Missing bool `json:"-"`
 }
 
 // Error is why a run led to no step.
