@@ -177,7 +177,7 @@ func (a commands) root() *ucli.App {
 		OnUsageError:              cmdline.OnUsageError,
 	}
 	root.Commands = append(root.Commands, app.Under("Set up", a.completeCommand(root), a.helpCommand(root))...)
-	a.withPager(root.Commands, "uwf")
+	a.withPager(root.Commands, "")
 	a.WithCreators(root.Commands, "")
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
