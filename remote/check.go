@@ -138,23 +138,18 @@ func CheckName(name string, was, workflow cas.Hash) error {
 	return nil
 }
 
-// Merge adds a change to what is known of a thread.
-func Merge(known, change heads.Facts) (heads.Facts, error) {
-	data, err := json.Marshal(Shared(change))
-	if err == nil {
-		known = clone(known)
-		err = json.Unmarshal(data, &known)
+// Merge is a copy of what is known of a thread, with a change to it.
+func Merge(known, change heads.Facts) (merged heads.Facts, err error) {
+	for _, f := range []heads.Facts{known, Shared(change)} {
+		data, err := json.Marshal(f)
+		if err == nil {
+			err = json.Unmarshal(data, &merged)
+		}
+		if err != nil {
+			return known, err
+		}
 	}
-	return known, err
-}
-
-// clone is a copy that shares nothing that Unmarshal would write into.
-func clone(f heads.Facts) heads.Facts {
-	var c heads.Facts
-	if data, err := json.Marshal(f); err == nil {
-		_ = json.Unmarshal(data, &c)
-	}
-	return c
+	return merged, nil
 }
 
 // Check refuses a record that is neither the node nor the tombstone that it says.

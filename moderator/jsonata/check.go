@@ -309,11 +309,6 @@ func (x *Expr) Reads() Reads {
 	return r
 }
 
-// Touches reports whether an expression can look at a field of its input.
-func (r Reads) Touches(field string) bool {
-	return r.Whole || slices.ContainsFunc(r.Paths, func(p Path) bool { return p.Names[0] == field })
-}
-
 // Newest is how many of the last items of a field the expression can look at; ok
 // is false if that cannot be told.
 func (r Reads) Newest(field string) (n int, ok bool) {

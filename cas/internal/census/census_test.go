@@ -97,13 +97,12 @@ func TestGraph(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	down, up := census.NewWalker(g.Down()), census.NewWalker(g.Up())
-	require.Equal(t, []cas.Hash{a, b, c, gone}, reach(down, a))
-	require.Equal(t, []cas.Hash{b, c}, reach(down, b))
+	up := census.NewWalker(g.Up())
+	require.Equal(t, []cas.Hash{a}, reach(up, a))
 	require.Equal(t, []cas.Hash{a, gone}, reach(up, gone))
 	require.Equal(t, []cas.Hash{a, b, c}, reach(up, c), "a walker can be used again")
 	visits := 0
-	down.Reach([]census.ID{g.Node(a)}, func(census.ID) bool { visits++; return false })
+	up.Reach([]census.ID{g.Node(c)}, func(census.ID) bool { visits++; return false })
 	require.Equal(t, 1, visits)
 }
 

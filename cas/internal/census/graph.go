@@ -61,31 +61,20 @@ type Links struct {
 	to    []ID
 }
 
-// Down leads from a node to what it refers to.
-func (g *Graph) Down() Links {
-	return g.links(func(e edge) (ID, ID) { return e.from, e.to })
-}
-
 // Up leads from a node to what refers to it.
 func (g *Graph) Up() Links {
-	return g.links(func(e edge) (ID, ID) { return e.to, e.from })
-}
-
-func (g *Graph) links(ends func(edge) (ID, ID)) Links {
 	n := g.Len() + len(g.extra)
 	l := Links{start: make([]uint32, n+1), to: make([]ID, len(g.edges))}
 	for _, e := range g.edges {
-		at, _ := ends(e)
-		l.start[at+1]++
+		l.start[e.to+1]++
 	}
 	for i := range n {
 		l.start[i+1] += l.start[i]
 	}
 	next := append([]uint32(nil), l.start[:n]...)
 	for _, e := range g.edges {
-		at, to := ends(e)
-		l.to[next[at]] = to
-		next[at]++
+		l.to[next[e.to]] = e.from
+		next[e.to]++
 	}
 	return l
 }
