@@ -7,9 +7,11 @@
 package subagents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,12 +31,13 @@ const maxDescription = 300
 
 // Agent is a subagent as a role.
 type Agent struct {
-	File        string // as the user is shown it
-	Name        string // of the role
-	Description string // one line
-	Prompt      string // what the file says below the frontmatter
-	Tools       string // as listed, on one line
-	Model       string // "" if it is the caller's
+	File        string   // as the user is shown it
+	Name        string   // of the role
+	Description string   // one line
+	Prompt      string   // what the file says below the frontmatter
+	Tools       []string // as listed
+	Permission  string   // the narrowest of uwf's with which its tools work; "": any
+	Model       string   // "" if it is the caller's
 }
 
 // Loss is something of a file that the workflow does not have.
@@ -53,7 +56,7 @@ func Parse(file string, data []byte) (Agent, []Loss, error) {
 	}
 	r := reader{agent: Agent{File: file}}
 	r.fields(front)
-	if !r.seen["name"] && !r.seen["description"] { // a page of documentation
+	if r.lines["name"]+r.lines["description"] == 0 { // a page of documentation
 		return Agent{}, nil, errors.New("has a frontmatter without name and description, which subagents have")
 	}
 	r.prompt(body)
@@ -62,6 +65,7 @@ func Parse(file string, data []byte) (Agent, []Loss, error) {
 		r.agent.Description = "Does the work of " + plaintext.Line(r.agent.Name) + "."
 		r.lose(0, "description", "there is none")
 	}
+	r.access()
 	return r.agent, r.losses, nil
 }
 
@@ -89,9 +93,12 @@ func split(text string) (front, body string, ok bool) {
 func isRule(line string) bool { return strings.TrimRight(line, " \t\r") == "---" }
 
 type reader struct {
-	agent  Agent
-	losses []Loss
-	seen   map[string]bool
+	agent      Agent
+	losses     []Loss
+	lines      map[string]int // of the fields
+	listed     bool           // tools are
+	disallowed []string
+	planning   bool // permissionMode: plan
 }
 
 func (r *reader) lose(line int, field, why string) {
@@ -101,7 +108,7 @@ func (r *reader) lose(line int, field, why string) {
 // fields reads the frontmatter. Claude Code takes one that is no YAML, such as a
 // description with a colon, and generates such files: these are read by the line.
 func (r *reader) fields(front string) {
-	r.seen = map[string]bool{}
+	r.lines = map[string]int{}
 	var entries []yamldoc.Entry
 	doc, err := yamldoc.Parse([]byte(front), yamldoc.Bounds{})
 	switch {
@@ -117,11 +124,11 @@ func (r *reader) fields(front string) {
 		entries = doc.Root.Entries
 	}
 	for _, e := range entries {
-		if r.seen[e.Key] {
+		if r.lines[e.Key] > 0 {
 			r.lose(e.Pos.Line+1, e.Key, "stands there twice, and the first one counts")
 			continue
 		}
-		r.seen[e.Key] = true
+		r.lines[e.Key] = e.Pos.Line + 1
 		r.field(e)
 	}
 }
@@ -193,12 +200,12 @@ func (r *reader) field(e yamldoc.Entry) {
 			r.lose(e.Pos.Line+1, e.Key, "a workflow names no models: modelOverrides in config.yaml does, see the comment at the role")
 		}
 	case "tools":
-		words := []string{e.Value.Text}
-		for _, item := range e.Value.Items {
-			words = append(words, item.Text)
-		}
-		r.agent.Tools = oneLine(strings.TrimPrefix(strings.Join(words, ", "), ", "), 200)
-		r.lose(e.Pos.Line+1, e.Key, whyNot(e.Key))
+		r.agent.Tools, r.listed = r.words(e), e.Value.Kind == yamldoc.Sequence || e.Value.Scalar != nil
+	case "disallowedTools":
+		r.disallowed = r.words(e)
+	case "permissionMode":
+		r.planning = r.text(e) == "plan"
+		r.lose(e.Pos.Line+1, e.Key, "a workflow grants nothing: permission of the agent in config.yaml does")
 	default:
 		r.lose(e.Pos.Line+1, oneLine(e.Key, 40), whyNot(e.Key))
 	}
@@ -206,15 +213,16 @@ func (r *reader) field(e yamldoc.Entry) {
 
 // whyNot says why a field has no place in a workflow.
 func whyNot(field string) string {
-	switch field {
-	case "hooks":
-		return "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own"
-	case "tools", "disallowedTools", "permissionMode":
-		return "not enforced: a workflow grants and denies no tools; permission of the agent that plays the role does (config.yaml)"
-	case "mcpServers", "skills":
-		return "they belong to the program that plays the role: set them up there"
-	}
-	return "a role has nothing like it"
+	return cmp.Or(map[string]string{
+		"hooks":      "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own",
+		"mcpServers": "servers belong to the program that plays the role: set them up there",
+		"skills":     "skills belong to the program that plays the role: it finds those of the workspace itself",
+		"maxTurns":   "a role has no such bound: limits are of the workflow, builtin.maxTurns in config.yaml is of our own agents",
+		"color":      "roles have no colours",
+		"memory":     "a role remembers nothing between runs: what it is told is the workflow's",
+		"isolation":  "uwf run --worktree is for the whole run",
+		"background": "the graph says what runs side by side (all, each)",
+	}[field], "a role has nothing like it")
 }
 
 func (r *reader) text(e yamldoc.Entry) string {
@@ -226,6 +234,40 @@ func (r *reader) text(e yamldoc.Entry) string {
 		return ""
 	}
 	return e.Value.Text
+}
+
+// words reads a list, or a text with commas. "Bash(git add:*, git rm:*)" is one.
+func (r *reader) words(e yamldoc.Entry) []string {
+	var words []string
+	add := func(s string) {
+		if s = oneLine(s, 100); s != "" {
+			words = append(words, s)
+		}
+	}
+	if e.Value.Kind == yamldoc.Sequence {
+		for _, item := range e.Value.Items {
+			if item.Kind != yamldoc.Scalar {
+				r.lose(e.Pos.Line+1, e.Key, "has an item that is not text")
+				continue
+			}
+			add(item.Text)
+		}
+		return words
+	}
+	text, depth, from := r.text(e), 0, 0
+	for i, c := range text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth <= 0:
+			add(text[from:i])
+			from = i + 1
+		}
+	}
+	add(text[from:])
+	return words
 }
 
 // description is the first paragraph, on one line. What Claude Code generates goes
@@ -273,6 +315,36 @@ func (r *reader) name() {
 		base := filepath.Base(r.agent.File)
 		r.agent.Name = strings.TrimSuffix(base, filepath.Ext(base))
 		r.lose(0, "name", "there is none: the role is named after the file")
+	}
+}
+
+// access is the narrowest permission in config.yaml with which all its tools work; one
+// without a list has every tool that is not taken from it. A file of a workflow grants
+// and denies nothing, so whoever relies on such a list must hear of it.
+func (r *reader) access() {
+	reading := []string{"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
+	editing := []string{"Edit", "Write", "MultiEdit", "NotebookEdit"}
+	tools, need := r.agent.Tools, "read-only"
+	if !r.listed {
+		tools = append(editing, "Bash")
+	}
+	for _, tool := range tools {
+		switch {
+		case r.planning, slices.Contains(r.disallowed, tool), slices.Contains(reading, tool):
+		case need != "" && slices.Contains(editing, tool):
+			need = "edits"
+		default: // any other tool may do anything
+			need = ""
+		}
+	}
+	why := "not enforced: a workflow grants no tools; the agent that plays the role has its own"
+	if r.agent.Permission = need; need != "" {
+		why = "not enforced: a workflow grants no tools; let an agent with permission: " + need + " play the role (agentOverrides in config.yaml)"
+	}
+	for _, field := range []string{"tools", "disallowedTools"} {
+		if line := r.lines[field]; line > 0 {
+			r.lose(line, field, why)
+		}
 	}
 }
 
@@ -330,9 +402,11 @@ func role(b *strings.Builder, flow string, a Agent) error {
 		b.WriteString("  # " + plaintext.Line(fmt.Sprintf(format, args...)) + "\n")
 	}
 	comment("from %s", a.File)
-	if a.Tools != "" {
-		comment("tools: %s", a.Tools)
-		comment("config.yaml: agentOverrides: %s, an agent with a permission for these", hint(flow, yamltext.Map{{Key: a.Name, Value: "AGENT"}}))
+	if len(a.Tools) > 0 {
+		comment("tools: %s", oneLine(strings.Join(a.Tools, ", "), 200))
+	}
+	if a.Permission != "" {
+		comment("config.yaml: agentOverrides: %s, an agent with permission: %s", hint(flow, yamltext.Map{{Key: a.Name, Value: "AGENT"}}), a.Permission)
 	}
 	if a.Model != "" {
 		comment("config.yaml: modelOverrides: %s", hint(flow+"."+a.Name, a.Model))

@@ -28,23 +28,23 @@ func TestParse(t *testing.T) {
 		},
 		"tools with commas in brackets": {
 			"---\nname: a\ndescription: D\ntools: Read, Bash(git add:*, git rm:*), Edit\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x", Tools: "Read, Bash(git add:*, git rm:*), Edit"}, "tools",
+			Agent{Name: "a", Description: "D", Prompt: "x", Tools: []string{"Read", "Bash(git add:*, git rm:*)", "Edit"}}, "tools",
 		},
 		"a list of tools": {
 			"---\nname: a\ndescription: D\ntools: [Read, Edit, [x]]\nmodel: opus\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x", Tools: "Read, Edit,", Model: "opus"}, "tools model",
+			Agent{Name: "a", Description: "D", Prompt: "x", Tools: []string{"Read", "Edit"}, Permission: "edits", Model: "opus"}, "tools model tools",
 		},
 		"no tools at all": {
 			"---\nname: a\ndescription: D\ntools: []\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x"}, "tools",
+			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "read-only"}, "tools",
 		},
 		"all tools but some": {
 			"---\nname: a\ndescription: D\ntools:\ndisallowedTools: Bash\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x"}, "tools disallowedTools",
+			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "edits"}, "tools disallowedTools",
 		},
 		"planning": {
 			"---\nname: a\ndescription: D\npermissionMode: plan\n---\nx\n",
-			Agent{Name: "a", Description: "D", Prompt: "x"}, "permissionMode",
+			Agent{Name: "a", Description: "D", Prompt: "x", Permission: "read-only"}, "permissionMode",
 		},
 		"neither name nor text": {
 			"---\ndescription: D\n---\n",
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		},
 		"no YAML": {
 			"---\nname: a\ndescription: Use it when: x\ntools:\n  - Read\n  - 'Grep'\nname: b\n---\nx\n",
-			Agent{Name: "a", Description: "Use it when: x", Prompt: "x", Tools: "Read, Grep"}, "frontmatter tools name",
+			Agent{Name: "a", Description: "Use it when: x", Prompt: "x", Tools: []string{"Read", "Grep"}, Permission: "read-only"}, "frontmatter name tools",
 		},
 		"what a terminal obeys": {
 			"---\nname: a\ndescription: \"D\\e[2J\"\n---\nx\x1b[2J\xff\n",

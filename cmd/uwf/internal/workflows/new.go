@@ -60,15 +60,15 @@ func (a Commands) workflowNew(_ context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.String("output") == "-" {
-		if err := checkNew(name, "", text); err != nil {
-			return err
-		}
-		_, err := io.WriteString(a.Env.Stdout, text)
+	path := ""
+	if c.String("output") != "-" {
+		path = a.newPath(name, c.String("output"))
+	}
+	if err := checkNew(name, path, text); err != nil {
 		return err
 	}
-	path := a.newPath(name, c.String("output"))
-	if err := checkNew(name, path, text); err != nil {
+	if path == "" {
+		_, err := io.WriteString(a.Env.Stdout, text)
 		return err
 	}
 	if err := a.writeNew(path, text); err != nil {
@@ -168,10 +168,10 @@ type importOutput struct {
 }
 
 type importedRole struct {
-	Name  string `json:"name"`
-	File  string `json:"file"`
-	Tools string `json:"tools,omitempty"`
-	Model string `json:"model,omitempty"`
+	Name       string `json:"name"`
+	File       string `json:"file"`
+	Permission string `json:"permission,omitempty"` // that its tools need
+	Model      string `json:"model,omitempty"`
 }
 
 func (a Commands) workflowImportCommand() *ucli.Command {
@@ -199,20 +199,25 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 		return cmdline.Invalid("there is no subagent in "+plaintext.Line(strings.Join(c.Args().Slice(), ", ")), "a subagent is a Markdown file that begins with a frontmatter: ---, name: …, description: …, ---")
 	}
 	in.lost = append(in.lost, subagents.Names(in.agents)...)
-	if c.String("output") == "-" {
-		return in.print()
+	path, out := "", importOutput{Name: "agents", NotCarried: in.lost}
+	if c.String("output") != "-" {
+		path = a.newPath("agents", c.String("output"))
+		out.Name, out.Path = stem(filepath.Base(path)), a.Workflows().Shown(path)
 	}
-	path := a.newPath("agents", c.String("output"))
-	out := importOutput{Name: stem(filepath.Base(path)), Path: a.Workflows().Shown(path), NotCarried: in.lost}
 	text, err := in.text(out.Name, path)
 	if err != nil {
+		return err
+	}
+	if path == "" {
+		in.tell()
+		_, err = io.WriteString(a.Env.Stdout, text)
 		return err
 	}
 	if err := a.writeNew(path, text); err != nil {
 		return err
 	}
 	for _, agent := range in.agents {
-		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Tools: agent.Tools, Model: agent.Model})
+		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Permission: agent.Permission, Model: agent.Model})
 	}
 	in.tell()
 	if err := a.Printf(out, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role")); err != nil {
@@ -323,16 +328,6 @@ func (in *importer) text(name, path string) (string, error) {
 		return "", tooMuch()
 	}
 	return text, checkNew(name, path, text)
-}
-
-func (in *importer) print() error {
-	text, err := in.text("agents", "")
-	if err != nil {
-		return err
-	}
-	in.tell()
-	_, err = io.WriteString(in.Env.Stdout, text)
-	return err
 }
 
 // tell lists what was not carried over.

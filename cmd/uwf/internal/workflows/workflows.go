@@ -138,20 +138,15 @@ func (a Commands) showSource(ctx context.Context, h cas.Hash, f render.Format) e
 		return err
 	}
 	if f == render.Text {
-		if err := a.showHead(ctx, a.Env.Stdout, h); err != nil {
+		registered := ""
+		if name := a.Workflows().Name(ctx, h); name != "" {
+			registered = ", registered as " + name
+		}
+		if _, err := fmt.Fprintf(a.Env.Stdout, "# workflow %s%s\n", h, registered); err != nil {
 			return err
 		}
 	}
 	_, err = a.Env.Stdout.Write(text)
-	return err
-}
-
-func (a Commands) showHead(ctx context.Context, w io.Writer, h cas.Hash) error {
-	registered := ""
-	if name := a.Workflows().Name(ctx, h); name != "" {
-		registered = ", registered as " + name
-	}
-	_, err := fmt.Fprintf(w, "# workflow %s%s\n", h, registered)
 	return err
 }
 
