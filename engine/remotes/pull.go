@@ -221,7 +221,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 		return done, err
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
-		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.Engine.Waiting,
+		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.waiting,
 		Seen: p.lastSeen, Facts: p.taken,
 		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles,
 		Links: p.options.Links || p.Trusted,
@@ -359,6 +359,14 @@ func (p *pulling) lastSeen(thread string) cas.Hash {
 		return at.Head
 	}
 	return p.seen(p.facts[thread])
+}
+
+// waiting is the step that waits to be added to a thread here, unless what was done here is to be given up.
+func (p *pulling) waiting(ctx context.Context, thread string) cas.Hash {
+	if p.options.Discard {
+		return ""
+	}
+	return p.Engine.Waiting(ctx, thread)
 }
 
 // own reports whether a thread at the remote stands at the step that was made here last: the
