@@ -17,7 +17,6 @@ require github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 //
 
 require (
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
-	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/klauspost/compress v1.20.1
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
