@@ -75,7 +75,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			require.NoError(t, err)
 			var kept []byte
 			for line := range bytes.Lines(text) {
-				if !bytes.Contains(line, []byte(id)) {
+				if !bytes.Contains(line, []byte(id)) && !bytes.HasPrefix(line, []byte("# sum:")) { // which would find it
 					kept = append(kept, line...)
 				}
 			}
