@@ -27,13 +27,19 @@ func servedRelease(t *testing.T) (d delivery, url string) {
 	sums := &checksums{}
 	require.NoError(t, d.write(sums, name, data, process{stdout: t.Output()}))
 	write(t, sums.text(), d.out, "SHA256SUMS")
+	return d, serve(t, d)
+}
+
+// serve serves a release as GitHub does.
+func serve(t *testing.T, d delivery) (url string) {
+	t.Helper()
 	mux := http.NewServeMux()
 	files := http.FileServer(http.Dir(d.out))
 	mux.Handle("/latest/download/", http.StripPrefix("/latest/download/", files))
-	mux.Handle("/download/v1.2.3/", http.StripPrefix("/download/v1.2.3/", files))
+	mux.Handle("/download/"+d.version+"/", http.StripPrefix("/download/"+d.version+"/", files))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return d, server.URL
+	return server.URL
 }
 
 // fetchers are the programs that install.sh fetches with, and the flags that it may give
