@@ -34,7 +34,8 @@ import (
 
 // attempt is one try at the next step of a thread, under the thread's lock.
 type attempt struct {
-	*Engine
+	e      *Engine
+	reader *status.Reader // that of the engine
 	locked *lockedThread
 	pos    *status.Position
 	task   task
@@ -62,7 +63,8 @@ type attempt struct {
 }
 
 func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *attempt {
-	return &attempt{Engine: e, locked: h, pos: pos, task: t, dir: e.RunDir(h.id), pass: &limits.Pass{}}
+	return &attempt{e: e, reader: &e.Reader, locked: h, pos: pos, task: t, dir: e.Reader.RunDir(h.id),
+		pass: &limits.Pass{}}
 }
 
 // run runs the agent in the step's directory and keeps the files.
@@ -101,7 +103,7 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 func (a *attempt) withoutProcess(ctx context.Context,
 	submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
-		release, err := a.HoldStore(ctx)
+		release, err := a.reader.HoldStore(ctx)
 		if err != nil {
 			return out, a.failed(rundir.Failed, err)
 		}
@@ -130,8 +132,8 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		if !ran.Contained {
 			a.endLeft()
 		}
-		set := a.Secrets()
-		if hidden := oscommand.Hide(a.FS, set, runfiles.Dir(a.dir.Path)); hidden != nil {
+		set := a.reader.Secrets()
+		if hidden := oscommand.Hide(a.reader.FS, set, runfiles.Dir(a.dir.Path)); hidden != nil {
 			err = errors.Join(err, hidden)
 		}
 		ran.Stderr = set.Hide(ran.Stderr)
@@ -143,7 +145,7 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		a.retryAt = time.UnixMilli(at)
 	}
 	for _, text := range ran.Warnings() {
-		a.warn(text)
+		a.e.warn(text)
 	}
 	switch {
 	case a.cmd.Plain != nil:
@@ -180,13 +182,13 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 // tidy ends the processes that a failed or killed agent left running, and undoes what its
 // commands changed: a person who reads about the failure looks at the workspace next.
 func (a *attempt) tidy() {
-	if a.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // else it would end us
+	if a.reader.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // else it would end us
 		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
 		if n > 0 {
-			a.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
+			a.e.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
 		}
 		if err != nil {
-			a.warn("what the agent has started could not all be ended: " + err.Error())
+			a.e.warn("what the agent has started could not all be ended: " + err.Error())
 		}
 	}
 	a.putBack()
@@ -194,15 +196,15 @@ func (a *attempt) tidy() {
 
 // putBack undoes what commands have changed whose agent was killed.
 func (a *attempt) putBack() {
-	if a.PutBack == nil {
+	if a.e.PutBack == nil {
 		return
 	}
-	said, err := a.PutBack()
+	said, err := a.e.PutBack()
 	if said != "" {
-		a.warn("a command whose agent was killed " + said)
+		a.e.warn("a command whose agent was killed " + said)
 	}
 	if err != nil {
-		a.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no " +
+		a.e.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no " +
 			"git in " + a.task.cwd + " before you have looked at its .git/config and .git/hooks")
 	}
 }
@@ -213,7 +215,7 @@ func (a *attempt) newRecord() rundir.Record {
 		Role: a.task.role, Agent: a.cmd.Name, Command: a.cmd.Written, PromptHash: a.task.promptHash,
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
 		Intents: true,
-		More:    a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.nowMs(), Status: rundir.Starting,
+		More:    a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.e.nowMs(), Status: rundir.Starting,
 		Snapshot: a.kept.Told(),
 	}
 }
@@ -286,9 +288,9 @@ func (a *attempt) unable(err error) error {
 // failed writes the final record of a run. Should that fail as well, the first error matters
 // more: the record stays unfinished, and the next step judges again what the agent left.
 func (a *attempt) failed(status rundir.Status, err error) error {
-	c := a.hidden(fault.Of(err))
+	c := a.e.hidden(fault.Of(err))
 	a.record.Status = status
-	a.record.Error = &rundir.Error{Code: c.Code, Message: a.Secrets().Hide(c.Message)}
+	a.record.Error = &rundir.Error{Code: c.Code, Message: a.reader.Secrets().Hide(c.Message)}
 	_ = a.dir.Write(a.record)
 	return c
 }
@@ -297,16 +299,16 @@ func (a *attempt) failed(status rundir.Status, err error) error {
 func (a *attempt) started(agent string, adopted bool) {
 	a.info = StepInfo{
 		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role,
-		Agent: agent, Started: a.Env.Now(), Adopted: adopted, Earlier: a.cmd.Earlier, Path: a.path, Label: a.label,
+		Agent: agent, Started: a.reader.Env.Now(), Adopted: adopted, Earlier: a.cmd.Earlier, Path: a.e.path, Label: a.e.label,
 	}
 	begun := a.event(EventStepStarted)
 	if begun.Took = 0; adopted {
 		begun.Name = EventStepAdopted
 	}
-	a.tell(begun)
+	a.e.tell(begun)
 	a.locked.inStep = true
-	if a.Progress != nil {
-		a.Progress.StepStarted(a.info)
+	if a.e.Progress != nil {
+		a.e.Progress.StepStarted(a.info)
 	}
 }
 
@@ -318,19 +320,19 @@ func (a *attempt) ended(out protocol.StepOutput, err error) {
 	if err != nil {
 		ended.Err = fault.Of(err)
 	}
-	a.tell(ended)
+	a.e.tell(ended)
 	if a.locked.inStep = false; a.locked.farewell != nil {
-		a.tell(*a.locked.farewell)
+		a.e.tell(*a.locked.farewell)
 		a.locked.farewell = nil
 	}
-	if a.Progress != nil {
-		a.Progress.StepEnded(a.info, out, err)
+	if a.e.Progress != nil {
+		a.e.Progress.StepEnded(a.info, out, err)
 	}
 }
 
 // hidden removes secrets from an error's message, which quotes what programs print.
 func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
-	text := e.Secrets().Hide(err.Message)
+	text := e.Reader.Secrets().Hide(err.Message)
 	if text == err.Message {
 		return err
 	}
@@ -341,10 +343,10 @@ func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 // not be read.
 func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Accepted, error) {
 	got, err := verify.Asked{
-		Nodes: a.Nodes(), Store: a.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
+		Nodes: a.reader.Nodes(), Store: a.reader.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
 		Role: a.task.role, Prompt: a.task.prompt, PromptHash: a.task.promptHash, LimitBase: a.task.limitBase, Cwd: a.task.cwd,
-		RanIn: a.record.Cwd, StartedAt: a.record.StartedAt, Now: a.nowMs(),
-		Place: func(role, location string) (string, error) { return a.Workplace(ctx, role, a.pos.Dir(), location) },
+		RanIn: a.record.Cwd, StartedAt: a.record.StartedAt, Now: a.e.nowMs(),
+		Place: func(role, location string) (string, error) { return a.e.Workplace(ctx, role, a.pos.Dir(), location) },
 	}.Check(ctx, result)
 	if err != nil {
 		return got, err
@@ -361,7 +363,7 @@ func (a *attempt) reject(err error) error {
 		return err
 	}
 	no.Why = fault.Hinted(no.Why, "to retry: "+a.again(), "what the agent printed is in "+a.dir.Path)
-	no.Why = a.hidden(no.Why)
+	no.Why = a.e.hidden(no.Why)
 	a.record.StepHash, a.record.Reason = no.Step, no.Why.Message
 	return a.failed(rundir.Rejected, no.Why)
 }
@@ -370,25 +372,25 @@ func (a *attempt) reject(err error) error {
 // still to come.
 func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result protocol.Result) {
 	began, resets := time.UnixMilli(last.StartedAt), time.UnixMilli(result.RetryAtMs)
-	if result.Kind != protocol.FailedRateLimit || !resets.After(a.Env.Now()) {
+	if result.Kind != protocol.FailedRateLimit || !resets.After(a.reader.Env.Now()) {
 		return
 	}
-	c, err := a.Config(ctx)
+	c, err := a.reader.Config(ctx)
 	if _, known := c.Agents[last.Agent]; err != nil || !known {
 		return
 	}
-	cmd, err := a.Casting().Fallback(c, last.Agent, casting.Wish{})
+	cmd, err := a.e.Casting().Fallback(c, last.Agent, casting.Wish{})
 	if err != nil {
 		return // whoever plays next finds out
 	}
-	account := a.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
+	account := a.e.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
 	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
-	a.Accounts().Refused(account, refusal, retry.Of(c, last.Agent))
+	a.e.Accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 
 // answers reports whether a step records the same question as the one asked now.
 func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
-	h, err := a.Batch().Add(ctx, protocol.Text(s.EdgePrompt))
+	h, err := a.reader.Batch().Add(ctx, protocol.Text(s.EdgePrompt))
 	return err == nil && h == a.task.promptHash
 }
 
@@ -412,10 +414,10 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	}
 	// Killed between this and the move, the thread is active at its old head, and the next
 	// step adopts the result.
-	if err := a.reopen(ctx, a.locked); err != nil {
+	if err := a.e.reopen(ctx, a.locked); err != nil {
 		return none, a.unmoved(err)
 	}
-	unpublished, err := isUnpublished(a.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash))
+	unpublished, err := isUnpublished(a.reader.Heads.Move(ctx, a.locked.id, a.locked.head, got.Hash))
 	if err != nil {
 		return none, a.unmoved(err)
 	}
@@ -425,19 +427,19 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	// If this fails, the record is about an older head, and nobody reads it again.
 	_ = a.dir.Write(a.record)
 	if len(got.Step.Tries) > 0 {
-		_ = a.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
+		_ = a.reader.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
 	}
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
 	if err := a.dir.DropIntent(); err != nil { // found again, it is settled
-		a.warn(err.Error())
+		a.e.warn(err.Error())
 	}
 	if a.locked.facts.ParkedUntil > status.NotParked {
-		if err := a.setParked(ctx, a.locked, status.NotParked); err != nil {
-			a.warn("the thread still counts as rate-limited: " + err.Error())
+		if err := a.e.setParked(ctx, a.locked, status.NotParked); err != nil {
+			a.e.warn("the thread still counts as rate-limited: " + err.Error())
 		}
 	}
 	a.unknownCost(got.Step)
-	out, err := a.arrive(ctx, a.locked)
+	out, err := a.e.arrive(ctx, a.locked)
 	if out.Done {
 		a.unheard()
 	}
@@ -479,7 +481,7 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 		after(finishing, patience, func() { cancel(context.Cause(ctx)) })
 	})
 	if total := a.cmd.Timeout; total > 0 {
-		left := max(total-a.Env.Now().Sub(a.info.Started), 0) + patience
+		left := max(total-a.reader.Env.Now().Sub(a.info.Started), 0) + patience
 		late := fault.New(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
 		after(finishing, left, func() { cancel(late) })
 	}
@@ -510,14 +512,14 @@ func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 	if got.Durable {
 		return nil
 	}
-	return a.Store.Commit(ctx, got.Nodes...)
+	return a.reader.Store.Commit(ctx, got.Nodes...)
 }
 
 // arrive says where a thread stands at its head, and archives it if it has ended. If no edge
 // leads on from the head, that is not an error of the step that led there: the output says
 // what is wrong.
 func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
-	pos, err := e.Position(ctx, h.id, h.head)
+	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil {
 		return pos.Damaged(h.head, err), nil
 	}
@@ -534,7 +536,7 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head,
 		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
 	}
-	if err := e.Heads.Archive(ctx, ended); err != nil {
+	if err := e.Reader.Heads.Archive(ctx, ended); err != nil {
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended
@@ -569,7 +571,7 @@ type task struct {
 func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
-	t.promptHash, err = e.Batch().Add(ctx, protocol.Text(t.prompt))
+	t.promptHash, err = e.Reader.Batch().Add(ctx, protocol.Text(t.prompt))
 	return t, err
 }
 
@@ -597,7 +599,7 @@ type own struct {
 // it. The caller holds the store ([status.Reader.HoldStore]).
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
 	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
-	ended := max(a.record.StartedAt, a.nowMs())
+	ended := max(a.record.StartedAt, a.e.nowMs())
 	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
 	if len(o.children) > 0 {
 		usage = o.usage
@@ -608,15 +610,15 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
-		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.Env.Environ,
-		Warn: a.warn,
+		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.reader.Env.Environ,
+		Warn: a.e.warn,
 	})
 }
 
 // judge is what an output of the attempt's role is checked against.
 func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
 	schema := a.pos.Workflow.Roles[a.task.role].Frontmatter
-	value, err := cas.Schema(ctx, a.Nodes(), schema)
+	value, err := cas.Schema(ctx, a.reader.Nodes(), schema)
 	if err != nil {
 		return extract.Role{}, err
 	}
@@ -627,13 +629,14 @@ func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error)
 // Workplace is the directory in which a role of a thread would work, see [place.Chooser].
 // Errors are *protocol.Error.
 func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
-	return place.Chooser{Env: e.Env, Dirs: e.Dirs, Config: e.Config}.Workplace(ctx, role, started, location)
+	return place.Chooser{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}.Workplace(ctx, role, started,
+		location)
 }
 
 // workplace is the directory in which the attempt is to be made. If the thread's own directory
 // is gone, the hint says how to work in another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {
-	dir, err := a.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
+	dir, err := a.e.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}

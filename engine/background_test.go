@@ -27,7 +27,7 @@ func (w *world) wait(id string) protocol.StepOutput {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out, err := w.Wait(ctx, id)
+	out, err := w.Reader.Wait(ctx, id)
 	require.NoError(w.t, err)
 	return out
 }
@@ -79,7 +79,7 @@ func TestWaitOutlastsALoop(t *testing.T) {
 				return
 			default:
 			}
-			if out, err := w.Show(context.Background(), id); err == nil && out.Status == protocol.StatusIdle && !out.Pending {
+			if out, err := w.Reader.Show(context.Background(), id); err == nil && out.Status == protocol.StatusIdle && !out.Pending {
 				seen = true
 			}
 		}
@@ -99,10 +99,10 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 	e := requireCode(t, err, protocol.CodeNotFound)
 	require.NotEmpty(t, e.Hints)
 
-	w.Env.Exe = "/bin/true"
+	w.Reader.Env.Exe = "/bin/true"
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
 	requireCode(t, err, protocol.CodeFailed)
-	w.Env.Exe = ""
+	w.Reader.Env.Exe = ""
 	_, err = w.Background(context.Background(), id, toTheEnd, nil)
 	requireCode(t, err, protocol.CodeFailed)
 	require.True(t, w.mustDo(id, "ready,done").Done, "the lock is free again")
@@ -175,13 +175,13 @@ func TestStopEndsAWorkerForGood(t *testing.T) {
 func TestKillAWorkerBeforeEveryChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
-	clean := w.Env.Environ
+	clean := w.Reader.Env.Environ
 	for n, killed := 1, true; killed; n++ {
 		id := w.start()
 		before := w.agentRuns()
-		w.Env.Environ = append(clean[:len(clean):len(clean)], fmt.Sprintf("%s=%d", killAt, n))
+		w.Reader.Env.Environ = append(clean[:len(clean):len(clean)], fmt.Sprintf("%s=%d", killAt, n))
 		_, _ = w.background(id, "ready,done", toTheEnd) // it may be dead before it has begun
-		w.Env.Environ = clean
+		w.Reader.Env.Environ = clean
 		killed = !w.wait(id).Done
 		w.finish(id, before, 2)
 		require.Less(t, n, 200)

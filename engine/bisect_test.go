@@ -34,7 +34,7 @@ func (w *world) git(script string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "sh", "-ec", "git "+script)
 	cmd.Dir = w.dir
-	cmd.Env = append(w.Env.Environ, "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u")
+	cmd.Env = append(w.Reader.Env.Environ, "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u")
 	out, err := cmd.CombinedOutput()
 	require.NoError(w.t, err, "%s: %s", script, out)
 	return string(out)
@@ -45,7 +45,7 @@ func (w *world) git(script string) string {
 func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers []int) {
 	w.t.Helper()
 	ctx, root := w.t.Context(), w.repository()
-	repo, err := files.Find(ctx, w.Env, root)
+	repo, err := files.Find(ctx, w.Reader.Env, root)
 	require.NoError(w.t, err)
 	id := w.start()
 	spec, err := w.Files().SpecOf(repo, id)
@@ -53,7 +53,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 	require.NoError(w.t, repo.Seed(ctx, spec.Git, true))
 	require.NoError(w.t, repo.Prepare(ctx, spec))
 	chain, numbers = []protocol.Hash{w.head(id)}, []int{0}
-	first, err := files.Take(ctx, w.Env, spec)
+	first, err := files.Take(ctx, w.Reader.Env, spec)
 	require.NoError(w.t, err)
 	for i := 1; i <= n; i++ {
 		number := numbers[i-1]
@@ -61,11 +61,11 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 			number = i
 		}
 		require.NoError(w.t, os.WriteFile(filepath.Join(root, "number"), fmt.Appendln(nil, number), 0o644))
-		taken, err := files.Take(ctx, w.Env, spec)
+		taken, err := files.Take(ctx, w.Reader.Env, spec)
 		require.NoError(w.t, err)
-		t, err := thread.Open(ctx, w.Store, chain[i-1])
+		t, err := thread.Open(ctx, w.Reader.Store, chain[i-1])
 		require.NoError(w.t, err)
-		b := w.Batch()
+		b := w.Reader.Batch()
 		text, err := b.Add(ctx, protocol.Text(fmt.Sprint("step ", i)))
 		require.NoError(w.t, err)
 		h, err := t.Append(ctx, b, thread.Next{Role: "worker", Agent: "uwf-x", ExtractedBy: protocol.ByValue, Output: text, Detail: text, Cwd: root, Root: root, Files: &protocol.Files{Tree: taken.Tree, Before: first.Tree}})
@@ -100,5 +100,5 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 		require.LessOrEqual(t, len(out.Tried), 7)
 	}
 	require.Equal(t, before, w.git("worktree list; git for-each-ref; git status --porcelain"))
-	w.git("--git-dir " + files.Repo{Common: filepath.Join(w.dir, ".git")}.Store(w.Dirs.Git()) + " fsck --no-dangling; git fsck")
+	w.git("--git-dir " + files.Repo{Common: filepath.Join(w.dir, ".git")}.Store(w.Reader.Dirs.Git()) + " fsck --no-dangling; git fsck")
 }

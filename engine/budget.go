@@ -29,13 +29,13 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return nil, hasEnded(h)
 	}
-	if h.facts, err = e.Heads.Facts(ctx, h.id); err != nil {
+	if h.facts, err = e.Reader.Heads.Facts(ctx, h.id); err != nil {
 		return nil, fault.Of(err)
 	}
 	own := h.ownLimits()
 	budget.Set(&own, l)
 	h.facts.Limits = &own
-	pos, err := e.Knowing(h.id, &h.facts).Position(ctx, h.id, h.head)
+	pos, err := e.Reader.Knowing(h.id, &h.facts).Position(ctx, h.id, h.head)
 	if err == nil {
 		err = pos.Problem
 	}
@@ -62,7 +62,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		}
 		lines = append(lines, granted...)
 	}
-	if err := e.Heads.SetFacts(ctx, h.id, heads.Facts{Limits: &own}); err != nil {
+	if err := e.Reader.Heads.SetFacts(ctx, h.id, heads.Facts{Limits: &own}); err != nil {
 		return nil, fault.Of(err)
 	}
 	return lines, nil
@@ -78,10 +78,10 @@ func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
 	if err != nil || said == "" {
 		return "", err
 	}
-	all, err := e.Heads.AllFacts(ctx)
+	all, err := e.Reader.Heads.AllFacts(ctx)
 	for id, facts := range all {
 		if facts.ParkedUntil == was.UntilMs {
-			err = errors.Join(err, e.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: e.nowMs()}))
+			err = errors.Join(err, e.Reader.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: e.nowMs()}))
 		}
 	}
 	return said, err
@@ -103,7 +103,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	if r.Last == a.locked.head {
 		return nil
 	}
-	old, err := cas.Read[protocol.Step](ctx, a.Nodes(), a.locked.head)
+	old, err := cas.Read[protocol.Step](ctx, a.reader.Nodes(), a.locked.head)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	sum.Add(old)
 	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced,
 		Uncounted: sum.Uncounted, Blind: sum.Blind}
-	if err := a.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {
+	if err := a.reader.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {
 		return err
 	}
 	a.locked.facts.Limits = &own
@@ -128,14 +128,14 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	if l.MaxTokens > 0 && s.Usage.Counted() {
 		said += ": its tokens count, and maxTokens bounds the run"
 	}
-	a.warn(said)
+	a.e.warn(said)
 }
 
 // CheckBudget returns why a run of a workflow could not be held to its limits, or nil. l holds
 // the limits of this run alone. Errors are *protocol.Error.
 func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protocol.Limits, o StepOptions) error {
-	e = e.reading(e.ConfigOnce())
-	inForce, err := e.Limits(ctx, w, l)
+	e = e.reading(e.Reader.ConfigOnce())
+	inForce, err := e.Reader.Limits(ctx, w, l)
 	if err != nil || inForce.MaxCostUSD == 0 {
 		return err
 	}

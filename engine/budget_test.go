@@ -29,7 +29,7 @@ func newBoundedWorld(t *testing.T, agent string, l protocol.Limits) *world {
 // costs is what a thread has cost.
 func (w *world) spent(id string) moderator.Spent {
 	w.t.Helper()
-	_, spent, err := w.Spending(context.Background(), id)
+	_, spent, err := w.Reader.Spending(context.Background(), id)
 	require.NoError(w.t, err)
 	return spent
 }
@@ -65,7 +65,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 
 	// What is lost beside the chain is summed up anew.
-	require.NoError(t, os.Remove(w.RunDir(id).File(runfiles.TotalsFile)))
+	require.NoError(t, os.Remove(w.Reader.RunDir(id).File(runfiles.TotalsFile)))
 	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)
 	require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9)
 
@@ -153,7 +153,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.Zero(t, w.spent(fork))
 	w.mustStep(fork, StepOptions{})
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
-	require.NoError(t, os.RemoveAll(w.RunDir(fork).Path))
+	require.NoError(t, os.RemoveAll(w.Reader.RunDir(fork).Path))
 	require.InDelta(t, 0.4, w.spent(fork).CostUSD, 1e-9)
 	prosetest.Text(t, w.untilEnd(fork).Error.Message)
 	require.Equal(t, 6, w.agentRuns())
@@ -190,7 +190,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	}
 	flow, _ := testWorkflow(nil)
 	var said []string
-	w.Warn = func(text string) { said = append(said, text) }
+	w.Reader.Warn = func(text string) { said = append(said, text) }
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
 	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid)
 	require.Contains(t, e.Hints[0], "uwf config set models.m.price.input 3;")
@@ -218,7 +218,7 @@ func TestBudgetsHoldUnderKills(t *testing.T) {
 		id := w.start()
 		w.mustStep(id, StepOptions{})
 		killed := w.killedAtChange(n, w.engineProcess(id, "!cost:again/0.4/10"))
-		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		out := w.untilEnd(id)
 		require.Equal(t, protocol.StatusSuspended, out.Status, "killed at change %d", n)
 		require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9, "killed at change %d", n)

@@ -16,7 +16,7 @@ import (
 )
 
 func (w *world) nodeFile(h protocol.Hash) string {
-	return filepath.Join(w.Dirs.Store, "nodes", string(h[:2]), string(h)+".bin")
+	return filepath.Join(w.Reader.Dirs.Store, "nodes", string(h[:2]), string(h)+".bin")
 }
 
 // damage flips a bit in a node's file.
@@ -97,9 +97,9 @@ func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
 	id := w.start()
 	w.killedAt(id, "!gate:ready@go")
 	w.open("go")
-	_, err := w.Wait(context.Background(), id)
+	_, err := w.Reader.Wait(context.Background(), id)
 	require.NoError(t, err)
-	result, finished := w.RunDir(id).Finished()
+	result, finished := w.Reader.RunDir(id).Finished()
 	require.True(t, finished)
 	step := w.readStep(result.StepHash)
 	require.NoError(t, os.Chmod(w.nodeFile(step.Output), 0o600))
@@ -126,7 +126,7 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	w.mustStep(done, StepOptions{})
 	w.damage(w.head(bad))
 
-	o := w.Overview()
+	o := w.Reader.Overview()
 	item := listed(o, status.Listed{Thread: good, Head: w.head(good)})
 	require.Equal(t, protocol.StatusSuspended, item.Status)
 	require.Equal(t, "suspended [suspended]", item.StatusDisplay)
@@ -146,10 +146,10 @@ func TestOverviewReadsFewNodes(t *testing.T) {
 	w := newWorld(t, "again")
 	id := w.start()
 	w.lengthen(id, 50)
-	counting := &countingStore{Store: w.Store}
+	counting := &countingStore{Store: w.Reader.Store}
 	e := *w.Engine
-	e.Store = counting
-	o := e.Overview()
+	e.Reader.Store = counting
+	o := e.Reader.Overview()
 	listed(o, status.Listed{Thread: id, Head: w.head(id)})
 	require.EqualValues(t, 4, counting.gets.Load(), "head, start, workflow, output")
 	const looks, readers = 20, 8

@@ -27,7 +27,7 @@ func (w *world) engineProcess(id, script string, action ...string) *exec.Cmd {
 	w.t.Helper()
 	exe, err := os.Executable()
 	require.NoError(w.t, err)
-	cmd := exec.Command(exe, append([]string{"fake-engine", w.Dirs.Home, id, script}, action...)...)
+	cmd := exec.Command(exe, append([]string{"fake-engine", w.Reader.Dirs.Home, id, script}, action...)...)
 	cmd.Env = append(os.Environ(), noRaceSleep)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -42,7 +42,7 @@ func (w *world) killedAt(id, script string, action ...string) {
 	require.NoError(w.t, cmd.Start())
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
-		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.RunDir(id).Read().Pid != 0
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.Reader.RunDir(id).Read().Pid != 0
 	})
 	require.NoError(w.t, cmd.Process.Kill())
 	_ = cmd.Wait()
@@ -75,7 +75,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	requireCode(t, err, protocol.CodeLocked)
 
 	w.open("go")
-	shown, err := w.Wait(context.Background(), id)
+	shown, err := w.Reader.Wait(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, shown.Status)
 	require.True(t, shown.Pending, "what waits to be adopted is visible")
@@ -112,7 +112,7 @@ func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 			id := w.start()
 			w.killedAt(id, "!gate:ready@go")
 			w.open("go")
-			_, err := w.Wait(context.Background(), id)
+			_, err := w.Reader.Wait(context.Background(), id)
 			require.NoError(t, err)
 			var o StepOptions
 			test.change(w, &o)
@@ -131,8 +131,8 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!hang:")
-	require.NoError(t, syscall.Kill(w.RunDir(id).Read().Pid, syscall.SIGKILL))
-	_, err := w.Wait(context.Background(), id)
+	require.NoError(t, syscall.Kill(w.Reader.RunDir(id).Read().Pid, syscall.SIGKILL))
+	_, err := w.Reader.Wait(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
 	w.plays("ready")
@@ -146,7 +146,7 @@ func TestInterruptedLieIsToldOnce(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.start()
 	w.killedAt(id, "!gate:ready@go")
-	dir := w.RunDir(id)
+	dir := w.Reader.RunDir(id)
 	require.NoError(t, syscall.Kill(dir.Read().Pid, syscall.SIGKILL))
 	w.eventually("the agent is gone", func() bool { return !dir.Alive(dir.Read()) })
 	require.NoError(t, os.WriteFile(dir.File(runfiles.StdoutFile), []byte(w.workflow+"\n"), 0o600))
@@ -194,7 +194,7 @@ func TestInterruptedResumeIsAdopted(t *testing.T) {
 			w.killedAt(id, test.script, "resume", "blue")
 			require.Equal(t, protocol.StatusRunning, w.show(id).Status)
 			w.open("go")
-			shown, err := w.Wait(context.Background(), id)
+			shown, err := w.Reader.Wait(context.Background(), id)
 			require.NoError(t, err)
 			require.Equal(t, before, shown.Status)
 			require.True(t, shown.Pending)
@@ -217,7 +217,7 @@ func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	w.killedAt(id, "unclear,!gate:ready@go", "resume", "blue")
 	w.open("go")
-	_, err := w.Wait(context.Background(), id)
+	_, err := w.Reader.Wait(context.Background(), id)
 	require.NoError(t, err)
 	_, err = w.Resume(context.Background(), id, "green", StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed)
@@ -241,19 +241,19 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	ended := w.mustStep(id, StepOptions{})
-	line, err := w.Heads.Ended(ctx, id)
+	line, err := w.Reader.Heads.Ended(ctx, id)
 	require.NoError(t, err)
 
-	require.NoError(t, w.Heads.Reopen(ctx, line, 1))
+	require.NoError(t, w.Reader.Heads.Reopen(ctx, line, 1))
 	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 	out := w.mustStep(id, StepOptions{})
 	require.True(t, out.Done)
 	require.Nil(t, out.StepHash)
 	require.Equal(t, ended.Head, out.Head)
 
-	line, err = w.Heads.Ended(ctx, id)
+	line, err = w.Reader.Heads.Ended(ctx, id)
 	require.NoError(t, err)
-	require.NoError(t, w.Heads.Reopen(ctx, line, 2))
+	require.NoError(t, w.Reader.Heads.Reopen(ctx, line, 2))
 	w.plays("ready,done,ready")
 	require.Equal(t, "worker", *w.mustResume(id, "more").CurrentRole)
 	require.Equal(t, 3, w.agentRuns())
@@ -291,7 +291,7 @@ func TestKillBeforeEveryChangeOfAResume(t *testing.T) {
 		w.mustStep(id, StepOptions{})
 		w.mustStep(id, StepOptions{})
 		killed = w.killedAtChange(n, w.engineProcess(id, script, "resume", "more"))
-		shown, err := w.Wait(context.Background(), id)
+		shown, err := w.Reader.Wait(context.Background(), id)
 		require.NoError(t, err)
 		if shown.Done && !shown.Pending { // killed before its agent had begun
 			require.Equal(t, before+2, w.agentRuns())
@@ -391,7 +391,7 @@ func TestManyStartsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for h, err := range w.Heads.Heads(context.Background()) {
+	for h, err := range w.Reader.Heads.Heads(context.Background()) {
 		require.NoError(t, err)
 		seen[h.Thread] = true
 	}

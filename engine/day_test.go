@@ -30,7 +30,7 @@ func (w *world) perDay(l protocol.DayLimits) {
 
 // spentToday is what the file says.
 func (w *world) spentToday() (usd float64, tokens int64) {
-	data, err := os.ReadFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"))
+	data, err := os.ReadFile(filepath.Join(w.Reader.Dirs.Limits(), "per-day.sum"))
 	require.NoError(w.t, err)
 	var s struct {
 		CostUSD float64 `json:"costUsd"`
@@ -80,7 +80,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
 	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"other"} })
 	other := w.start()
-	pos, err := w.Position(ctx, other, w.head(other))
+	pos, err := w.Reader.Position(ctx, other, w.head(other))
 	require.NoError(t, err)
 	account, l := w.accountOf(ctx, pos, "worker", StepOptions{})
 	require.Equal(t, decide.Limited, account)
@@ -90,7 +90,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	// A person grants as much again, for all: those that wait for midnight are due.
 	last := shown.Children[39].Thread
 	due := func() []string {
-		due, err := w.Due(ctx)
+		due, err := w.Reader.Due(ctx)
 		require.NoError(t, err)
 		return due
 	}
@@ -166,7 +166,7 @@ func TestADamagedSumEndsAtMidnight(t *testing.T) {
 	w.perDay(protocol.DayLimits{CostUSD: 3})
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	require.NoError(t, os.WriteFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(w.Reader.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
 	for range 2 {
 		require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{}).Status)
 	}
@@ -185,7 +185,7 @@ func TestADiscardedResultCountsForTheDay(t *testing.T) {
 		cmd := w.engineProcess(id, script)
 		cmd.Env = append(cmd.Env, perDay+"=100")
 		killed := w.killedAtChange(n, cmd)
-		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		w.perDay(protocol.DayLimits{CostUSD: 100})
 		paid := w.stepCosts(id)
 		if at := w.show(id); at.Pending {
@@ -220,7 +220,7 @@ func TestUnknownCostsOfADay(t *testing.T) {
 		w.perDay(c.limits)
 		var mu sync.Mutex
 		warned := map[string]int{}
-		w.Warn = func(text string) {
+		w.Reader.Warn = func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			warned[text]++
@@ -239,8 +239,8 @@ func TestADaysLimitStopsNoCommand(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, "true")
 	w.perDay(protocol.DayLimits{CostUSD: 1})
-	require.NoError(t, os.MkdirAll(w.Dirs.Limits(), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
+	require.NoError(t, os.MkdirAll(w.Reader.Dirs.Limits(), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(w.Reader.Dirs.Limits(), "per-day.sum"), []byte("damaged"), 0o600))
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
@@ -250,12 +250,12 @@ func TestWithoutADaysLimit(t *testing.T) {
 	w := newWorld(t, "!cost:done/0.1/10")
 	w.plays("ready,done")
 	w.untilEnd(w.start())
-	require.NoDirExists(t, w.Dirs.Limits())
+	require.NoDirExists(t, w.Reader.Dirs.Limits())
 }
 
 // stepCosts is what the steps of a thread have cost.
 func (w *world) stepCosts(id string) (sum float64) {
-	at, err := thread.Open(context.Background(), w.Nodes(), w.head(id))
+	at, err := thread.Open(context.Background(), w.Reader.Nodes(), w.head(id))
 	require.NoError(w.t, err)
 	for s, err := range at.Steps(context.Background()) {
 		require.NoError(w.t, err)
@@ -275,7 +275,7 @@ func TestADaysSumHoldsUnderKills(t *testing.T) {
 		cmd := w.engineProcess(id, script)
 		cmd.Env = append(cmd.Env, perDay+"=100")
 		killed := w.killedAtChange(n, cmd)
-		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		w.perDay(protocol.DayLimits{CostUSD: 100})
 		for range 2 {
 			w.mustStep(id, StepOptions{})
@@ -297,13 +297,13 @@ func TestADaysSumOnAFullDisk(t *testing.T) {
 		id := w.start()
 		left := &atomic.Int64{}
 		left.Store(n)
-		e := openEngine(t, w.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
+		e := openEngine(t, w.Reader.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
 		_, err := e.Step(context.Background(), id, StepOptions{})
 		for range 2 {
 			w.mustStep(id, StepOptions{})
 		}
 		require.LessOrEqual(t, w.agentRuns(), 3)
-		data, readErr := os.ReadFile(filepath.Join(w.Dirs.Limits(), "per-day.sum"))
+		data, readErr := os.ReadFile(filepath.Join(w.Reader.Dirs.Limits(), "per-day.sum"))
 		require.NoError(t, readErr)
 		require.Contains(t, string(data), fmt.Sprintf(`"costUsd":%.1f,`, w.stepCosts(id)), "full after %d, %s", n, data)
 		if err == nil && left.Load() > 0 {

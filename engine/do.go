@@ -39,7 +39,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		a, err := s.decide(ctx)
 		var out outcome
 		if a.Reason == "ended" && settled && r.Verb == decide.Step { // that was all there was to do
-			out.StepOutput, err = e.Show(ctx, h.id)
+			out.StepOutput, err = e.Reader.Show(ctx, h.id)
 			return out, err
 		}
 		if err == nil {
@@ -59,7 +59,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		case decide.DiscardResult, decide.Close:
 			r.Discard = false
 		}
-		e = e.reading(e.Recalling())
+		e = e.reading(e.Reader.Recalling())
 	}
 	return outcome{}, fault.New(protocol.CodeFailed,
 		"what thread %s needs does not end: uwf --debug shows what was decided", h.id)
@@ -70,8 +70,8 @@ const mostActions = 20
 
 // log says how an action was chosen.
 func (s *session) log(ctx context.Context, a decide.Action) {
-	if s.Log != nil {
-		s.Log.DebugContext(ctx, "decided", slog.String("thread", s.locked.id), slog.String("request", s.Request.String()),
+	if s.e.Log != nil {
+		s.e.Log.DebugContext(ctx, "decided", slog.String("thread", s.locked.id), slog.String("request", s.Request.String()),
 			slog.String("facts", s.facts.String()), slog.String("reason", string(a.Reason)), slog.String("action",
 				a.Kind.String()))
 	}
@@ -86,7 +86,7 @@ func (s *session) release() {
 // do does what was decided.
 func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
 	if a.Kind > decide.Report && a.Kind != decide.Cancel { // a request that is refused makes no worktree
-		if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
+		if err := s.e.Files().ComeBack(ctx, s.locked.files()); err != nil {
 			return out, err
 		}
 	}
@@ -123,7 +123,7 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Join:
 		out.StepOutput, err = s.join(ctx)
 	case decide.Archive:
-		out.StepOutput, err = s.archive(ctx, s.locked, s.pos)
+		out.StepOutput, err = s.e.archive(ctx, s.locked, s.pos)
 	case decide.Move:
 		out.StepOutput, err = s.move(ctx)
 	case decide.Finish:
@@ -135,9 +135,9 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Queue:
 		out.StepOutput, err = s.queue(ctx)
 	case decide.Cancel:
-		err = s.killAll(ctx, s.locked)
+		err = s.e.killAll(ctx, s.locked)
 	case decide.Unpark:
-		err = s.setParked(ctx, s.locked, status.NotParked)
+		err = s.e.setParked(ctx, s.locked, status.NotParked)
 	default:
 		err = fault.New(protocol.CodeFailed, "this engine cannot do what was decided: %s", a.Kind)
 	}
@@ -152,7 +152,7 @@ func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err
 		out.idle = true
 	case "rate-limited":
 		if s.limited.UntilMs > s.pos.Parked { // the record has a person's words, perhaps
-			if err := s.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {
+			if err := s.e.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {
 				return out, err
 			}
 			out.StepOutput, err = s.stands(ctx)
@@ -165,7 +165,7 @@ func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err
 
 // stands is where the thread stands after a change of its facts.
 func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
-	pos, err := s.Position(ctx, s.locked.id, s.locked.head)
+	pos, err := s.reader.Position(ctx, s.locked.id, s.locked.head)
 	if err != nil {
 		return protocol.StepOutput{}, err
 	}
@@ -177,17 +177,17 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 	if err := create.Runnable(pos.Workflow); err != nil {
 		return out, err
 	}
-	a := s.newAttempt(s.locked, pos, t)
+	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
 		return out, a.unable(err)
 	}
 	if a.cmd.Plain != nil {
-		if err := a.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
+		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
 			return out, a.unable(err)
 		}
 	}
-	if _, err := s.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
+	if _, err := s.e.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
 		return out, a.unable(err)
 	}
 	return a.play(ctx, s.StepOptions)
@@ -211,7 +211,7 @@ func (s *session) woken(ctx context.Context) (task, error) {
 	prompt, err := s.promptOf(ctx, s.record.PromptHash)
 	if err == nil {
 		t.prompt = prompt
-		t, err = s.onceMore(ctx, s.pos, t)
+		t, err = s.e.onceMore(ctx, s.pos, t)
 	}
 	return t, err
 }
@@ -226,7 +226,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 		}
 		keep = s.record.KeepFiles
 	}
-	before, err := s.BeforeHead(ctx, s.pos)
+	before, err := s.reader.BeforeHead(ctx, s.pos)
 	if err != nil {
 		return out, err
 	}
@@ -246,7 +246,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 			return out, err
 		}
 	}
-	if _, err = s.eachKid(ctx, s.locked, false, s.Stop); err == nil {
+	if _, err = s.e.eachKid(ctx, s.locked, false, s.e.Stop); err == nil {
 		t.kept, err = s.change.Take(ctx)
 	}
 	if err == nil {
@@ -289,7 +289,7 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 	} else if a.task, err = s.woken(ctx); err != nil {
 		return out, err
 	}
-	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
 		return out, err
 	}
 	a.putBack()
@@ -306,7 +306,7 @@ func (s *session) closeRun(ctx context.Context) error {
 	a := s.open
 	a.heardLate(ctx, r, s.result)
 	if r.Damaged {
-		s.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step")
+		s.e.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step")
 		r = a.newRecord()
 	} else {
 		a.cutShort(r, s.result)
@@ -319,7 +319,7 @@ func (s *session) closeRun(ctx context.Context) error {
 }
 
 func (s *session) warnCut(r rundir.Record) {
-	s.warn("a run of role \"" + r.Role + "\" was interrupted, and has left no result in " + s.dir.Path)
+	s.e.warn("a run of role \"" + r.Role + "\" was interrupted, and has left no result in " + s.dir.Path)
 }
 
 // discard closes a run whose result nobody wants, and puts back the files from before it.
@@ -336,7 +336,7 @@ func (s *session) discard(ctx context.Context) error {
 		i.TreeFrom = ""
 	}
 	if i.TreeFrom != "" { // what somebody else has made since is not taken away with it
-		if s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), known, i.TreeFrom); err == nil {
+		if s.change, err = s.e.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), known, i.TreeFrom); err == nil {
 			err = s.change.Claim()
 		}
 		if err == nil {
@@ -367,7 +367,7 @@ func (s *session) discard(ctx context.Context) error {
 // filesOfResult are the files with the result that waits, and those from before it; "": not known.
 func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tree, err error) {
 	if s.result.StepHash != "" {
-		kept, err := s.Files().StepFiles(ctx, s.result.StepHash)
+		kept, err := s.e.Files().StepFiles(ctx, s.result.StepHash)
 		if err == nil {
 			return kept.After, kept.Before, nil
 		}
@@ -378,7 +378,7 @@ func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tre
 	if last := s.pos.Thread.Last; last == nil || last.Files == nil {
 		return "", "", nil
 	}
-	kept, err := s.Files().FilesOf(ctx, s.pos.Thread)
+	kept, err := s.e.Files().FilesOf(ctx, s.pos.Thread)
 	if errors.As(err, new(*workspace.NoFilesError)) {
 		err = nil
 	}
@@ -387,27 +387,27 @@ func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tre
 
 // queue notes a request for the time when the provider grants more.
 func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error) {
-	a := s.newAttempt(s.locked, s.pos, s.task)
+	a := s.e.newAttempt(s.locked, s.pos, s.task)
 	a.task.keepFiles = s.KeepFiles
 	if s.Verb == decide.Poke {
-		if a.pos, err = s.BeforeHead(ctx, s.pos); err != nil {
+		if a.pos, err = s.reader.BeforeHead(ctx, s.pos); err != nil {
 			return out, err
 		}
 	}
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
 		return out, a.unable(err)
 	}
-	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
+	account := a.e.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
 	return a.park(ctx, a.notStarted(s.limited, account.Name))
 }
 
 // createChildren adds the children that do not exist yet.
 func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, err error) {
-	if err := s.maker().Children(ctx, s.locked.files(), s.pos); err != nil {
+	if err := s.e.maker().Children(ctx, s.locked.files(), s.pos); err != nil {
 		return out, err
 	}
-	if s.pos.Kids, err = s.Kids(ctx, s.pos); err != nil {
+	if s.pos.Kids, err = s.reader.Kids(ctx, s.pos); err != nil {
 		return out, err
 	}
 	out = s.pos.Output()
@@ -423,35 +423,35 @@ func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, 
 func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, err error) {
 	place := s.pos.Place()
 	if s.Verb != decide.Retry {
-		return out, s.raise(ctx, s.locked, place.AttemptKey(""))
+		return out, s.e.raise(ctx, s.locked, place.AttemptKey(""))
 	}
 	k := s.child()
 	if k == nil || k.Head == "" {
-		return out, s.raise(ctx, s.locked, place.AttemptKey(s.Key))
+		return out, s.e.raise(ctx, s.locked, place.AttemptKey(s.Key))
 	}
-	held, _, err := s.seize(ctx, k.ID, true)
+	held, _, err := s.e.seize(ctx, k.ID, true)
 	if err != nil {
 		return out, err
 	}
 	defer held.release()
-	if err := s.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
+	if err := s.e.raise(ctx, s.locked, place.AttemptKey(s.Key)); err != nil || held.ended != nil {
 		return out, err
 	}
 	if err := s.putBackChild(ctx, held); err != nil {
-		s.warn("thread " + k.ID + " is cancelled with its files as they are: " + err.Error())
+		s.e.warn("thread " + k.ID + " is cancelled with its files as they are: " + err.Error())
 	}
-	return out, s.killAll(ctx, held)
+	return out, s.e.killAll(ctx, held)
 }
 
 // putBackChild settles what was cut off of a child, whose answers nobody wants.
 func (s *session) putBackChild(ctx context.Context, h *lockedThread) error {
-	if !s.CutOff(h.id) {
+	if !s.reader.CutOff(h.id) {
 		return nil
 	}
-	if err := s.settle(ctx, h, Work{}); err != nil {
+	if err := s.e.settle(ctx, h, Work{}); err != nil {
 		return err
 	}
-	c := &session{Engine: s.reading(s.Knowing(h.id, &h.facts)), locked: h, dir: s.RunDir(h.id)}
+	c := s.e.reading(s.reader.Knowing(h.id, &h.facts)).newSession(h)
 	if err := cmp.Or(c.readIntent(ctx), c.readPosition(ctx)); err != nil {
 		return err
 	}
@@ -488,17 +488,17 @@ func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error)
 
 // byItself is an attempt for which no program is started.
 func (s *session) byItself(pos *status.Position, t task, player string) *attempt {
-	a := s.newAttempt(s.locked, pos, t)
+	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd, a.cmd = s.more, s.toEnd, casting.Command{Name: player, Written: []string{}}
 	return a
 }
 
 // setFacts changes what is known of a thread that is held.
 func (e *Engine) setFacts(ctx context.Context, h *lockedThread, change heads.Facts) error {
-	if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
+	if err := e.Reader.Heads.SetFacts(ctx, h.id, change); err != nil {
 		return err
 	}
 	var err error
-	h.facts, err = e.Heads.Facts(ctx, h.id)
+	h.facts, err = e.Reader.Heads.Facts(ctx, h.id)
 	return err
 }

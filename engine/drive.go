@@ -51,8 +51,8 @@ func (e *Engine) driving(w Work) *Engine {
 	if n <= 0 {
 		n = 2 * runtime.NumCPU()
 	}
-	with := e.reading(e.RememberingCosts())
-	with.driven = &driven{begun: e.Env.Now(), places: make(chan struct{}, n)}
+	with := e.reading(e.Reader.RememberingCosts())
+	with.driven = &driven{begun: e.Reader.Env.Now(), places: make(chan struct{}, n)}
 	return with.speakingInTurn()
 }
 
@@ -137,7 +137,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		case err == nil && !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted:
 			h.release() // another driver was faster
 			e.leavePlace()
-			out, err := e.Show(ctx, thread)
+			out, err := e.Reader.Show(ctx, thread)
 			return did{outs: []protocol.StepOutput{out}}, err
 		case err == nil:
 			d, err = e.do(ctx, h, w)
@@ -150,7 +150,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		// The agent of a killed driver is still at work: wait for it and adopt its result.
 		e.leavePlace()
 		if h = nil; len(d.outs) == 0 {
-			if _, err := e.WaitItself(ctx, thread); err != nil {
+			if _, err := e.Reader.WaitItself(ctx, thread); err != nil {
 				return d, err
 			}
 		}
@@ -176,7 +176,7 @@ func (e *Engine) leavePlace() { <-e.driven.places }
 // driveKids works on all children of a thread that have not ended, each until it ends, needs a
 // person, or fails. A child that fails does not stop the others, unless by fault of the machine.
 func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
-	dir := e.RunDir(thread)
+	dir := e.Reader.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 // tellKids says where the children of a position stand, and returns what they belong to.
 func (e *Engine) tellKids(pos *status.Position) StepInfo {
 	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
-		Started: e.Env.Now()}
+		Started: e.Reader.Env.Now()}
 	if e.Progress != nil && len(pos.Kids) > 0 {
 		e.Progress.Children(of, pos.Output().Children)
 	}
@@ -236,9 +236,9 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 	at := k.Output()
 	at.Status = protocol.StatusError
 	if err == nil {
-		if _, ended, lookErr := e.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
+		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
 			at.Status = ended.Status
-		} else if out, lookErr := e.Show(ctx, k.ID); lookErr == nil {
+		} else if out, lookErr := e.Reader.Show(ctx, k.ID); lookErr == nil {
 			at.Status = out.Status
 		}
 	}
@@ -247,7 +247,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 
 // standing is the position of a thread that has children.
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
-	pos, err := e.Stands(ctx, thread)
+	pos, err := e.Reader.Stands(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
 		pos.Kids = nil // another process has joined them meanwhile
 	}
@@ -264,13 +264,13 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	}
 	// Another process may have finished it meanwhile, or be about to.
 	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
-		_, _ = e.WaitItself(ctx, k.ID)
+		_, _ = e.Reader.WaitItself(ctx, k.ID)
 	}
-	for end := e.Env.Now().Add(e.grace() + settle); ; {
-		if _, ended, lookErr := e.Lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
+	for end := e.Reader.Env.Now().Add(e.grace() + settle); ; {
+		if _, ended, lookErr := e.Reader.Lookup(context.WithoutCancel(ctx), k.ID); lookErr == nil && ended != nil {
 			return nil
 		}
-		if !e.RunDir(k.ID).EndRequested() || e.Env.Now().After(end) || retry.Pause(ctx, retry.MinWait) != nil {
+		if !e.Reader.RunDir(k.ID).EndRequested() || e.Reader.Env.Now().After(end) || retry.Pause(ctx, retry.MinWait) != nil {
 			return err
 		}
 	}
@@ -324,11 +324,11 @@ func (e *Engine) speakingInTurn() *Engine {
 	if e.Progress != nil {
 		with.Progress = inTurn{mu, e.Progress}
 	}
-	if e.Warn != nil {
-		with.Warn = func(text string) {
+	if e.Reader.Warn != nil {
+		with.Reader.Warn = func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
-			e.Warn(text)
+			e.Reader.Warn(text)
 		}
 	}
 	if e.Events != nil {
@@ -358,7 +358,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	if err := a.kidsAtRest(ctx); err != nil {
 		return none, err
 	}
-	b := a.Batch()
+	b := a.reader.Batch()
 	role, err := a.judge(ctx, b)
 	if err != nil {
 		return none, err
@@ -367,10 +367,10 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Kids))}
 	var all protocol.Totals
 	for i, k := range a.pos.Kids {
-		if results[i], err = k.Result(ctx, a.Nodes()); err != nil {
+		if results[i], err = k.Result(ctx, a.reader.Nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
-		sum, err := a.Cost(ctx, k.ID, k.Ended.Head)
+		sum, err := a.reader.Cost(ctx, k.ID, k.Ended.Head)
 		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
@@ -379,7 +379,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 			Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage
-	joined := workspace.Joined{Keeper: a.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
+	joined := workspace.Joined{Keeper: a.e.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
 		Kids: a.pos.Kids}
 	if a.pos.Workflow.Roles[a.task.role].Workspace == workspace.InWorktree {
 		if err := joined.Find(ctx, results); err != nil {
@@ -422,7 +422,8 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 // one begins; one that has begun is seen here.
 func (a *attempt) kidsAtRest(ctx context.Context) error {
 	for _, k := range a.pos.Kids {
-		if k.Ended.Status != protocol.StatusCancelled && (a.Locker().Held(ctx, k.ID) || a.IsOpen(k.ID, k.Ended.Head)) {
+		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
+			k.Ended.Head)) {
 			return fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
 				a.task.role), "uwf thread wait "+a.locked.id)
 		}
@@ -436,13 +437,13 @@ func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
 		return nil
 	}
 	i := rundir.Intent{Kind: rundir.Prepared, HeadFrom: a.locked.head, TreeFrom: a.kept.Spec.Tree, TreeTo: merged}
-	if err := a.Files().Claim(a.kept, a.locked.id); err != nil {
+	if err := a.e.Files().Claim(a.kept, a.locked.id); err != nil {
 		return err
 	}
 	if err := a.dir.SetIntent(i); err != nil {
 		return err
 	}
-	if err := a.Files().Lay(ctx, a.kept, merged); err != nil {
+	if err := a.e.Files().Lay(ctx, a.kept, merged); err != nil {
 		return fault.Hinted(fault.Of(err), "to retry: "+a.again())
 	}
 	return nil
@@ -471,7 +472,7 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 	if !a.pos.Again {
 		return a.pos.State, nil
 	}
-	return a.StateBefore(ctx, a.pos)
+	return a.reader.StateBefore(ctx, a.pos)
 }
 
 func (a *attempt) unjoined(err error) error {
@@ -493,14 +494,14 @@ type Ticked struct {
 // a thread's own failure is
 // passed to told.
 func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
-	due, err := e.Due(ctx)
+	due, err := e.Reader.Due(ctx)
 	if len(due) == 0 {
 		return err
 	}
 	// What a killed engine's agent has left may say that an account is limited: before others ask.
 	var left, rest []string
 	for _, id := range due {
-		if e.RunDir(id).Read().Status.InFlight() {
+		if e.Reader.RunDir(id).Read().Status.InFlight() {
 			left = append(left, id)
 		} else {
 			rest = append(rest, id)
@@ -520,7 +521,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		return !broken
 	})
 	if broken && waiting > 0 {
-		e.Warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
+		e.Reader.Warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
 	}
 	return errors.Join(err, context.Cause(ctx))
 }
@@ -535,12 +536,12 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 	if len(outs) > 0 {
 		out = outs[0]
 	} else { // a second failure adds nothing to the first
-		out, _ = e.Show(context.WithoutCancel(ctx), id)
+		out, _ = e.Reader.Show(context.WithoutCancel(ctx), id)
 	}
 	t = Ticked{Thread: id, Output: out}
 	if err != nil {
 		c := fault.Of(err)
-		_, ended, _ := e.Lookup(ctx, id)
+		_, ended, _ := e.Reader.Lookup(ctx, id)
 		others := out.StepHash == nil && ended != nil
 		if others || c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
 			return t, false, err
@@ -551,7 +552,9 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 }
 
 // WorkerLog is the file in which a thread's background worker says what it does.
-func (e *Engine) WorkerLog(thread string) string { return e.RunDir(thread).File(runfiles.LogFile) }
+func (e *Engine) WorkerLog(thread string) string {
+	return e.Reader.RunDir(thread).File(runfiles.LogFile)
+}
 
 // Background is [Engine.Do] in a process that nobody waits for. It returns with status running
 // once the first agent has begun, or, once it is clear that none will, with what the worker
@@ -582,7 +585,8 @@ func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work, args []s
 		return protocol.StepOutput{}, errNotInherited()
 	}
 	return background.Job{
-		Env: e.Env, Given: e.given(), Dir: e.RunDir(h.id), Lock: lock, Work: w, Args: args, Patience: e.grace() + settle,
+		Env: e.Reader.Env, Given: e.given(), Dir: e.Reader.RunDir(h.id), Lock: lock, Work: w, Args: args,
+		Patience: e.grace() + settle,
 	}.Start(ctx)
 }
 
@@ -599,7 +603,7 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 	voice := background.Voice{To: tell}
 	with := *e
 	with.began = func() {
-		if out, err := e.Show(context.WithoutCancel(ctx), thread); err == nil {
+		if out, err := e.Reader.Show(context.WithoutCancel(ctx), thread); err == nil {
 			if out.Status == protocol.StatusIdle { // it waits to start the agent
 				out.Status = protocol.StatusRunning
 			}
@@ -622,10 +626,10 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 	if err := status.CheckID(thread); err != nil {
 		return nil, err
 	}
-	if err := e.MayWrite(); err != nil {
+	if err := e.Reader.MayWrite(); err != nil {
 		return nil, err
 	}
-	files, ok := e.Locker().(locker.Files)
+	files, ok := e.Reader.Locker().(locker.Files)
 	if !ok {
 		return nil, errNotInherited()
 	}
@@ -641,7 +645,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 		return nil, err
 	}
 	var w Work
-	if err := background.Work(e.RunDir(thread), &w); err != nil {
+	if err := background.Work(e.Reader.RunDir(thread), &w); err != nil {
 		h.release()
 		return nil, err
 	}

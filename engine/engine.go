@@ -62,8 +62,8 @@ import (
 type Engine struct {
 	// Reader tells where threads stand. If it is ReadOnly, the engine writes nothing and takes no
 	// locks, and operations that would change something fail.
-	status.Reader
-	Given []string // the environment without .env; nil: the same
+	Reader status.Reader
+	Given  []string // the environment without .env; nil: the same
 	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
 	Run Runner
 	// Project is the path of the project's config that Config puts beneath the user's; "": none.
@@ -166,7 +166,7 @@ func (e *Engine) reading(r *status.Reader) *Engine {
 
 // Accounts are those that the home's agents use, with their limits.
 func (e *Engine) Accounts() limits.Accounts {
-	return limits.Accounts{Dir: e.Dirs.Limits(), FS: e.FS, Now: e.Env.Now, Warn: e.warn}
+	return limits.Accounts{Dir: e.Reader.Dirs.Limits(), FS: e.Reader.FS, Now: e.Reader.Env.Now, Warn: e.warn}
 }
 
 func (e *Engine) grace() time.Duration {
@@ -177,12 +177,12 @@ func (e *Engine) grace() time.Duration {
 }
 
 func (e *Engine) warn(text string) {
-	if e.Warn != nil {
-		e.Warn(text)
+	if e.Reader.Warn != nil {
+		e.Reader.Warn(text)
 	}
 }
 
-func (e *Engine) nowMs() int64 { return e.Env.Now().UnixMilli() }
+func (e *Engine) nowMs() int64 { return e.Reader.Env.Now().UnixMilli() }
 
 // Options for [Open]. The zero value works.
 type Options struct {
@@ -216,19 +216,19 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 // an error only for operations that need the config: a role may read threads although the keys
 // are hidden from it.
 func (e *Engine) Configure(process env.Env) error {
-	if err := config.Distrust(e.Dirs); err != nil {
+	if err := config.Distrust(e.Reader.Dirs); err != nil {
 		return err
 	}
-	with, unread := config.LoadDotEnv(e.Dirs.DotEnv(), process)
+	with, unread := config.LoadDotEnv(e.Reader.Dirs.DotEnv(), process)
 	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
 		return unread
 	}
-	e.Env, e.Given = with, process.Environ
+	e.Reader.Env, e.Given = with, process.Environ
 	e.load = func(ctx context.Context, project string) (protocol.Config, error) {
 		if unread != nil {
 			return protocol.Config{}, unread
 		}
-		c, err := config.Load(ctx, e.Dirs.Config(), with)
+		c, err := config.Load(ctx, e.Reader.Dirs.Config(), with)
 		if err == nil {
 			c, err = config.WithProject(c, project)
 		} else {
@@ -240,7 +240,7 @@ func (e *Engine) Configure(process env.Env) error {
 		}
 		return c, err
 	}
-	e.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, e.Project) }
+	e.Reader.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, e.Project) }
 	found, err := e.projectOf(process.Dir)
 	e.Project = found
 	return err
@@ -261,13 +261,13 @@ func (e *Engine) InProject(dir string) (*Engine, error) {
 	}
 	with := *e
 	with.Project = found
-	with.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, found) }
+	with.Reader.Config = func(ctx context.Context) (protocol.Config, error) { return e.load(ctx, found) }
 	return &with, nil
 }
 
 // projectOf looks for the settings of the project that a directory is in.
 func (e *Engine) projectOf(dir string) (string, error) {
-	found, ignored, err := ProjectConfig(e.Env, dir, e.Dirs)
+	found, ignored, err := ProjectConfig(e.Reader.Env, dir, e.Reader.Dirs)
 	if err != nil {
 		return "", fault.Of(err)
 	}
@@ -300,8 +300,8 @@ func ProjectConfig(process env.Env, dir string, dirs home.Dirs) (path string, ig
 // links. What only the agent can judge, such as its model, is left to the agent. Errors are
 // *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
-	e = e.reading(e.ConfigOnce())
-	w, err := cas.Read[protocol.Workflow](ctx, e.Store, start.Workflow)
+	e = e.reading(e.Reader.ConfigOnce())
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
 	if err != nil {
 		return create.WrongNode(start.Workflow, "workflow", err)
 	}
@@ -324,7 +324,7 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 
 // Casting finds who plays a role of a thread.
 func (e *Engine) Casting() casting.Caster {
-	return casting.Caster{Env: e.Env, Dirs: e.Dirs, Config: e.Config}
+	return casting.Caster{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}
 }
 
 // Wish is what the options say about which agent plays which role.
@@ -371,7 +371,7 @@ func (a *attempt) event(name EventName) Event {
 	}
 	return Event{
 		Name: name, Thread: a.locked.id, Workflow: a.pos.Workflow.Name, Role: a.task.role, Agent: agent,
-		Took: a.Env.Now().Sub(a.info.Started),
+		Took: a.reader.Env.Now().Sub(a.info.Started),
 	}
 }
 
@@ -382,7 +382,7 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 	if o.Scenario != "" {
 		return o, nil
 	}
-	before, err := e.ChosenAgents(ctx, h.facts)
+	before, err := e.Reader.ChosenAgents(ctx, h.facts)
 	if err != nil {
 		return o, err
 	}
@@ -393,5 +393,5 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 		return o, nil
 	}
 	h.facts.Agents = now
-	return o, e.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
+	return o, e.Reader.Heads.SetFacts(ctx, h.id, heads.Facts{Agents: now})
 }

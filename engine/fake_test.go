@@ -479,9 +479,9 @@ const perDay = "UWF_TEST_PER_DAY"
 // workerArgs are those of a worker, and make the engine able to start one.
 func workerArgs(e *Engine, thread, script string) []string {
 	var err error
-	e.Env.Exe, err = os.Executable()
+	e.Reader.Env.Exe, err = os.Executable()
 	must(err)
-	return []string{"fake-worker", e.Dirs.Home, script, thread}
+	return []string{"fake-worker", e.Reader.Dirs.Home, script, thread}
 }
 
 // panicking lets helpers for tests serve outside of one.

@@ -89,7 +89,7 @@ func runGraph(t *testing.T, seed uint64) {
 		w.persons(ctx, random.IntN(3))
 	}
 	for {
-		out, err := e.Show(ctx, w.root)
+		out, err := e.Reader.Show(ctx, w.root)
 		require.NoError(t, err)
 		if out.Done {
 			break
@@ -271,7 +271,7 @@ func (w *graphWorld) disturbed(ctx context.Context) {
 
 // active are the threads of the family that have not ended.
 func (w *graphWorld) active(ctx context.Context) (ids []string) {
-	for h, err := range w.engine(durable.OS()).Heads.Heads(ctx) {
+	for h, err := range w.engine(durable.OS()).Reader.Heads.Heads(ctx) {
 		require.NoError(w.t, err)
 		ids = append(ids, h.Thread)
 	}
@@ -298,7 +298,7 @@ func (w *graphWorld) persons(ctx context.Context, most int) (n int) {
 			n++
 			continue
 		}
-		out, err := e.Show(ctx, id)
+		out, err := e.Reader.Show(ctx, id)
 		require.NoError(w.t, err)
 		if out.Question == nil {
 			continue
@@ -313,7 +313,7 @@ func (w *graphWorld) persons(ctx context.Context, most int) (n int) {
 
 // read is what the graph has come to.
 func (w *graphWorld) read(ctx context.Context) thread {
-	all, err := heads.Standings(ctx, w.engine(durable.OS()).Heads)
+	all, err := heads.Standings(ctx, w.engine(durable.OS()).Reader.Heads)
 	require.NoError(w.t, err)
 	at := all[w.root]
 	require.NotNil(w.t, at.End)

@@ -34,12 +34,12 @@ import (
 // durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
-	release, err := a.HoldStore(ctx)
+	release, err := a.reader.HoldStore(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b := a.Batch()
+	b := a.reader.Batch()
 	if _, err := b.Add(ctx, protocol.Text(a.task.prompt)); err != nil {
 		return nil, err
 	}
@@ -65,38 +65,38 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		Command: a.cmd.Argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
 		Workflow: a.pos.Workflow.Name, Role: a.task.role, Alias: a.cmd.Name,
 		Plain: a.cmd.Plain != nil, Apart: a.cmd.Plain != nil && a.cmd.Plain.Parse != "",
-		RunDir: a.dir.Path, FS: a.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.grace(),
+		RunDir: a.dir.Path, FS: a.reader.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.e.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
 			a.locked.note(locker.Process{Pid: pid, Birth: a.record.Birth})
 			if err := a.dir.Write(a.record); err != nil {
 				return err
 			}
-			if a.began != nil {
-				a.began()
+			if a.e.began != nil {
+				a.e.began()
 			}
 			return nil
 		},
 	}
-	if a.Progress != nil && inv.Plain {
-		secrets := a.Secrets()
-		inv.Printed = func(line string) { a.Progress.Writing(a.info, oscommand.Turn(secrets.Hide(line))) }
-	} else if a.Progress != nil {
+	if a.e.Progress != nil && inv.Plain {
+		secrets := a.reader.Secrets()
+		inv.Printed = func(line string) { a.e.Progress.Writing(a.info, oscommand.Turn(secrets.Hide(line))) }
+	} else if a.e.Progress != nil {
 		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is not shown here; the detail has it.
-			t, err := cas.Read[protocol.Turn](ctx, a.Store, line.Hash)
+			t, err := cas.Read[protocol.Turn](ctx, a.reader.Store, line.Hash)
 			switch {
 			case err != nil:
 			case line == protocol.NewTurnLine(line.Hash):
-				a.Progress.Turn(a.info, t)
+				a.e.Progress.Turn(a.info, t)
 			default:
-				a.Progress.Writing(a.info, t)
+				a.e.Progress.Writing(a.info, t)
 			}
 		}
 	}
 	inv.Inherit = a.pass.Inherited()
 	defer func() { a.locked.note(locker.Process{}) }()
-	run := a.Run
+	run := a.e.Run
 	if run == nil {
 		run = agentproc.Run
 	}
@@ -128,10 +128,10 @@ func (a *attempt) environment() []string {
 		set = map[string]string{}
 	}
 	maps.Copy(set, map[string]string{
-		protocol.EnvHome: a.Dirs.Home, protocol.EnvStore: a.Dirs.Store, protocol.EnvRunDir: a.dir.Path,
+		protocol.EnvHome: a.reader.Dirs.Home, protocol.EnvStore: a.reader.Dirs.Store, protocol.EnvRunDir: a.dir.Path,
 		protocol.EnvHead: string(a.pos.Thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
-		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.Project, protocol.EnvBudget: a.budget(),
+		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.e.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.Told(), protocol.EnvRetries: strconv.Itoa(a.retries),
 	})
 	set[protocol.EnvInputs] = create.InputsText(a.pos.Thread.Start)
@@ -141,15 +141,15 @@ func (a *attempt) environment() []string {
 	if runtime.GOOS != "windows" {
 		set["PWD"] = a.task.cwd // else programs would use ours
 	}
-	if a.Env.Exe != "" {
-		set[protocol.EnvBin] = a.Env.Exe
+	if a.reader.Env.Exe != "" {
+		set[protocol.EnvBin] = a.reader.Env.Exe
 	}
 	pass, secrets := a.cmd.PassEnv, (*secret.Set)(nil)
 	if a.cmd.Plain != nil {
-		pass, secrets = nil, a.Secrets()
+		pass, secrets = nil, a.reader.Secrets()
 	}
 	var environ []string
-	for _, kv := range config.Handed(a.given(), a.Env, pass) {
+	for _, kv := range config.Handed(a.e.given(), a.reader.Env, pass) {
 		key, value, _ := strings.Cut(kv, "=")
 		if _, ours := set[key]; ours || a.cmd.Plain != nil && (oscommand.OfAgent(key) || secret.Guarded(key, value) ||
 			secrets.Holds(value)) {
@@ -178,7 +178,7 @@ func (a *attempt) budget() string {
 // given is the environment without .env.
 func (e *Engine) given() []string {
 	if e.Given == nil {
-		return e.Env.Environ
+		return e.Reader.Env.Environ
 	}
 	return e.Given
 }
@@ -190,14 +190,15 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 		return oscommand.Explain(err, a.task.role, a.again(), runfiles.Dir(a.dir.Path))
 	}
 	if errors.As(err, &missing) {
-		return a.Casting().Unstartable(ctx, a.cmd, missing)
+		return a.e.Casting().Unstartable(ctx, a.cmd, missing)
 	}
 	if !fault.IsAgentFailure(err) {
 		return err
 	}
-	_, gone := os.Stat(a.Env.Exe) // agents need it to hand in their answer
+	_, gone := os.Stat(a.reader.Env.Exe) // agents need it to hand in their answer
 	e := &protocol.Error{
-		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.Env.Exe != "" && errors.Is(gone, fs.ErrNotExist),
+		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.reader.Env.Exe != "" && errors.Is(gone,
+			fs.ErrNotExist),
 	}
 	var noResult *agentproc.ResultError
 	var failed *agentproc.ExitError

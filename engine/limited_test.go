@@ -130,7 +130,7 @@ func TestLimitsHoldUnderKills(t *testing.T) {
 		cmd := w.engineProcess(id, script)
 		cmd.Env, cmd.Stderr = append(cmd.Env, fmt.Sprintf("%s=%d", killAt, n)), nil
 		_ = cmd.Run()
-		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		made := w.show(id).Head
 		for tries := 0; w.show(id).Head == made && tries < 6; tries++ {
 			before := w.agentRuns()
@@ -153,7 +153,7 @@ func TestAWaitForAPlaceIsStopped(t *testing.T) {
 	w := newWorld(t, "ready")
 	w.config.Concurrency = map[string]int{"team": 1}
 	w.retries(func(a *protocol.Agent) { a.Account = "team" })
-	taken, err := durable.Lock(ctx, filepath.Join(w.Dirs.Limits(), "team.slot-1"))
+	taken, err := durable.Lock(ctx, filepath.Join(w.Reader.Dirs.Limits(), "team.slot-1"))
 	require.NoError(t, err)
 	id := w.start()
 	for range 2 {
@@ -163,7 +163,7 @@ func TestAWaitForAPlaceIsStopped(t *testing.T) {
 			ended <- err
 		}()
 		w.eventually("it is shown", func() bool { return w.show(id).Status == protocol.StatusRunning })
-		running, err := w.Running(ctx)
+		running, err := w.Reader.Running(ctx)
 		require.NoError(t, err)
 		require.Len(t, running, 1)
 		stopped, err := w.Stop(ctx, id)
@@ -194,7 +194,7 @@ func TestAPauseIsStopped(t *testing.T) {
 				_, err := w.Step(ctx, id, StepOptions{})
 				ended <- err
 			}()
-			w.eventually("it waits", func() bool { return w.agentRuns() == 1 && w.RunDir(id).Read().Pid == 0 })
+			w.eventually("it waits", func() bool { return w.agentRuns() == 1 && w.Reader.RunDir(id).Read().Pid == 0 })
 			w.eventually("it is shown", func() bool { return w.show(id).Status == protocol.StatusRunning })
 			stopped, err := w.Stop(ctx, id)
 			require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestALimitThatCannotBeNotedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!limited:rate-limit/400/1/ready")
 	w.retries(func(*protocol.Agent) {})
-	require.NoError(t, os.WriteFile(w.Dirs.Limits(), nil, 0o600))
+	require.NoError(t, os.WriteFile(w.Reader.Dirs.Limits(), nil, 0o600))
 	began := time.Now()
 	require.NotNil(t, w.mustStep(w.start(), StepOptions{}).StepHash)
 	require.Equal(t, 2, w.agentRuns())
@@ -277,9 +277,9 @@ func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	ahead = 2 * time.Hour
-	last := w.RunDir(id).Read()
+	last := w.Reader.RunDir(id).Read()
 	last.Pid, last.Status, last.Error = 0, rundir.Starting, nil // as the waiting process has left it
-	require.NoError(t, w.RunDir(id).Write(last))
+	require.NoError(t, w.Reader.RunDir(id).Write(last))
 	w.plays("ready")
 	out = w.mustStep(id, StepOptions{})
 	require.Contains(t, w.readStep(*out.StepHash).EdgePrompt, "It is a lexer.")
@@ -297,14 +297,14 @@ func TestARefusalOutlivesTheEngine(t *testing.T) {
 		before := w.head(id)
 		out, err := w.Step(ctx, id, StepOptions{})
 		require.NoError(t, err)
-		last := w.RunDir(id).Read()
+		last := w.Reader.RunDir(id).Read()
 		last.Status, last.Error = rundir.Running, nil
 		if out.StepHash != nil {
-			require.NoError(t, w.Heads.Move(ctx, id, *out.StepHash, before))
+			require.NoError(t, w.Reader.Heads.Move(ctx, id, *out.StepHash, before))
 		}
-		require.NoError(t, w.RunDir(id).Write(last))
-		require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
-		require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
+		require.NoError(t, w.Reader.RunDir(id).Write(last))
+		require.NoError(t, w.Reader.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
+		require.NoError(t, os.RemoveAll(w.Reader.Dirs.Limits()))
 		_, err = w.Step(ctx, id, StepOptions{})
 		require.NoError(t, err)
 		require.Equal(t, protocol.StatusRateLimited, w.mustStep(w.start(), StepOptions{}).Status)
@@ -325,11 +325,11 @@ func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
 	}
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	last := w.RunDir(id).Read()
+	last := w.Reader.RunDir(id).Read()
 	last.Status, last.Error = rundir.Running, nil
-	require.NoError(t, w.RunDir(id).Write(last))
-	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
-	require.NoError(t, os.RemoveAll(w.Dirs.Limits()))
+	require.NoError(t, w.Reader.RunDir(id).Write(last))
+	require.NoError(t, w.Reader.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: status.NotParked}))
+	require.NoError(t, os.RemoveAll(w.Reader.Dirs.Limits()))
 	parked := 0
 	require.NoError(t, w.Tick(ctx, 1, StepOptions{}, func(at Ticked) {
 		require.Equal(t, protocol.StatusRateLimited, at.Output.Status)
@@ -416,7 +416,7 @@ func TestAnAgentKnowsItsRetries(t *testing.T) {
 		_, err := w.Step(context.Background(), id, StepOptions{})
 		require.Error(t, err)
 		var told []string
-		for _, try := range runfiles.Dir(w.RunDir(id).Path).Tries(nil) {
+		for _, try := range runfiles.Dir(w.Reader.RunDir(id).Path).Tries(nil) {
 			told = append(told, try.Error)
 		}
 		require.Equal(t, retries, told, kind)
@@ -440,7 +440,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	}
 	id := w.start()
 	at := func() (decide.Account, time.Duration) {
-		pos, err := w.Position(ctx, id, w.head(id))
+		pos, err := w.Reader.Position(ctx, id, w.head(id))
 		require.NoError(t, err)
 		account, l := w.accountOf(ctx, pos, "planner", StepOptions{})
 		return account, max(0, time.Until(l.Until()).Round(time.Hour))
@@ -456,7 +456,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	}
 	falls(protocol.LimitFallback, "later")
 	free("nothing is limited")
-	require.NoDirExists(t, w.Dirs.Limits())
+	require.NoDirExists(t, w.Reader.Dirs.Limits())
 	refuse("now", 3*time.Hour)
 	free("the fallback is free")
 	falls("", "later")

@@ -41,9 +41,9 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 		for _, length := range lengths {
 			id := w.start()
 			w.lengthen(id, length)
-			counting := &countingStore{Store: w.Store}
+			counting := &countingStore{Store: w.Reader.Store}
 			e := *w.Engine
-			e.Store = counting
+			e.Reader.Store = counting
 			out, err := e.Step(context.Background(), id, StepOptions{})
 			require.NoError(t, err)
 			require.Equal(t, "planner", *out.CurrentRole, condition)

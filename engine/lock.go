@@ -56,14 +56,14 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := status.CheckID(id); err != nil {
 		return nil, err
 	}
-	if err := e.MayWrite(); err != nil {
+	if err := e.Reader.MayWrite(); err != nil {
 		return nil, err
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), rundir.ProbePatience)
 	defer cancel()
-	lock, err := e.Locker().Lock(brief, id)
+	lock, err := e.Reader.Locker().Lock(brief, id)
 	if errors.Is(err, locker.ErrLocked) {
-		return nil, e.HeldBy(ctx, id)
+		return nil, e.Reader.HeldBy(ctx, id)
 	}
 	if err != nil {
 		return nil, err
@@ -74,15 +74,15 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 // take looks up the thread whose lock is held.
 func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*lockedThread, error) {
 	h := &lockedThread{id: id, lock: lock}
-	h.open = func() bool { return e.IsOpen(h.id, h.head) }
+	h.open = func() bool { return e.Reader.IsOpen(h.id, h.head) }
 	var err error
-	if h.head, h.ended, err = e.Lookup(ctx, id); err != nil {
+	if h.head, h.ended, err = e.Reader.Lookup(ctx, id); err != nil {
 		h.unknown = errors.Is(err, heads.ErrNoThread)
 		h.release()
 		return nil, err
 	}
-	h.since = e.Env.Now()
-	h.orphan = locker.Orphan(ctx, e.Locker(), id)
+	h.since = e.Reader.Env.Now()
+	h.orphan = locker.Orphan(ctx, e.Reader.Locker(), id)
 	h.note(h.orphan)
 	return h, nil
 }
@@ -114,7 +114,7 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 		return nil, fault.Of(err)
 	}
 	_, err = e.lastRun(ctx, h)
-	if err == nil && e.CutOff(h.id) {
+	if err == nil && e.Reader.CutOff(h.id) {
 		err = fault.Hinted(fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off",
 			h.id), "uwf thread step "+h.id+" settles it")
 	}
@@ -128,8 +128,8 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 // Waiting is the step that an interrupted run of a thread has finished, and that its next step adds
 // to the thread; "": none.
 func (e *Engine) Waiting(ctx context.Context, thread string) protocol.Hash {
-	head, _, err := e.Lookup(ctx, thread)
-	dir := e.RunDir(thread)
+	head, _, err := e.Reader.Lookup(ctx, thread)
+	dir := e.Reader.RunDir(thread)
 	if last := dir.Read(); err != nil || last.Missing || !last.Unfinished(head) {
 		return ""
 	}
@@ -140,10 +140,10 @@ func (e *Engine) Waiting(ctx context.Context, thread string) protocol.Hash {
 // lastRun is the record of the thread's last run; an error if its agent is
 // still at work on this head.
 func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, error) {
-	dir := e.RunDir(h.id)
+	dir := e.Reader.RunDir(h.id)
 	r := dir.Read()
 	if e.agentAlive(ctx, h, dir, r) {
-		return r, e.Outlived(h.id, r)
+		return r, e.Reader.Outlived(h.id, r)
 	}
 	return r, nil
 }
@@ -169,7 +169,7 @@ func hasEnded(h *lockedThread) error {
 
 // settle finds out where the thread works, or keeps the directory that a person names now.
 func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
-	facts, err := e.Heads.Facts(ctx, h.id)
+	facts, err := e.Reader.Heads.Facts(ctx, h.id)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	}
 	h.facts.Workspace = change.Workspace
 	if h.elsewhere.Refused == nil {
-		if err := e.Heads.SetFacts(ctx, h.id, change); err != nil {
+		if err := e.Reader.Heads.SetFacts(ctx, h.id, change); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	if facts.Parent == nil || facts.Imported == nil || !facts.Foreign() {
 		return facts, nil
 	}
-	above, err := e.Heads.Facts(ctx, facts.Parent.Thread)
+	above, err := e.Reader.Heads.Facts(ctx, facts.Parent.Thread)
 	if err != nil {
 		return facts, err
 	}
@@ -248,7 +248,7 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 		change.Workspace = own
 	}
 	facts.Imported, facts.Workspace = change.Imported, change.Workspace
-	return facts, e.Heads.SetFacts(ctx, id, change)
+	return facts, e.Reader.Heads.SetFacts(ctx, id, change)
 }
 
 // again is what to type after "uwf thread" to repeat the action.
@@ -267,7 +267,7 @@ func (a Action) again(id string) string {
 // Settled refuses a thread from elsewhere if nobody has said which directory it works in.
 // Errors are *protocol.Error.
 func (e *Engine) Settled(ctx context.Context, id string) error {
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (e *Engine) at(ctx context.Context, h *lockedThread) (*status.Position, err
 
 // atNode is where a thread that is held stands, or stood, at a node of its chain.
 func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash) (*status.Position, error) {
-	p, err := e.Position(ctx, h.id, node)
+	p, err := e.Reader.Position(ctx, h.id, node)
 	if err != nil {
 		return p, err
 	}

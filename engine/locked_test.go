@@ -25,7 +25,7 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "!gate:ready@open")
 			var ahead atomic.Int64 // of the clock
-			w.Env.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			w.Reader.Env.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			id := w.start()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -35,20 +35,20 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 				ended <- err
 			}()
 			w.eventually("the agent works", func() bool { return len(w.runs()) > 1 })
-			held, err := durable.TryLock(filepath.Join(w.Dirs.Locks(), "threads.lock"))
+			held, err := durable.TryLock(filepath.Join(w.Reader.Dirs.Locks(), "threads.lock"))
 			require.NoError(t, err)
 			if want == protocol.CodeTimeout {
 				ahead.Store(int64(time.Hour))
 			}
 			w.open("open")
-			w.eventually("the agent has finished", func() bool { _, done := w.RunDir(id).Finished(); return done })
+			w.eventually("the agent has finished", func() bool { _, done := w.Reader.RunDir(id).Finished(); return done })
 			if want == protocol.CodeTerminated {
 				cancel(&SignalError{Signal: syscall.SIGTERM})
 			}
 			err = <-ended
 			require.ErrorIs(t, err, &protocol.Error{Code: want}) // with a hint, unless the signal came before the agent was seen to end
 			require.NoError(t, held.Unlock())
-			dir := w.RunDir(id)
+			dir := w.Reader.RunDir(id)
 			w.eventually("the agent has ended", func() bool { return !dir.SurelyAlive(t.Context(), dir.Read()) })
 			require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 		})

@@ -133,7 +133,7 @@ func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
 	w.t.Helper()
 	ctx := context.Background()
-	b := w.Batch()
+	b := w.Reader.Batch()
 	for name, role := range wf.Roles {
 		schema["title"] = wf.Name + "." + name
 		h, err := b.AddSchema(ctx, schema)
@@ -163,7 +163,7 @@ func (w *world) mustStep(id string, o StepOptions) protocol.StepOutput {
 
 func (w *world) show(id string) protocol.StepOutput {
 	w.t.Helper()
-	out, err := w.Show(context.Background(), id)
+	out, err := w.Reader.Show(context.Background(), id)
 	require.NoError(w.t, err)
 	return out
 }
@@ -171,14 +171,14 @@ func (w *world) show(id string) protocol.StepOutput {
 // head is the thread's head, active or ended.
 func (w *world) head(id string) protocol.Hash {
 	w.t.Helper()
-	h, err := w.Head(context.Background(), id)
+	h, err := w.Reader.Head(context.Background(), id)
 	require.NoError(w.t, err)
 	return h
 }
 
 func (w *world) readStep(h protocol.Hash) protocol.Step {
 	w.t.Helper()
-	s, err := cas.Read[protocol.Step](context.Background(), w.Store, h)
+	s, err := cas.Read[protocol.Step](context.Background(), w.Reader.Store, h)
 	require.NoError(w.t, err)
 	return s
 }
@@ -189,7 +189,7 @@ func (w *world) plays(agent string) { w.config = fakeConfig(agent) }
 // runs lists what agents have been run so far, a line each.
 func (w *world) runs() []string {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.Dirs.Home, agentLog))
+	data, err := os.ReadFile(filepath.Join(w.Reader.Dirs.Home, agentLog))
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (w *world) runs() []string {
 // open lets an agent that waits at a gate go on.
 func (w *world) open(gate string) {
 	w.t.Helper()
-	require.NoError(w.t, os.WriteFile(filepath.Join(w.Dirs.Home, gate), nil, 0o600))
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.Reader.Dirs.Home, gate), nil, 0o600))
 }
 
 // eventually waits for a condition that another process brings about.
@@ -245,7 +245,7 @@ func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
 func (r *recorder) Children(_ StepInfo, stand []protocol.ChildOutput) { r.add("children %v", stand) }
 
 // rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
-func (w *world) lockFile(id string) string { return filepath.Join(w.Dirs.Locks(), id+".lock") }
+func (w *world) lockFile(id string) string { return filepath.Join(w.Reader.Dirs.Locks(), id+".lock") }
 
 // listed is a thread as a listing has it.
 func listed(o *status.Overview, l status.Listed) (item status.Standing) {

@@ -55,7 +55,7 @@ func (w *world) told() map[string]int {
 func (w *world) over(parent string) map[string]bool {
 	w.t.Helper()
 	over := map[string]bool{}
-	standings, err := heads.Standings(context.Background(), w.Heads)
+	standings, err := heads.Standings(context.Background(), w.Reader.Heads)
 	require.NoError(w.t, err)
 	for id, at := range standings {
 		if id != parent && at.End != nil {
@@ -147,7 +147,7 @@ func TestTheEndOfAChildIsNotNoted(t *testing.T) {
 			id := w.start()
 			child := w.mustStep(id, StepOptions{}).Children[0].Thread
 			dies := *w.Engine
-			dies.Heads = mortalHeads{w.Heads}
+			dies.Reader.Heads = mortalHeads{w.Reader.Heads}
 			_, err := dies.Step(ctx, child, StepOptions{})
 			require.ErrorContains(t, err, "killed")
 			require.Equal(t, protocol.StatusWaitingForChildren, w.show(id).Status)
@@ -199,7 +199,7 @@ func TestManyOnAFullDisk(t *testing.T) {
 		id := w.start()
 		left := &atomic.Int64{}
 		left.Store(after)
-		e := openEngine(t, w.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
+		e := openEngine(t, w.Reader.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
 		_, err := e.Do(ctx, id, Work{StepOptions: StepOptions{Parallel: 3}})
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		over, before := w.over(id), w.told()

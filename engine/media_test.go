@@ -22,7 +22,7 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear,ready,done")
 	locks := new(lockertest.Memory)
-	w.Heads, w.Locks = &memheads.Heads{}, locks
+	w.Reader.Heads, w.Reader.Locks = &memheads.Heads{}, locks
 	ran := 0
 	w.Run = func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
 		ran++
@@ -51,6 +51,6 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	_, err = w.Background(ctx, fork, Work{}, nil)
 	requireCode(t, err, protocol.CodeFailed)
 	for _, name := range []string{"threads.yaml", "history.jsonl", "facts.jsonl", "locks"} {
-		require.NoFileExists(t, w.Dirs.Home+"/"+name)
+		require.NoFileExists(t, w.Reader.Dirs.Home+"/"+name)
 	}
 }

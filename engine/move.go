@@ -32,10 +32,10 @@ func (s *session) planFiles(ctx context.Context) error {
 	if left := s.left(); left != nil && s.isOfAStep(ctx, left.Tree) {
 		from = left.Tree
 	}
-	if err := s.Files().ComeBack(ctx, s.locked.files()); err != nil {
+	if err := s.e.Files().ComeBack(ctx, s.locked.files()); err != nil {
 		return err
 	}
-	s.change, err = s.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
+	s.change, err = s.e.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (s *session) isOfAStep(ctx context.Context, tree protocol.Tree) bool {
 		return false
 	}
 	for _, hash := range append([]protocol.Hash{s.locked.head}, s.locked.facts.Undone...) {
-		t, err := thread.Open(ctx, s.Nodes(), hash)
+		t, err := thread.Open(ctx, s.reader.Nodes(), hash)
 		if err == nil && t.Last != nil && t.Last.Files != nil && t.Last.Files.Tree == tree {
 			return true
 		}
@@ -67,7 +67,7 @@ func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error)
 }
 
 func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err error) {
-	keep, at := s.Files(), s.locked.files()
+	keep, at := s.e.Files(), s.locked.files()
 	if left := s.left(); s.Verb == decide.Redo && left != nil && left.Ahead {
 		return left.Tree, left.Tree, nil
 	}
@@ -83,7 +83,7 @@ func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err
 	if err != nil {
 		return "", "", err
 	}
-	first, err := thread.Open(ctx, s.Nodes(), steps[len(steps)-1].Hash)
+	first, err := thread.Open(ctx, s.reader.Nodes(), steps[len(steps)-1].Hash)
 	if err == nil {
 		to, _, err = keep.Around(ctx, at, first)
 	}
@@ -142,7 +142,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 			i.Attempts = attemptsOf(h.facts)
 		}
 		i.Attempts[children.Place{Head: before, Role: step.Role}.AttemptKey("")]++
-		s.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered",
+		s.e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered",
 			step.Role, before))
 	}
 	return i, nil
@@ -162,7 +162,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 		return out, err
 	}
 	// No child starts once the intent is there, so none is started again after this.
-	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	var changed *protocol.FileChanges
@@ -171,7 +171,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 	case s.change != nil:
 		changed, err = s.change.Lay(ctx)
 	default:
-		err = s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
+		err = s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
 	}
 	if err != nil {
 		return out, s.cutOff(err)
@@ -206,15 +206,15 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 		change.ParkedUntil = status.NotParked
 	}
 	if i.HeadFrom != i.HeadTo || change.FilesLeft != nil {
-		if err := s.setFacts(ctx, h, change); err != nil {
+		if err := s.e.setFacts(ctx, h, change); err != nil {
 			return out, s.cutOff(err)
 		}
 	}
-	if err := s.reopen(ctx, h); err != nil {
+	if err := s.e.reopen(ctx, h); err != nil {
 		return out, s.cutOff(err)
 	}
 	if h.head == i.HeadFrom && h.head != i.HeadTo {
-		if err := s.Heads.Move(ctx, h.id, h.head, i.HeadTo); err != nil {
+		if err := s.reader.Heads.Move(ctx, h.id, h.head, i.HeadTo); err != nil {
 			return out, s.cutOff(err)
 		}
 		h.head = i.HeadTo
@@ -222,12 +222,12 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 	if err := s.dir.DropIntent(); err != nil {
 		return out, err
 	}
-	return s.arrive(ctx, h)
+	return s.e.arrive(ctx, h)
 }
 
 // leave is what is known of files that stay as they are while the head moves.
 func (s *session) leave(ctx context.Context, i rundir.Intent) *heads.FilesLeft {
-	now := s.Files().Now(ctx, s.locked.files(), s.pos.Dir())
+	now := s.e.Files().Now(ctx, s.locked.files(), s.pos.Dir())
 	if next := s.undone; next != nil && next.Head == i.HeadTo && next.Last.Files != nil && next.Last.Files.Tree == now {
 		return &heads.FilesLeft{} // they are the head's again
 	}
@@ -249,7 +249,7 @@ func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
 	if h.ended == nil {
 		return nil
 	}
-	if err := e.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
+	if err := e.Reader.Heads.Reopen(ctx, *h.ended, e.nowMs()); err != nil {
 		return err
 	}
 	h.ended = nil
@@ -271,11 +271,11 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 	if s.facts.Intent == decide.Settled {
 		return out, s.dir.DropIntent()
 	}
-	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	if !i.KeepFiles {
-		if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
+		if err := s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
 			return out, s.cutOff(err)
 		}
 	}
@@ -285,11 +285,11 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 // takeBack puts back the files that an intent has found: the step that others were laid out for
 // does not exist.
 func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
-	if err := s.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
+	if err := s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
 		return s.cutOff(err)
 	}
 	if s.left() != nil {
-		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: &heads.FilesLeft{}}); err != nil {
+		if err := s.e.setFacts(ctx, s.locked, heads.Facts{FilesLeft: &heads.FilesLeft{}}); err != nil {
 			return err
 		}
 	}
@@ -304,15 +304,15 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 // leaveFiles settles an intent without its files.
 func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.facts.Intent == decide.Prepared {
-		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.Files().Now(ctx, s.locked.files(), s.pos.Dir())}
-		if err := s.setFacts(ctx, s.locked, heads.Facts{FilesLeft: left}); err != nil {
+		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.e.Files().Now(ctx, s.locked.files(), s.pos.Dir())}
+		if err := s.e.setFacts(ctx, s.locked, heads.Facts{FilesLeft: left}); err != nil {
 			return out, err
 		}
 		return out, s.dir.DropIntent()
 	}
 	i := s.intent
 	i.KeepFiles = true
-	if _, err := s.eachKid(ctx, s.locked, false, s.Stop); err != nil {
+	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	return s.moved(ctx, i)
@@ -336,8 +336,9 @@ func (e *Engine) raise(ctx context.Context, h *lockedThread, key string) error {
 // Files is what keeps the files of threads.
 func (e *Engine) Files() workspace.Keeper {
 	return workspace.Keeper{
-		Env: e.Env, Dirs: e.Dirs, FS: e.FS, Heads: e.Heads,
-		Hidden: e.Hidden, Config: e.Config, Read: e.Nodes(), Warn: e.warn, RunDir: e.RunDir, Grace: e.grace(), Hold: e.Hold,
+		Env: e.Reader.Env, Dirs: e.Reader.Dirs, FS: e.Reader.FS, Heads: e.Reader.Heads,
+		Hidden: e.Hidden, Config: e.Reader.Config, Read: e.Reader.Nodes(), Warn: e.warn, RunDir: e.Reader.RunDir,
+		Grace: e.grace(), Hold: e.Hold,
 	}
 }
 
@@ -348,11 +349,11 @@ func (e *Engine) ThreadFiles() threadfiles.Files {
 		if err != nil {
 			return threadfiles.Locked{}, err
 		}
-		if h.facts, err = e.Heads.Facts(ctx, id); err != nil {
+		if h.facts, err = e.Reader.Heads.Facts(ctx, id); err != nil {
 			h.release()
 			return threadfiles.Locked{}, err
 		}
-		if e.CutOff(id) {
+		if e.Reader.CutOff(id) {
 			h.release()
 			err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of "+
 				"them was cut off", id)
@@ -360,7 +361,7 @@ func (e *Engine) ThreadFiles() threadfiles.Files {
 		}
 		return threadfiles.Locked{Thread: h.files(), Release: h.release}, nil
 	}
-	return threadfiles.Files{Keeper: e.Files(), Lock: lock, Show: e.Show}
+	return threadfiles.Files{Keeper: e.Files(), Lock: lock, Show: e.Reader.Show}
 }
 
 // files is what a thread's files are about.
@@ -370,7 +371,7 @@ func (h *lockedThread) files() workspace.Thread {
 
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
-	a.kept, err = a.Files().Before(ctx, workspace.Step{
+	a.kept, err = a.e.Files().Before(ctx, workspace.Step{
 		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known,
 		Open:  a.task.kept,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
@@ -384,7 +385,7 @@ func (a *attempt) keepFiles(ctx context.Context) (err error) {
 // step, if it holds exactly the files of the head before. If it holds others, or the files are
 // not available, Follow does nothing: the next step reports it.
 func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
-	facts, err := e.Heads.Facts(ctx, id)
+	facts, err := e.Reader.Heads.Facts(ctx, id)
 	w := facts.Workspace
 	if err != nil || w == nil || w.Mode != workspace.InWorktree {
 		return err
@@ -397,7 +398,7 @@ func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error
 		return err
 	}
 	defer release()
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,6 @@ func TestOpenFindsUwf(t *testing.T) {
 			Environ: []string{"HOME=" + dir, "PATH=" + filepath.Join(dir, path)}, Dir: filepath.Join(dir, "work"), Now: time.Now, Exe: "/bot",
 		}, engine.Options{Home: filepath.Join(dir, "home")})
 		require.NoError(t, err)
-		require.Equal(t, want, e.Env.Exe)
+		require.Equal(t, want, e.Reader.Env.Exe)
 	}
 }

@@ -24,7 +24,7 @@ func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id
 // endLeft ends the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
 	if _, err := proc.KillMarked(a.mark()); err != nil {
-		a.warn("what the command has started could not all be ended: " + err.Error())
+		a.e.warn("what the command has started could not all be ended: " + err.Error())
 	}
 }
 
@@ -34,12 +34,12 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 	if err := ran.NotRun(a.dir.StopRequested(a.record)); err != nil {
 		return protocol.Result{}, err
 	}
-	release, err := a.HoldStore(ctx)
+	release, err := a.reader.HoldStore(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}
 	defer release()
-	b := a.Batch()
+	b := a.reader.Batch()
 	made := own{agent: protocol.CommandAgent, by: protocol.ByValue}
 	if parse := a.cmd.Plain.Parse; parse == "" {
 		made.output, err = ran.Status()
@@ -55,12 +55,12 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	if made.detail, err = ran.Detail(ctx, b, a.nowMs()); err != nil {
+	if made.detail, err = ran.Detail(ctx, b, a.e.nowMs()); err != nil {
 		return protocol.Result{}, err
 	}
 	result, err := a.submit(ctx, b, made)
 	if err == nil { // all of it is in the detail now
-		_ = a.FS.Remove(a.dir.File(runfiles.OutputFile))
+		_ = a.reader.FS.Remove(a.dir.File(runfiles.OutputFile))
 	}
 	return result, err
 }
@@ -71,7 +71,7 @@ func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (ta
 	if t.command != nil || pos.Workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.Thread.Last == nil {
 		return t, nil
 	}
-	argv, err := oscommand.Argv(ctx, e.Nodes(), pos.Thread.Last.Detail)
+	argv, err := oscommand.Argv(ctx, e.Reader.Nodes(), pos.Thread.Last.Detail)
 	if err == nil && len(argv) == 0 {
 		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.Thread.Last.Hash)
 	}

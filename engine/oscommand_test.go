@@ -100,11 +100,11 @@ func TestCommandThatPrintsMuch(t *testing.T) {
 	require.LessOrEqual(t, len(text), moderator.CommandOutput)
 	require.True(t, strings.HasSuffix(text, "xä€end"))
 	s := w.readStep(*out.StepHash)
-	d, err := cas.Read[protocol.Detail](t.Context(), w.Store, s.Detail)
+	d, err := cas.Read[protocol.Detail](t.Context(), w.Reader.Store, s.Detail)
 	require.NoError(t, err)
 	size := 0
 	for _, h := range d.Turns {
-		turn, err := cas.Read[protocol.Turn](t.Context(), w.Store, h)
+		turn, err := cas.Read[protocol.Turn](t.Context(), w.Reader.Store, h)
 		require.NoError(t, err)
 		if turn.Role == protocol.TurnTool {
 			size += len(turn.Content)
@@ -132,7 +132,7 @@ func TestCommandThatPrintsForEver(t *testing.T) {
 func TestWhatACommandPrintsIsSeen(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `echo one; printf 'two sk-test-key-1234567890 \033[2J\n'; until test -e go; do :; done`)
-	require.NoError(t, os.WriteFile(w.Dirs.DotEnv(), []byte("MY_API_KEY=sk-test-key-1234567890\n"), 0o600))
+	require.NoError(t, os.WriteFile(w.Reader.Dirs.DotEnv(), []byte("MY_API_KEY=sk-test-key-1234567890\n"), 0o600))
 	shown := make(chan string, 100)
 	w.Progress = showing{&recorder{}, shown}
 	done := make(chan error, 1)
@@ -146,7 +146,7 @@ func TestWhatACommandPrintsIsSeen(t *testing.T) {
 			break
 		}
 	}
-	f, err := w.Flight(t.Context(), id)
+	f, err := w.Reader.Flight(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, want, f.Printed)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
@@ -176,7 +176,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	a, ran := w.plainRunOf(id) // killed before it made the step: how the command ended is lost
 
 	var warned []string
-	w.Warn = func(text string) { warned = append(warned, text) }
+	w.Reader.Warn = func(text string) { warned = append(warned, text) }
 	h, err := w.lock(t.Context(), id)
 	require.NoError(t, err)
 	a.locked = h
@@ -210,7 +210,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	task, err := w.graphTask(ctx, pos, pos.Next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
-	a.cmd, err = a.Casting().Player(ctx, casting.Wish{}, pos.Workflow, task.role, task.command)
+	a.cmd, err = a.e.Casting().Player(ctx, casting.Wish{}, pos.Workflow, task.role, task.command)
 	require.NoError(w.t, err)
 	a.task.cwd = w.dir
 	a.record = a.newRecord()
@@ -228,7 +228,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 func TestEnvironmentOfACommand(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `env`)
-	w.Env.Environ = append(w.Env.Environ, "MY_API_KEY=abcdefgh12345678", "PLAIN=yes", "PATH="+filepath.Join(w.dir, "bin")+":"+os.Getenv("PATH"))
+	w.Reader.Env.Environ = append(w.Reader.Env.Environ, "MY_API_KEY=abcdefgh12345678", "PLAIN=yes", "PATH="+filepath.Join(w.dir, "bin")+":"+os.Getenv("PATH"))
 	out := w.mustStep(id, StepOptions{})
 	text := "\n" + out.Output.(map[string]any)["output"].(string)
 	for _, want := range []string{"\nPLAIN=yes\n", "\nUWF_THREAD=" + id + "\n", "\nUWF_ROLE=run\n", "\nPWD=" + w.dir + "\n", "\nUWF_HOME="} {
@@ -253,7 +253,7 @@ func TestCommandOnceMore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusCompleted, out.Status)
 	require.Equal(t, []string{"the", "task", "the", "task", "the", "task"}, w.lines("runs"))
-	th, err := thread.Open(t.Context(), w.Store, out.Head)
+	th, err := thread.Open(t.Context(), w.Reader.Store, out.Head)
 	require.NoError(t, err)
 	require.Equal(t, 2, th.Len())
 }
@@ -282,8 +282,8 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 	const key = "sk-Zq8vT3nWm5Lr9Xb2"
 	nowhere := func(w *world, text string) {
 		require.NotContains(t, text, key)
-		require.NoError(t, filepath.WalkDir(w.Dirs.Home, func(path string, e os.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() || path == w.Dirs.DotEnv() {
+		require.NoError(t, filepath.WalkDir(w.Reader.Dirs.Home, func(path string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || path == w.Reader.Dirs.DotEnv() {
 				return err
 			}
 			data, err := os.ReadFile(path)
@@ -293,7 +293,7 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 	}
 	with := func(script string, change ...func(*protocol.Role)) (*world, string) {
 		w, id := commands(t, script, change...)
-		require.NoError(t, os.WriteFile(w.Dirs.DotEnv(), []byte("SOME_KEY="+key+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(w.Reader.Dirs.DotEnv(), []byte("SOME_KEY="+key+"\n"), 0o600))
 		return w, id
 	}
 	w, id := with(`cat "$UWF_HOME/.env"`)
@@ -310,7 +310,7 @@ func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 	w, id = with(`kill -9 $$`, func(r *protocol.Role) { r.Run = []string{"/no/such/" + key} })
 	_, err = w.Step(t.Context(), id, StepOptions{})
 	require.Error(t, err)
-	record, readErr := os.ReadFile(filepath.Join(w.Dirs.Run(id), "run.json"))
+	record, readErr := os.ReadFile(filepath.Join(w.Reader.Dirs.Run(id), "run.json"))
 	require.NoError(t, readErr)
 	var kept struct{ Error struct{ Message string } }
 	require.NoError(t, json.Unmarshal(record, &kept))

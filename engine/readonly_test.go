@@ -54,32 +54,32 @@ func TestReadOnly(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Do(t.Context(), done, Work{Steps: UntilEnd})
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(w.RunDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
-	before := snapshot(t, w.Dirs.Home)
+	require.NoError(t, os.Remove(w.Reader.RunDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
+	before := snapshot(t, w.Reader.Dirs.Home)
 
-	store, err := fsstore.Open(t.Context(), w.Dirs.Store, fsstore.Options{})
+	store, err := fsstore.Open(t.Context(), w.Reader.Dirs.Store, fsstore.Options{})
 	require.NoError(t, err)
 	reader := &Engine{Reader: status.Reader{
-		ReadOnly: true, Env: w.Env, Dirs: w.Dirs, FS: durable.OS(), Store: store,
-		Heads: fileheads.Open(w.Dirs.Home, durable.OS()), Config: w.Config,
+		ReadOnly: true, Env: w.Reader.Env, Dirs: w.Reader.Dirs, FS: durable.OS(), Store: store,
+		Heads: fileheads.Open(w.Reader.Dirs.Home, durable.OS()), Config: w.Reader.Config,
 	}}
 	ctx := context.Background()
-	shown, err := reader.Show(ctx, id)
+	shown, err := reader.Reader.Show(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, "worker", *shown.CurrentRole)
-	sum, err := reader.Totals(ctx, id, shown.Head)
+	sum, err := reader.Reader.Totals(ctx, id, shown.Head)
 	require.NoError(t, err)
 	require.Equal(t, 1, sum.Steps)
-	require.NotNil(t, reader.LastRun(ctx, id))
-	_, err = reader.Flight(ctx, id)
+	require.NotNil(t, reader.Reader.LastRun(ctx, id))
+	_, err = reader.Reader.Flight(ctx, id)
 	require.NoError(t, err)
-	running, err := reader.Running(ctx)
+	running, err := reader.Reader.Running(ctx)
 	require.NoError(t, err)
 	require.Empty(t, running)
-	standings, err := heads.Standings(ctx, reader.Heads)
+	standings, err := heads.Standings(ctx, reader.Reader.Heads)
 	require.NoError(t, err)
 	require.Len(t, standings, 2)
-	for item := range reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
+	for item := range reader.Reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
 		require.Empty(t, item.Error)
 	}
 
@@ -100,7 +100,7 @@ func TestReadOnly(t *testing.T) {
 		var coded *protocol.Error
 		require.ErrorAs(t, err, &coded, what)
 	}
-	require.Equal(t, before, snapshot(t, w.Dirs.Home))
+	require.Equal(t, before, snapshot(t, w.Reader.Dirs.Home))
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -18,7 +18,7 @@ import (
 func (w *world) bury(h protocol.Hash) {
 	w.t.Helper()
 	ctx := context.Background()
-	files, ok := w.Store.(*fsstore.Store)
+	files, ok := w.Reader.Store.(*fsstore.Store)
 	require.True(w.t, ok)
 	n, err := files.Get(ctx, h)
 	require.NoError(w.t, err)
@@ -84,12 +84,12 @@ func TestRedactedComesAgain(t *testing.T) {
 	w := newWorld(t, "again")
 	id := w.start()
 	first := w.readStep(w.mustStep(id, StepOptions{}).Head)
-	detail, err := cas.Read[protocol.Detail](ctx, w.Store, first.Detail)
+	detail, err := cas.Read[protocol.Detail](ctx, w.Reader.Store, first.Detail)
 	require.NoError(t, err)
 	w.bury(detail.Turns[0])
 	second := w.readStep(w.mustStep(id, StepOptions{}).Head)
 	require.Equal(t, first.Detail, second.Detail, "it says the same")
-	_, err = w.Store.Get(ctx, detail.Turns[0])
+	_, err = w.Reader.Store.Get(ctx, detail.Turns[0])
 	require.True(t, fault.IsRedacted(err))
 
 	w.plays("ready")

@@ -23,7 +23,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "damaged":
 		return s.unread
 	case "agent-alive":
-		return s.Outlived(id, s.record)
+		return s.reader.Outlived(id, s.record)
 	case "moved":
 		return s.hasMoved()
 	case "ended-already":
@@ -178,6 +178,6 @@ func (s *session) doubt() error {
 
 // promptOf is the prompt that a record names.
 func (s *session) promptOf(ctx context.Context, h protocol.Hash) (string, error) {
-	text, err := cas.Read[protocol.Text](ctx, s.Nodes(), h)
+	text, err := cas.Read[protocol.Text](ctx, s.reader.Nodes(), h)
 	return string(text), err
 }

@@ -59,7 +59,7 @@ func TestAgentsThatFail(t *testing.T) {
 			head := w.head(id)
 			out, err := w.Step(context.Background(), id, StepOptions{})
 			e := requireCode(t, err, protocol.CodeAgent)
-			require.Contains(t, strings.Join(e.Hints, "\n"), w.Dirs.Run(id))
+			require.Contains(t, strings.Join(e.Hints, "\n"), w.Reader.Dirs.Run(id))
 			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
 			require.Equal(t, protocol.StatusError, out.Status)
@@ -83,7 +83,7 @@ func TestRejectionIsOnRecord(t *testing.T) {
 	id := w.start()
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
-	r := w.RunDir(id).Read()
+	r := w.Reader.RunDir(id).Read()
 	require.Equal(t, rundir.Rejected, r.Status)
 	prosetest.Text(t, r.Reason)
 	require.True(t, r.StepHash.Valid())
@@ -143,7 +143,7 @@ func TestTimeout(t *testing.T) {
 			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
 			// Between its fork and its exec, an agent of another test holds this lock too.
-			w.eventually("the agent is gone", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+			w.eventually("the agent is gone", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		})
 	}
 }

@@ -94,7 +94,7 @@ func TestResumeCompleted(t *testing.T) {
 	out, err := w.Resume(ctx, id, "More, please.", StepOptions{})
 	requireCode(t, err, protocol.CodeAgent)
 	require.Equal(t, protocol.StatusCompleted, out.Status, "a failed resume leaves the thread completed")
-	_, err = w.Heads.Head(ctx, id)
+	_, err = w.Reader.Heads.Head(ctx, id)
 	require.ErrorIs(t, err, heads.ErrNoThread)
 
 	w.plays("ready,done,ready,done")

@@ -35,7 +35,8 @@ type request struct {
 
 // session is what is known of a thread, read once for one decision, under the thread's lock.
 type session struct {
-	*Engine
+	e      *Engine
+	reader *status.Reader // that of the engine
 	request
 	locked *lockedThread
 	dir    rundir.Dir
@@ -65,9 +66,14 @@ type session struct {
 	limited limits.Limit      // of the account
 }
 
+func (e *Engine) newSession(h *lockedThread) *session {
+	return &session{e: e, reader: &e.Reader, locked: h, dir: e.Reader.RunDir(h.id)}
+}
+
 // read reads the facts of a thread. What costs a snapshot is left to [session.decide].
 func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session, error) {
-	s := &session{Engine: e, request: r, locked: h, dir: e.RunDir(h.id)}
+	s := e.newSession(h)
+	s.request = r
 	s.record = s.dir.Read()
 	f := &s.facts
 	switch {
@@ -106,14 +112,14 @@ func (s *session) readOwner(ctx context.Context) error {
 		if p == nil {
 			return nil
 		}
-		head, ended, err := s.Lookup(ctx, p.Thread)
+		head, ended, err := s.reader.Lookup(ctx, p.Thread)
 		if errors.Is(err, heads.ErrNoThread) {
 			return nil // it is not in this home, or was removed
 		}
 		if err != nil {
 			return err
 		}
-		above, err := s.Heads.Facts(ctx, p.Thread)
+		above, err := s.reader.Heads.Facts(ctx, p.Thread)
 		if err != nil {
 			return err
 		}
@@ -122,7 +128,7 @@ func (s *session) readOwner(ctx context.Context) error {
 		switch {
 		case cancelled || head != p.Head || at.Attempt(above, p.Key) != p.Attempt:
 			s.facts.Owner = decide.ParentMoved
-		case s.IsOpen(p.Thread, head):
+		case s.reader.IsOpen(p.Thread, head):
 			s.facts.Owner = decide.ParentOpen
 		default:
 			child = above
@@ -162,11 +168,11 @@ func (s *session) readIntent(context.Context) (err error) {
 
 func (s *session) readPosition(ctx context.Context) (err error) {
 	f := &s.facts
-	if s.pos, err = s.at(ctx, s.locked); err != nil {
+	if s.pos, err = s.e.at(ctx, s.locked); err != nil {
 		return err
 	}
 	f.RateLimited = status.IsParked(s.locked.facts, s.locked.head)
-	if s.undone, err = s.Undone(ctx, s.locked.facts, s.locked.head); err != nil {
+	if s.undone, err = s.reader.Undone(ctx, s.locked.facts, s.locked.head); err != nil {
 		if s.Verb == decide.Redo || ctx.Err() != nil {
 			return err
 		}
@@ -175,7 +181,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 	f.CanRedo = s.undone != nil
 	if s.oldPoke() {
 		s.intent.Kind, s.intent.HeadFrom, f.Intent = rundir.Prepared, s.locked.head, decide.Prepared
-		if s.intent.TreeTo, s.intent.TreeFrom, err = s.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
+		if s.intent.TreeTo, s.intent.TreeFrom, err = s.e.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
 			return err
 		}
 	}
@@ -267,7 +273,7 @@ func (s *session) doubtful() *children.Kid {
 	for i := range s.pos.Kids {
 		k := &s.pos.Kids[i]
 		another := s.locked.facts.Attempts[s.pos.Place().AttemptKey(k.Key)] > 0
-		if k.Head == "" && (started && !another || s.RunDir(k.ID).Exists()) {
+		if k.Head == "" && (started && !another || s.reader.RunDir(k.ID).Exists()) {
 			return k
 		}
 	}
@@ -280,7 +286,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 	role := s.pos.Next.Role
 	switch {
 	case s.Verb == decide.Poke && s.pos.Thread.Last != nil:
-		if s.target, err = s.then(ctx, s.locked, s.pos, s.At); err != nil {
+		if s.target, err = s.e.then(ctx, s.locked, s.pos, s.At); err != nil {
 			return err
 		}
 		s.Earlier = s.target.Thread.Head != s.locked.head
@@ -306,12 +312,12 @@ func (s *session) readTask(ctx context.Context) (err error) {
 			f.Next, f.Player = decide.Stuck, decide.Nobody
 		}
 	case f.Next == decide.Go, s.Verb == decide.Answer && f.Player == decide.ByPerson:
-		if s.task, err = s.graphTask(ctx, s.pos, s.pos.Next); err == nil && s.pos.Lifted {
+		if s.task, err = s.e.graphTask(ctx, s.pos, s.pos.Next); err == nil && s.pos.Lifted {
 			s.task.limitBase = s.pos.Thread.Len()
 		}
 	}
 	if err == nil && role != "" && playerOf(s.pos.Workflow, role) == decide.ByAgent && f.Life != decide.Cancelled {
-		if f.Account, s.limited = s.accountOf(ctx, s.pos, role, s.StepOptions); f.RateLimited && s.pos.Parked > 0 {
+		if f.Account, s.limited = s.e.accountOf(ctx, s.pos, role, s.StepOptions); f.RateLimited && s.pos.Parked > 0 {
 			f.Account = decide.Limited
 		}
 	}
@@ -342,10 +348,10 @@ func (s *session) pokeTask(ctx context.Context) (task, error) {
 	prompt := cmp.Or(s.Prompt, old.EdgePrompt)
 	t := task{role: old.Role, prompt: prompt, cwd: s.target.Here(old.Cwd), limitBase: old.LimitBase, replaces: true}
 	var err error
-	if t.promptHash, err = s.Batch().Add(ctx, protocol.Text(prompt)); err != nil {
+	if t.promptHash, err = s.reader.Batch().Add(ctx, protocol.Text(prompt)); err != nil {
 		return t, err
 	}
-	return s.onceMore(ctx, s.target, t)
+	return s.e.onceMore(ctx, s.target, t)
 }
 
 // resumeTask is what answers a thread that waits for a person. After a reached limit or a new
@@ -356,9 +362,9 @@ func (s *session) resumeTask(ctx context.Context) (task, error) {
 	if err != nil {
 		return task{role: d.Role}, err
 	}
-	t, err := s.graphTask(ctx, s.pos, d)
+	t, err := s.e.graphTask(ctx, s.pos, d)
 	if err == nil {
-		t, err = s.onceMore(ctx, s.pos, t)
+		t, err = s.e.onceMore(ctx, s.pos, t)
 	}
 	t.resumes = true
 	if restart || d.Cause == moderator.ByLimit {
@@ -441,11 +447,11 @@ func (s *session) opened(ctx context.Context) (*attempt, error) {
 			from = s.target
 		}
 		var err error
-		if pos, err = s.BeforeHead(ctx, from); err != nil {
+		if pos, err = s.reader.BeforeHead(ctx, from); err != nil {
 			return nil, err
 		}
 	}
-	a := s.newAttempt(s.locked, pos, t)
+	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd, a.record = s.more, s.toEnd, s.record
 	switch s.record.Agent {
 	case protocol.PersonAgent, protocol.JoinAgent:
@@ -480,8 +486,9 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 		s.facts.Run = decide.Ended
 		return decide.NoResult, nil
 	}
-	if _, err := s.Nodes().Get(ctx, result.StepHash); errors.Is(err, cas.ErrNotFound) && s.known() {
-		s.open.warn(fmt.Sprintf("the step that a run of role %q has left, %s, is not there", s.record.Role, result.StepHash))
+	if _, err := s.reader.Nodes().Get(ctx, result.StepHash); errors.Is(err, cas.ErrNotFound) && s.known() {
+		s.open.e.warn(fmt.Sprintf("the step that a run of role %q has left, %s, is not there", s.record.Role,
+			result.StepHash))
 	}
 	if s.open.task.role == "" {
 		return decide.NoResult, nil
@@ -527,7 +534,7 @@ func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
 	if h == s.locked.head {
 		return true
 	}
-	made, err := cas.Read[protocol.Step](ctx, s.Nodes(), h)
+	made, err := cas.Read[protocol.Step](ctx, s.reader.Nodes(), h)
 	if err != nil || made.Start != s.pos.Thread.StartHash || made.Index >= s.pos.Thread.Len() {
 		return false
 	}

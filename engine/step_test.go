@@ -55,7 +55,7 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	require.Equal(t, "Once more.", s2.EdgePrompt)
 	require.Equal(t, "Plan: the task", w.readStep(first.Head).EdgePrompt)
 
-	_, err := w.Heads.Head(context.Background(), id)
+	_, err := w.Reader.Heads.Head(context.Background(), id)
 	require.ErrorIs(t, err, heads.ErrNoThread)
 	shown = w.show(id)
 	require.Equal(t, protocol.StatusCompleted, shown.Status)
@@ -73,7 +73,7 @@ func TestWarningsOfAnAgentAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!warn:ready,!warn:error")
 	var told []string
-	w.Warn = func(text string) { told = append(told, text) }
+	w.Reader.Warn = func(text string) { told = append(told, text) }
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	require.Equal(t, []string{"no wall"}, told)
@@ -93,7 +93,7 @@ func TestAgentGetsWhatTheContractSays(t *testing.T) {
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeAgent, "agent")
 	require.Contains(t, e.Message, "args=own arg|"+id+"|planner|--prompt-ref|")
-	for _, want := range []string{"cwd=" + w.dir, "prompt=Plan: the task", "agent=fake", "extra=from the config", "thread=" + id, "home=" + w.Dirs.Home} {
+	for _, want := range []string{"cwd=" + w.dir, "prompt=Plan: the task", "agent=fake", "extra=from the config", "thread=" + id, "home=" + w.Reader.Dirs.Home} {
 		require.Contains(t, e.Message, want)
 	}
 
@@ -124,7 +124,7 @@ func TestWhoPlaysTheRole(t *testing.T) {
 	require.Equal(t, "planner", *out.CurrentRole, "--agent may be a command line, quoted as for a shell")
 
 	w.config = protocol.Config{}
-	link := filepath.Join(w.Env.Dir, "my agent")
+	link := filepath.Join(w.Reader.Env.Dir, "my agent")
 	require.NoError(t, os.Symlink(exe, link))
 	out = w.mustStep(id, StepOptions{Agent: `"./my agent" fake-agent again`})
 	require.Equal(t, "planner", *out.CurrentRole, "it works without a config, relative to the caller")
@@ -134,14 +134,14 @@ func TestWhoPlaysTheRole(t *testing.T) {
 func TestVariablesOfAnAgentAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!show")
-	w.Env = w.Env.With("SECRET", "hunter2")
+	w.Reader.Env = w.Reader.Env.With("SECRET", "hunter2")
 	fake := w.config.Agents["fake"]
 	fake.Args = append(fake.Args, "--key=${SECRET}")
 	w.config.Agents["fake"] = fake
 	id := w.start()
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	require.ErrorContains(t, err, "args=--key=hunter2|", "the agent itself says so")
-	require.Equal(t, "--key=${SECRET}", w.RunDir(id).Read().Command[3])
+	require.Equal(t, "--key=${SECRET}", w.Reader.RunDir(id).Read().Command[3])
 }
 
 func TestAgentThatCannotBeChosen(t *testing.T) {
@@ -249,15 +249,15 @@ func TestUnknownThread(t *testing.T) {
 		requireCode(t, err, protocol.CodeNotFound)
 		_, err = w.Resume(ctx, id, "", StepOptions{})
 		requireCode(t, err, protocol.CodeNotFound)
-		_, err = w.Show(ctx, id)
+		_, err = w.Reader.Show(ctx, id)
 		requireCode(t, err, protocol.CodeNotFound)
 		_, err = w.Stop(ctx, id)
 		requireCode(t, err, protocol.CodeNotFound)
 		requireCode(t, w.Kill(ctx, id), protocol.CodeNotFound)
-		_, err = w.Wait(ctx, id)
+		_, err = w.Reader.Wait(ctx, id)
 		requireCode(t, err, protocol.CodeNotFound)
 	}
-	locks, err := filepath.Glob(filepath.Join(w.Dirs.Locks(), "0*"))
+	locks, err := filepath.Glob(filepath.Join(w.Reader.Dirs.Locks(), "0*"))
 	require.NoError(t, err)
 	require.Empty(t, locks, "a thread that is not there leaves no lock file")
 }
@@ -298,9 +298,9 @@ func TestStepReadsAFixedNumberOfNodes(t *testing.T) {
 	for _, length := range []int{10, 5000} {
 		id := w.start()
 		w.lengthen(id, length)
-		counting := &countingStore{Store: w.Store}
+		counting := &countingStore{Store: w.Reader.Store}
 		e := *w.Engine
-		e.Store = counting
+		e.Reader.Store = counting
 		out, err := e.Step(context.Background(), id, StepOptions{})
 		require.NoError(t, err)
 		require.Equal(t, length, w.readStep(out.Head).Index)
@@ -320,8 +320,8 @@ func TestStepReadsNodesOnce(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	head := w.head(id)
 	start := w.readStep(head).Start
-	counting := &countingStore{Store: w.Store}
-	w.Store = counting
+	counting := &countingStore{Store: w.Reader.Store}
+	w.Reader.Store = counting
 	out := w.mustStep(id, StepOptions{})
 	require.EqualValues(t, 1, counting.reads(out.Head))
 	require.EqualValues(t, 1, counting.reads(start))
@@ -342,8 +342,8 @@ func TestCompletedBeforeItIsArchived(t *testing.T) {
 	w := newWorld(t, "ready,done")
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	files, ctx := w.Heads, context.Background()
-	w.Heads = archiving{files, func() error {
+	files, ctx := w.Reader.Heads, context.Background()
+	w.Reader.Heads = archiving{files, func() error {
 		require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 		return errors.New("killed")
 	}}
@@ -352,7 +352,7 @@ func TestCompletedBeforeItIsArchived(t *testing.T) {
 	require.Equal(t, protocol.StatusCompleted, outs[0].Status)
 	require.False(t, outs[0].Done)
 	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
-	w.Heads = files
+	w.Reader.Heads = files
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 }
@@ -362,13 +362,13 @@ func (w *world) lengthen(id string, n int) {
 	w.t.Helper()
 	ctx := context.Background()
 	old := w.head(id)
-	b := w.Batch()
+	b := w.Reader.Batch()
 	head := old
 	for range n {
 		head = w.extend(b, head)
 	}
 	require.NoError(w.t, b.Put(ctx))
-	require.NoError(w.t, w.Heads.Move(ctx, id, old, head))
+	require.NoError(w.t, w.Reader.Heads.Move(ctx, id, old, head))
 }
 
 // The head must not lead to nodes that a power cut can take away. Whose agent does
@@ -377,8 +377,8 @@ func TestStepIsFlushedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,!durable:done")
 	id := w.start()
-	counting := &countingStore{Store: w.Store}
-	w.Store = counting
+	counting := &countingStore{Store: w.Reader.Store}
+	w.Reader.Store = counting
 	w.mustStep(id, StepOptions{})
 	require.EqualValues(t, 1, counting.commits.Load())
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
@@ -391,7 +391,7 @@ func TestReadsWhatIsThereWhenTheConfigIsBroken(t *testing.T) {
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	broken := &protocol.Error{Code: protocol.CodeInvalid, Message: "config.yaml:3: what is this"}
-	w.Config = func(context.Context) (protocol.Config, error) { return protocol.Config{}, broken }
+	w.Reader.Config = func(context.Context) (protocol.Config, error) { return protocol.Config{}, broken }
 
 	out := w.show(id)
 	require.Equal(t, protocol.StatusIdle, out.Status)
@@ -405,15 +405,15 @@ func TestTimesAreTheClocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
 	at := time.Now().Add(-time.Minute) // the agent has a clock of its own
-	w.Env.Now = func() time.Time { return at }
+	w.Reader.Env.Now = func() time.Time { return at }
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	w.mustStep(id, StepOptions{})
-	ended, err := w.Heads.Ended(context.Background(), id)
+	ended, err := w.Reader.Heads.Ended(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, at.UnixMilli(), ended.CompletedAt)
 	require.Equal(t, w.workflow, ended.Workflow)
-	item := listed(w.Overview(), status.Listed{Ended: &ended})
+	item := listed(w.Reader.Overview(), status.Listed{Ended: &ended})
 	require.Equal(t, at.UnixMilli(), *item.StartedAt)
 	require.Equal(t, at.UnixMilli(), *item.CompletedAt)
 	require.Equal(t, "test", *item.WorkflowName)
@@ -443,7 +443,7 @@ func TestTheResultOfARun(t *testing.T) {
 // readOutput is the data of the last step of a chain.
 func (w *world) readOutput(head protocol.Hash) any {
 	w.t.Helper()
-	chain, err := thread.Open(context.Background(), w.Store, head)
+	chain, err := thread.Open(context.Background(), w.Reader.Store, head)
 	require.NoError(w.t, err)
 	out, err := chain.Output(context.Background(), *chain.Last)
 	require.NoError(w.t, err)

@@ -58,11 +58,11 @@ func (e *Engine) Kill(ctx context.Context, thread string) error {
 func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 	r := request{Request: decide.Request{Verb: decide.Kill}}
 	err := e.settle(ctx, h, Work{})
-	e = e.reading(e.Recalling().Remembering().Knowing(h.id, &h.facts))
+	e = e.reading(e.Reader.Recalling().Remembering().Knowing(h.id, &h.facts))
 	if err == nil {
 		_, err = e.ask(ctx, h, r)
 	}
-	if err != nil && h.ended == nil && e.CutOff(h.id) {
+	if err != nil && h.ended == nil && e.Reader.CutOff(h.id) {
 		e.warn("thread " + h.id + " is cancelled with its files as they are: " + err.Error())
 		r.KeepFiles = true
 		_, err = e.ask(ctx, h, r)
@@ -90,7 +90,7 @@ func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
 
 // settleKids settles what is open of children that have ended: after the thread's end nobody can.
 func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
-	pos, err := e.Position(ctx, h.id, h.head)
+	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil {
 		return
 	}
@@ -110,7 +110,7 @@ func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
 // killOthers ends the children that the thread has asked for at steps that were undone, or in
 // earlier attempts: nobody asks for them any more.
 func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
-	all, err := e.Heads.AllFacts(ctx)
+	all, err := e.Reader.Heads.AllFacts(ctx)
 	if all == nil {
 		return fault.OrNil(err)
 	}
@@ -118,7 +118,7 @@ func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
 		if facts.Parent == nil || facts.Parent.Thread != h.id {
 			continue
 		}
-		if _, ended, err := e.Lookup(ctx, id); err != nil || ended != nil {
+		if _, ended, err := e.Reader.Lookup(ctx, id); err != nil || ended != nil {
 			continue
 		}
 		if err := e.Kill(ctx, id); err != nil {
@@ -134,12 +134,12 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 		Thread: h.id, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
 		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
-	if err := e.Heads.Archive(ctx, ended); err != nil {
+	if err := e.Reader.Heads.Archive(ctx, ended); err != nil {
 		return fault.Of(err)
 	}
 	h.ended = &ended
 	e.tell(Event{Name: EventThreadKill, Thread: h.id})
-	if facts, err := e.Heads.Facts(ctx, h.id); err == nil {
+	if facts, err := e.Reader.Heads.Facts(ctx, h.id); err == nil {
 		e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: facts.Workspace, Killed: true})
 	}
 	return nil
@@ -150,11 +150,11 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 // read has no children. end: the thread will be ended.
 func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context,
 	kid string) (bool, error)) (done bool, err error) {
-	pos, err := e.Position(ctx, h.id, h.head)
+	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil || h.ended != nil || len(pos.Kids) == 0 {
 		return false, nil
 	}
-	if err := e.RunDir(h.id).HoldBack(end); err != nil {
+	if err := e.Reader.RunDir(h.id).HoldBack(end); err != nil {
 		return false, fault.Of(err)
 	}
 	var faults []error
@@ -163,7 +163,7 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func
 			continue
 		}
 		did, err := do(ctx, k.ID)
-		if _, ended, lookErr := e.Lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
+		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); err != nil && (lookErr != nil || ended == nil) {
 			faults = append(faults, err)
 		}
 		done = done || did
@@ -177,7 +177,7 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func
 // workflowOf is the workflow that a head's thread runs, or "" if it cannot be read: a damaged
 // thread can still be ended.
 func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Hash {
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
 		return ""
 	}
@@ -188,10 +188,10 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 // steps stops altogether: the request outlives its agent. end tells it that the thread will be
 // ended.
 func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread, bool, error) {
-	if err := e.MayWrite(); err != nil {
+	if err := e.Reader.MayWrite(); err != nil {
 		return nil, false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.HeldBy(ctx, id))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.grace()+settle, e.Reader.HeldBy(ctx, id))
 	defer cancel()
 	stopped := false
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
@@ -222,7 +222,7 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 // the thread back. One that has no agent yet, or waits before it starts another one, finds the
 // request itself.
 func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error) {
-	dir := e.RunDir(id)
+	dir := e.Reader.RunDir(id)
 	r := dir.Read()
 	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
 		if r.Status != rundir.Running && !r.Missing {
@@ -247,7 +247,7 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 // stopOrphan stops an agent whose stepping process is gone. A result that it has finished can
 // still be adopted.
 func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
-	dir := e.RunDir(h.id)
+	dir := e.Reader.RunDir(h.id)
 	r := dir.Read()
 	if !e.agentAlive(ctx, h, dir, r) {
 		return false, nil

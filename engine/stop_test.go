@@ -31,7 +31,7 @@ func (w *world) inFlight(ctx context.Context, id string) chan error {
 	}()
 	w.eventually("the agent is at its gate", func() bool {
 		runs := w.runs()
-		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.RunDir(id).Read().Pid != 0
+		return len(runs) > before && strings.Contains(runs[len(runs)-1], "at gate") && w.Reader.RunDir(id).Read().Pid != 0
 	})
 	return errs
 }
@@ -76,7 +76,7 @@ func TestSignalEndsTheWholeGroup(t *testing.T) {
 			id := w.start()
 			ctx, cancel := context.WithCancelCause(context.Background())
 			errs := w.inFlight(ctx, id)
-			pid := w.RunDir(id).Read().Pid
+			pid := w.Reader.RunDir(id).Read().Pid
 			require.Equal(t, protocol.StatusRunning, w.show(id).Status)
 			cancel(&SignalError{Signal: test.signal})
 			requireCode(t, <-errs, test.code)
@@ -114,7 +114,7 @@ func TestStop(t *testing.T) {
 			w.Grace = 200 * time.Millisecond
 			id := w.start()
 			errs := w.inFlight(context.Background(), id)
-			pid := w.RunDir(id).Read().Pid
+			pid := w.Reader.RunDir(id).Read().Pid
 			stopped, err := w.Stop(context.Background(), id)
 			require.NoError(t, err)
 			require.True(t, stopped)
@@ -167,11 +167,11 @@ func TestStopAnOrphan(t *testing.T) {
 			w.Grace = 200 * time.Millisecond
 			id := w.start()
 			w.killedAt(id, "!hang:stubborn")
-			r := w.RunDir(id).Read()
+			r := w.Reader.RunDir(id).Read()
 			pid := r.Pid
 			if forget {
 				r.Pid, r.Status = 0, rundir.Starting
-				require.NoError(t, w.RunDir(id).Write(r))
+				require.NoError(t, w.Reader.RunDir(id).Write(r))
 			}
 			stopped, err := w.Stop(context.Background(), id)
 			require.NoError(t, err)
@@ -228,10 +228,10 @@ func (w *world) mustHold(id string) {
 	w.plays(script)
 	head := w.head(id)
 	w.mustStep(id, StepOptions{})
-	r := w.RunDir(id).Read()
-	require.NoError(w.t, w.Heads.Move(context.Background(), id, w.head(id), head))
+	r := w.Reader.RunDir(id).Read()
+	require.NoError(w.t, w.Reader.Heads.Move(context.Background(), id, w.head(id), head))
 	r.Status, r.StepHash = rundir.Running, ""
-	require.NoError(w.t, w.RunDir(id).Write(r))
+	require.NoError(w.t, w.Reader.RunDir(id).Write(r))
 	require.Equal(w.t, protocol.StatusRunning, w.show(id).Status)
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(w.t, err, protocol.CodeLocked)
@@ -254,7 +254,7 @@ func TestKill(t *testing.T) {
 		"pending": func(w *world, id string) {
 			w.killedAt(id, "!gate:ready@go")
 			w.open("go")
-			_, err := w.Wait(ctx, id)
+			_, err := w.Reader.Wait(ctx, id)
 			require.NoError(w.t, err)
 		},
 	}
@@ -282,7 +282,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!gate:ready@go,done")
 	id := w.start()
-	out, err := w.Wait(context.Background(), id)
+	out, err := w.Reader.Wait(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, out.Status, "a thread that does not run is not waited for")
 
@@ -290,12 +290,12 @@ func TestWait(t *testing.T) {
 	bored := errors.New("bored")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(bored)
-	_, err = w.Wait(ctx, id)
+	_, err = w.Reader.Wait(ctx, id)
 	require.ErrorIs(t, err, bored)
 
 	waited := make(chan protocol.StepOutput)
 	go func() {
-		out, _ := w.Wait(context.Background(), id)
+		out, _ := w.Reader.Wait(context.Background(), id)
 		waited <- out
 	}()
 	w.open("go")
@@ -327,11 +327,11 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	w := newWorld(t, "!gate:ready@go")
 	id := w.start()
 	errs := w.inFlight(context.Background(), id)
-	r := w.RunDir(id).Read()
+	r := w.Reader.RunDir(id).Read()
 	real := r.Pid
 	r.Pid = bystander(t)
 	r.Birth = "1" + proc.Birth(r.Pid) // two that start within one tick of the clock have the same
-	require.NoError(t, w.RunDir(id).Write(r))
+	require.NoError(t, w.Reader.RunDir(id).Write(r))
 
 	// Its engine still holds the thread, as one that is frozen would.
 	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -344,7 +344,7 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	w.open("go")
 	require.NoError(t, <-errs)
 	r.Head, r.Status = w.head(id), rundir.Running // an engine that was killed, and an agent that has ended
-	require.NoError(t, w.RunDir(id).Write(r))
+	require.NoError(t, w.Reader.RunDir(id).Write(r))
 	require.False(t, r.AgentLives())
 	// Another test that starts a process holds our locks until that has begun.
 	w.eventually("it is idle", func() bool { return w.show(id).Status == protocol.StatusIdle })

@@ -19,10 +19,10 @@ import (
 // summed is what a thread has cost, and how many nodes were read to tell.
 func (w *world) summed(id string) (protocol.Totals, int64) {
 	w.t.Helper()
-	counting := &countingStore{Store: w.Store}
+	counting := &countingStore{Store: w.Reader.Store}
 	e := *w.Engine
-	e.Store = counting
-	sum, err := e.Totals(context.Background(), id, w.head(id))
+	e.Reader.Store = counting
+	sum, err := e.Reader.Totals(context.Background(), id, w.head(id))
 	require.NoError(w.t, err)
 	return sum, counting.gets.Load()
 }
@@ -31,7 +31,7 @@ func (w *world) summed(id string) (protocol.Totals, int64) {
 func (w *world) walked(id string) protocol.Totals {
 	w.t.Helper()
 	var sum protocol.Totals
-	t, err := thread.Open(context.Background(), w.Store, w.head(id))
+	t, err := thread.Open(context.Background(), w.Reader.Store, w.head(id))
 	require.NoError(w.t, err)
 	for step, err := range t.Steps(context.Background()) {
 		require.NoError(w.t, err)
@@ -77,7 +77,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 	require.NoError(t, err)
 	w.summed(fork)
 	w.requireFlat(fork)
-	entries, err := os.ReadDir(w.RunDir(fork).Path)
+	entries, err := os.ReadDir(w.Reader.RunDir(fork).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing but the sum")
 }
@@ -103,7 +103,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	w.lengthen(id, 6)
 	want, _ := w.summed(id)
 	require.Equal(t, w.walked(id), want)
-	path := w.RunDir(id).File(runfiles.TotalsFile)
+	path := w.Reader.RunDir(id).File(runfiles.TotalsFile)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
 	encode := func(marks ...budget.Mark) []byte {
@@ -132,7 +132,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	got, _ := w.summed(id)
 	require.Equal(t, want, got)
-	entries, err := os.ReadDir(w.RunDir(id).Path)
+	entries, err := os.ReadDir(w.Reader.RunDir(id).Path)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left behind")
 }

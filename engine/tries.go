@@ -48,11 +48,11 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		}
 		return out, err
 	}
-	c, err := a.Config(ctx)
+	c, err := a.reader.Config(ctx)
 	if err != nil {
 		return out, err
 	}
-	a.day = a.Accounts().Today(c.Limits)
+	a.day = a.e.Accounts().Today(c.Limits)
 	first := retry.Of(c, a.cmd.Alias)
 	if first.Fallback, err = a.goOnWith(ctx, c, first.Fallback, o); err != nil {
 		return out, err
@@ -96,7 +96,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 
 // failure is what there is to know of a try that failed, or of an agent that was not started.
 func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
-	now := a.Env.Now()
+	now := a.reader.Env.Now()
 	f := decide.Failure{
 		Held: a.pass == nil, Runs: a.runs, Reset: max(0, a.blocked.Until().Sub(now)), Stopped: a.dir.StopRequested(a.record),
 		Soon: a.blocked.Start(now, p, time.Time{}) != limits.MustNotStart, NoDay: a.day.UsedUp() != limits.Limit{},
@@ -137,19 +137,19 @@ func (a *attempt) sooner() blocked {
 // enter asks for a pass under which the agent runs. Without one its account is limited, and
 // a.blocked says until when.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy, wake bool) error {
-	account := a.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
+	account := a.e.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
 	terms := limits.Terms{Policy: p, Day: a.day, Places: c.Concurrency[account.Name]}
-	if a.Env.Get(protocol.EnvRunDir) != "" {
+	if a.reader.Env.Get(protocol.EnvRunDir) != "" {
 		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
 	}
-	if wake && a.driven != nil {
-		terms.Since = a.driven.begun
+	if wake && a.e.driven != nil {
+		terms.Since = a.e.driven.begun
 	}
 	report := sync.OnceFunc(func() {
-		a.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)",
+		a.e.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)",
 			a.task.role, a.cmd.Name, account.Name, account.Name))
-		if a.began != nil {
-			a.began()
+		if a.e.began != nil {
+			a.e.began()
 		}
 	})
 	terms.Waits = func(waited time.Duration) error {
@@ -159,7 +159,7 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 		return a.waits(ctx)
 	}
 	a.blocked = blocked{}
-	pass, held, err := a.Accounts().Enter(ctx, account, terms)
+	pass, held, err := a.e.Accounts().Enter(ctx, account, terms)
 	if a.pass = pass; pass == nil && err == nil {
 		a.blocked = a.notStarted(held, account.Name)
 		a.reason = a.blocked.why.Error()
@@ -172,14 +172,14 @@ func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 	if l.Refusals == 0 {
 		return blocked{l, fault.New(protocol.CodeLimit, "%s", l.Reason)}
 	}
-	until := l.Until().In(a.Env.Now().Location()).Format(time.DateTime)
+	until := l.Until().In(a.reader.Env.Now().Location()).Format(time.DateTime)
 	return blocked{l, fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s",
 		a.cmd.Name, account, until, l.Reason)}
 }
 
 // today is the limit of the day, which the user's config sets.
 func (e *Engine) today(ctx context.Context) (limits.Day, error) {
-	c, err := e.Config(ctx)
+	c, err := e.Reader.Config(ctx)
 	return e.Accounts().Today(c.Limits), err
 }
 
@@ -188,7 +188,7 @@ func (a *attempt) spend(ctx context.Context, step protocol.Hash, u *protocol.Usa
 	if a.pos.Workflow.Roles[a.task.role].Player() != protocol.PlayedByAgent {
 		return nil
 	}
-	if a.day, err = a.today(ctx); err != nil {
+	if a.day, err = a.e.today(ctx); err != nil {
 		return err
 	}
 	return a.day.Count(a.locked.id, step, u)
@@ -268,7 +268,7 @@ func (a *attempt) leave(failed error) {
 
 // pause waits before the agent runs again.
 func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration) error {
-	a.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1,
+	a.e.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1,
 		p.Attempts, wait.Round(time.Millisecond)))
 	for ; wait > 0; wait -= retry.MaxWait {
 		err := a.waits(ctx)
@@ -307,19 +307,19 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 		return err
 	}
 	a.runs = 0
-	a.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason),
+	a.e.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason),
 		a.cmd.Name))
 	return nil
 }
 
 // replace puts a fallback in the agent's place.
 func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
-	cmd, err := a.Casting().Fallback(c, next, o.Wish())
+	cmd, err := a.e.Casting().Fallback(c, next, o.Wish())
 	if err != nil {
 		return err
 	}
 	a.cmd = cmd
-	_, err = a.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
+	_, err = a.e.Casting().Unpriced(ctx, a.pos.State.Limits, cmd, a.pos.Workflow.Name, a.task.role)
 	return err
 }
 
@@ -329,8 +329,8 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	if errors.As(err, &missing) {
 		return // nothing had begun
 	}
-	usage := retry.Usage(ran, a.cmd.Plain != nil, max(0, a.nowMs()-a.record.StartedAt))
-	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(retry.Brief(ran, err)), ""))
+	usage := retry.Usage(ran, a.cmd.Plain != nil, max(0, a.e.nowMs()-a.record.StartedAt))
+	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.reader.Secrets().Hide(retry.Brief(ran, err)), ""))
 	a.failedTry = a.keepTry(a.cmd.Name, why, usage, retry.KindOf(ran, err))
 	if budget.Bounded(a.pos.State.Limits) {
 		a.pos.State.Spent = budget.WithTry(a.pos.State.Spent, *a.failedTry)
@@ -340,14 +340,14 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 // keepTry adds a failed try to those that the next step will hold.
 func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protocol.FailureKind) *runfiles.Try {
 	try := runfiles.Try{
-		Try:   protocol.Try{Agent: agent, Error: why, Usage: usage, AtMs: a.nowMs()},
+		Try:   protocol.Try{Agent: agent, Error: why, Usage: usage, AtMs: a.e.nowMs()},
 		Visit: a.visitKey(), Alias: agent, Kind: kind,
 	}
 	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(try)); err != nil {
-		a.warn("what a failed try has cost is not kept: " + err.Error())
+		a.e.warn("what a failed try has cost is not kept: " + err.Error())
 	}
 	if err := a.spend(context.Background(), "", usage); err != nil { // whatever has ended the try
-		a.warn("what a failed try has cost does not count for limits.perDay: " + err.Error())
+		a.e.warn("what a failed try has cost does not count for limits.perDay: " + err.Error())
 	}
 	return &try
 }
@@ -359,18 +359,18 @@ func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOut
 			return out, err
 		}
 	}
-	if day, err := a.today(ctx); err == nil && first.Refusals == 0 {
+	if day, err := a.e.today(ctx); err == nil && first.Refusals == 0 {
 		_ = day.Note() // else it is noted the next time
 	}
 	_ = a.failed(rundir.Failed, first.why)
-	if err := a.setParked(ctx, a.locked, first.UntilMs); err != nil {
+	if err := a.e.setParked(ctx, a.locked, first.UntilMs); err != nil {
 		return out, err
 	}
 	if a.failedTry != nil {
-		a.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role,
-			first.Until().In(a.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
+		a.e.warn(fmt.Sprintf("role %q waits until %s: %s", a.task.role,
+			first.Until().In(a.reader.Env.Now().Location()).Format(time.DateTime), plaintext.Line(fault.Of(first.why).Message)))
 	}
-	pos, err := a.Position(ctx, a.locked.id, a.locked.head)
+	pos, err := a.reader.Position(ctx, a.locked.id, a.locked.head)
 	if err != nil {
 		return out, err
 	}
@@ -393,20 +393,20 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 		return got, verify.Rejected(got.Hash, protocol.CodeAgent,
 			"step %s reports tries that did not happen, or not all of them", got.Hash)
 	}
-	release, err := a.HoldStore(ctx)
+	release, err := a.reader.HoldStore(ctx)
 	if err != nil {
 		return got, err
 	}
 	defer release()
 	got.Step.Tries = tries
-	b := a.Batch()
+	b := a.reader.Batch()
 	if got.Hash, err = b.Add(ctx, got.Step); err == nil {
 		err = b.Put(ctx)
 	}
 	if err != nil {
 		return got, err
 	}
-	node, err := a.Store.Get(ctx, got.Hash)
+	node, err := a.reader.Store.Get(ctx, got.Hash)
 	if err != nil {
 		return got, err
 	}
@@ -431,7 +431,7 @@ func (a *attempt) cutShort(last rundir.Record, left protocol.Result) {
 		usage = left.Usage
 	}
 	if left.Error != "" {
-		why, kind = fmt.Sprintf("%.500s", strings.ToValidUTF8(a.Secrets().Hide(left.Error), "")), left.Kind
+		why, kind = fmt.Sprintf("%.500s", strings.ToValidUTF8(a.reader.Secrets().Hide(left.Error), "")), left.Kind
 	}
 	a.keepTry(last.Agent, why, usage, kind)
 }

@@ -25,7 +25,7 @@ func (w *world) retries(change func(*protocol.Agent)) {
 }
 
 func (w *world) clock(ahead *time.Duration) {
-	w.Env.Now = func() time.Time { return time.Now().Add(*ahead) }
+	w.Reader.Env.Now = func() time.Time { return time.Now().Add(*ahead) }
 }
 
 func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	w := newWorld(t, "!limited:server/0/2/ready")
 	w.retries(func(*protocol.Agent) {})
 	var said []string
-	w.Warn = func(text string) { said = append(said, text) }
+	w.Reader.Warn = func(text string) { said = append(said, text) }
 	id := w.start()
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, 3, w.agentRuns())
@@ -42,7 +42,7 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	require.Equal(t, "no more for now", step.Tries[0].Error)
 	require.Equal(t, "fake", step.Tries[0].Agent)
 	require.Contains(t, said[0], `try 2 of 3 in 1ms`)
-	sum, err := w.Totals(context.Background(), id, w.head(id))
+	sum, err := w.Reader.Totals(context.Background(), id, w.head(id))
 	require.NoError(t, err)
 	require.InDelta(t, 0.6, *sum.Usage.CostUSD, 1e-9, "what failed was paid for")
 	keys := map[string]bool{}
@@ -108,7 +108,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	shown := w.show(id)
 	require.Equal(t, protocol.StatusRateLimited, shown.Status)
 	require.Equal(t, out.RateLimitedUntil, shown.RateLimitedUntil)
-	for item := range w.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
+	for item := range w.Reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
 		require.Equal(t, protocol.StatusRateLimited, item.Status)
 		require.Equal(t, out.RateLimitedUntil, item.RateLimitedUntil)
 	}
@@ -120,7 +120,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	require.Equal(t, protocol.StatusIdle, w.show(id).Status)
 	done := w.untilEnd(id)
 	require.Equal(t, protocol.StatusCompleted, done.Status)
-	facts, err := w.Heads.Facts(ctx, id)
+	facts, err := w.Reader.Heads.Facts(ctx, id)
 	require.NoError(t, err)
 	require.EqualValues(t, status.NotParked, facts.ParkedUntil)
 }
@@ -165,7 +165,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	w.config.Agents["other"], w.config.Agents["also"] = other, also
 	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"also", "other"} })
 	var said []string
-	w.Warn = func(text string) { said = append(said, text) }
+	w.Reader.Warn = func(text string) { said = append(said, text) }
 	id := w.start()
 	out, err := w.Step(ctx, id, StepOptions{})
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestTriesHoldUnderKills(t *testing.T) {
 		_, err := w.Step(context.Background(), id, StepOptions{}) // the first try fails
 		require.Error(t, err)
 		killed := w.killedAtChange(n, w.engineProcess(id, script))
-		w.eventually("the agent has ended", func() bool { return !w.RunDir(id).Alive(w.RunDir(id).Read()) })
+		w.eventually("the agent has ended", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		w.plays("ready,done")
 		if w.show(id).CurrentRole == nil || *w.show(id).CurrentRole == "planner" {
 			w.mustStep(id, StepOptions{})
@@ -292,19 +292,19 @@ func TestWhatExhaustsARun(t *testing.T) {
 			}
 			_, err := w.Step(ctx, id, o)
 			require.Error(t, err)
-			last := w.RunDir(id).Read()
+			last := w.Reader.RunDir(id).Read()
 			require.Equal(t, c.exhausted, last.Exhausted)
 			require.NotNil(t, last.Error)
 			w.plays("ready")
 			w.retries(none)
 			require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)
-			require.False(t, w.RunDir(id).Read().Exhausted)
+			require.False(t, w.Reader.RunDir(id).Read().Exhausted)
 		})
 	}
 	for script, exhausted := range map[string]bool{"kill -9 $$": true, "exit 127": true, "exit 3": false} {
 		w, id := commands(t, script)
 		_, err := w.Step(ctx, id, StepOptions{})
 		require.Equal(t, exhausted, err != nil)
-		require.Equal(t, exhausted, w.RunDir(id).Read().Exhausted, script)
+		require.Equal(t, exhausted, w.Reader.RunDir(id).Read().Exhausted, script)
 	}
 }

@@ -106,7 +106,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 	if err := e.settle(ctx, h, w); err != nil {
 		return d, fault.Ended(ctx, err)
 	}
-	e, err = e.reading(e.Recalling()).inProjectOf(ctx, h)
+	e, err = e.reading(e.Reader.Recalling()).inProjectOf(ctx, h)
 	if err != nil {
 		return d, fault.Ended(ctx, err)
 	}
@@ -115,15 +115,15 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 			return d, fault.Ended(ctx, err)
 		}
 	}
-	e = e.reading(e.Remembering().Knowing(h.id, &h.facts))
+	e = e.reading(e.Reader.Remembering().Knowing(h.id, &h.facts))
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		if i > 0 {
 			w.Do, w.Expect, w.Answer, w.Fresh, w.KeepFiles = DoStep, "", nil, false, false
-			e = e.reading(e.Recalling())
+			e = e.reading(e.Reader.Recalling())
 		}
 		w.toEnd = w.Steps == UntilEnd
 		w.more = w.toEnd || i+1 < w.Steps
-		out, err := e.reading(e.ConfigOnce()).ask(ctx, h, w.request())
+		out, err := e.reading(e.Reader.ConfigOnce()).ask(ctx, h, w.request())
 		if (err == nil || out.StepHash != nil) && !out.idle { // a finished step counts, whatever came after it
 			d.outs = appendOutput(d.outs, w, out.StepOutput)
 		}
@@ -189,7 +189,7 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	if w := h.facts.Workspace; w != nil {
 		return e.InProject(w.Root)
 	}
-	t, err := thread.Open(ctx, e.Nodes(), h.head)
+	t, err := thread.Open(ctx, e.Reader.Nodes(), h.head)
 	if err != nil {
 		return e, nil //nolint:nilerr // the step will say what is wrong with the thread
 	}
@@ -265,7 +265,7 @@ func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.Step
 		return outs[0], err
 	}
 	// A second failure adds nothing to the first.
-	out, _ := e.Show(context.WithoutCancel(ctx), thread)
+	out, _ := e.Reader.Show(context.WithoutCancel(ctx), thread)
 	return out, err
 }
 
@@ -308,8 +308,8 @@ func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err erro
 
 // takeAnswer makes the step of an answer, if it fits.
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
-	b := a.Batch()
-	set := a.Secrets()
+	b := a.reader.Batch()
+	set := a.reader.Secrets()
 	output, text, err := a.fitting(ctx, b, set.HideValue(given.Value))
 	if err != nil {
 		return out, err
@@ -416,21 +416,21 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
 	if err := CheckTitle(title); err != nil {
 		return err
 	}
-	if err := e.MayWrite(); err != nil {
+	if err := e.Reader.MayWrite(); err != nil {
 		return fault.Of(err)
 	}
-	if _, _, err := e.Lookup(ctx, id); err != nil {
+	if _, _, err := e.Reader.Lookup(ctx, id); err != nil {
 		return fault.Of(err)
 	}
-	title = e.Secrets().Hide(title)
-	return fault.OrNil(e.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}))
+	title = e.Reader.Secrets().Hide(title)
+	return fault.OrNil(e.Reader.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}))
 }
 
 // Tell leaves a message for the agent of a thread: the one at work, if it can hear while it
 // works, else the next one. It is delivered once, and kept until then. Errors are
 // *protocol.Error.
 func (e *Engine) Tell(ctx context.Context, thread, text string) error {
-	if err := e.MayWrite(); err != nil {
+	if err := e.Reader.MayWrite(); err != nil {
 		return err
 	}
 	switch {
@@ -442,15 +442,15 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	if err := e.tellable(ctx, thread); err != nil {
 		return err
 	}
-	dir := e.RunDir(thread)
+	dir := e.Reader.RunDir(thread)
 	if err := dir.Make(); err != nil {
 		return fault.Of(err)
 	}
-	key, err := threadid.New(e.Env.Now(), e.Env.Rand)
+	key, err := threadid.New(e.Reader.Env.Now(), e.Reader.Env.Rand)
 	if err != nil {
 		return fault.Of(err)
 	}
-	name, err := runfiles.Dir(dir.Path).Post(e.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
+	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
 		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
 			thread), "uwf thread show "+thread)
@@ -467,7 +467,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 
 // tellable refuses a thread that no agent will work on.
 func (e *Engine) tellable(ctx context.Context, thread string) error {
-	head, ended, err := e.Lookup(ctx, thread)
+	head, ended, err := e.Reader.Lookup(ctx, thread)
 	if err != nil {
 		return fault.Of(err)
 	}
@@ -480,7 +480,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 // unheard warns that a thread ended before a message was heard.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
-		a.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it",
+		a.e.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it",
 			a.locked.id, n, a.locked.id))
 	}
 }

@@ -52,7 +52,7 @@ func TestTheHomeIsNeverALocation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outside,done")
 	w.config.AllowLocations = []string{"/"}
-	id := w.startIn(w.Dirs.Home, w.dir) // which is HOME here, too
+	id := w.startIn(w.Reader.Dirs.Home, w.dir) // which is HOME here, too
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeFailed)
@@ -113,11 +113,11 @@ func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	ctx := context.Background()
 	step := w.readStep(w.mustStep(id, StepOptions{}).Head)
 	step.Cwd = dir
-	b := w.Batch()
+	b := w.Reader.Batch()
 	forged, err := b.Add(ctx, step)
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
-	require.NoError(t, w.Heads.Move(ctx, id, w.head(id), forged))
+	require.NoError(t, w.Reader.Heads.Move(ctx, id, w.head(id), forged))
 	_, err = w.Resume(ctx, id, "go on", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, dir)
 }
@@ -131,7 +131,7 @@ func TestThreadStartedThroughALink(t *testing.T) {
 	link := filepath.Join(filepath.Dir(w.dir), "link")
 	require.NoError(t, os.Symlink(w.dir, link))
 	id := w.startIn("the task", link)
-	start, err := cas.Read[protocol.Start](context.Background(), w.Store, w.head(id))
+	start, err := cas.Read[protocol.Start](context.Background(), w.Reader.Store, w.head(id))
 	require.NoError(t, err)
 	require.Equal(t, w.dir, start.Cwd)
 	w.mustStep(id, StepOptions{})

@@ -193,11 +193,11 @@ func (s *server) numberOf(r *http.Request, id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	head, err := s.engine.Head(r.Context(), id)
+	head, err := s.engine.Reader.Head(r.Context(), id)
 	if err != nil {
 		return 0, err
 	}
-	t, err := thread.Open(r.Context(), s.engine.Store, head)
+	t, err := thread.Open(r.Context(), s.engine.Reader.Store, head)
 	if err != nil {
 		return 0, err
 	}
@@ -214,7 +214,7 @@ func (s *server) numberOf(r *http.Request, id string) (int, error) {
 
 // answer is the answer of a form as JSON. What was left empty is not in it.
 func (s *server) answer(r *http.Request, id string) (string, error) {
-	at, err := s.engine.Show(r.Context(), id)
+	at, err := s.engine.Reader.Show(r.Context(), id)
 	if err != nil {
 		return "", err
 	}
@@ -289,7 +289,7 @@ const startPatience = 2 * time.Minute
 func (s *server) start(ctx context.Context, args []string, stdin string) (told, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
 	defer cancel()
-	dirs := s.engine.Dirs
+	dirs := s.engine.Reader.Dirs
 	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--store", dirs.Store, "--format",
 		"json"}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = s.env.Dir, s.env.Environ, strings.NewReader(stdin)

@@ -37,7 +37,7 @@ func (s *server) askedFor(query url.Values) asked {
 	}
 	if days, err := time.ParseDuration(strings.TrimSuffix(a.Since, "d") + "h"); err == nil && slices.Contains(spans,
 		a.Since) {
-		a.After = s.engine.Env.Now().Add(-24 * days)
+		a.After = s.engine.Reader.Env.Now().Add(-24 * days)
 	} else {
 		a.Since = ""
 	}
@@ -99,7 +99,7 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	sums := view.Regroup(daily, a.By)
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
 	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By),
-		func(by string) bool { return by == byDay })...), s.engine.Env.Now())
+		func(by string) bool { return by == byDay })...), s.engine.Reader.Env.Now())
 	p.fill(sums)
 	end(p)
 }

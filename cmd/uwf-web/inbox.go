@@ -42,7 +42,7 @@ type about struct {
 }
 
 func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
-	now := s.engine.Env.Now()
+	now := s.engine.Reader.Env.Now()
 	p := inboxPage{}
 	end := s.begin(w, "inbox", "Inbox", s.live(""))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }

@@ -39,14 +39,14 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 	if k == nil {
 		return nil
 	}
-	k.Tell(ctx, s.engine.Store, heads)
+	k.Tell(ctx, s.engine.Reader.Store, heads)
 	below := 0
 	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren &&
 			c.Status != protocol.StatusSuspended || below == kidsBelow {
 			continue
 		}
-		at, err := s.engine.Show(ctx, c.Thread)
+		at, err := s.engine.Reader.Show(ctx, c.Thread)
 		if err != nil {
 			continue // its own page says why
 		}
@@ -61,7 +61,7 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 
 // joinedBy are the children whose results a step has joined; nil: it has joined none.
 func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Kids {
-	all, err := s.engine.JoinedBy(ctx, id, step)
+	all, err := s.engine.Reader.JoinedBy(ctx, id, step)
 	heads := map[string]protocol.Hash{}
 	for i, c := range all {
 		heads[c.Thread] = step.Children[i].Head
@@ -70,7 +70,7 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 	}
 	k := htmlpage.KidsOf(string(step.Hash), all, most, s.threadLink)
-	k.Tell(ctx, s.engine.Store, heads)
+	k.Tell(ctx, s.engine.Reader.Store, heads)
 	if k != nil && err != nil {
 		k.Lost = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
 	}
@@ -109,7 +109,7 @@ func (s *server) joined(ctx context.Context, id string,
 type part struct{ Thread, Key, Link string }
 
 func (s *server) partOf(ctx context.Context, id string) *part {
-	facts, err := s.engine.Heads.Facts(ctx, id)
+	facts, err := s.engine.Reader.Heads.Facts(ctx, id)
 	if err != nil || facts.Parent == nil || !validThread(facts.Parent.Thread) {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (s *server) takeLinks(g *guard) {
 // address is where links lead, and the host in it. The config may have changed since the
 // server started: without an address in it no link is valid.
 func (l links) address(ctx context.Context) (address, host string) {
-	c, err := l.engine.Config(ctx)
+	c, err := l.engine.Reader.Config(ctx)
 	// the sender of notices reports what is wrong; no link was made
 	if err != nil || c.Notify == nil || c.Notify.Links == nil {
 		return "", ""
@@ -77,13 +77,13 @@ type answerPage struct {
 // claim is what a link allows now; nil if it allows nothing, and a page says why.
 func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim, protocol.StepOutput) {
 	var at protocol.StepOutput
-	c, err := l.kept().Check(r.PathValue("word"), l.engine.Env.Now())
+	c, err := l.kept().Check(r.PathValue("word"), l.engine.Reader.Env.Now())
 	status := http.StatusGone
 	switch {
 	case errors.Is(err, answerlink.ErrForged):
 		status = http.StatusForbidden
 	case err == nil:
-		if at, err = l.engine.Show(r.Context(), c.Thread); err == nil && (at.Head != c.Head || at.Question == nil) {
+		if at, err = l.engine.Reader.Show(r.Context(), c.Thread); err == nil && (at.Head != c.Head || at.Question == nil) {
 			err = errors.New("the question was answered in another way, or is asked no more")
 		}
 	}
@@ -94,7 +94,7 @@ func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim,
 	return &c, at
 }
 
-func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.Dirs.Notify()} }
+func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.Reader.Dirs.Notify()} }
 
 func (l links) say(w http.ResponseWriter, status int, title, text string) {
 	f := l.frame("", title, "")
@@ -110,7 +110,7 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	p := answerPage{
 		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest),
 		Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
-		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Env.Now()), Form: formOf(at),
+		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()), Form: formOf(at),
 	}
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title
@@ -138,7 +138,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 			"--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
 		stdin = value
 	}
-	if err := l.kept().Use(*c, l.engine.Env.Now()); err != nil {
+	if err := l.kept().Use(*c, l.engine.Reader.Env.Now()); err != nil {
 		l.say(w, http.StatusGone, "Nothing to answer", err.Error())
 		return
 	}

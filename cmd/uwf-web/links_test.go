@@ -43,7 +43,7 @@ func linked(t *testing.T, uwf string) (s *site, id string) {
 	t.Helper()
 	s = newSite(t, uwf)
 	s.server.takeLinks(s.guard)
-	require.NoError(t, os.WriteFile(s.engine.Dirs.Config(), []byte("notify: { links: { address: '"+public+"' } }\n"), 0o600))
+	require.NoError(t, os.WriteFile(s.engine.Reader.Dirs.Config(), []byte("notify: { links: { address: '"+public+"' } }\n"), 0o600))
 	id = s.start("x" + hostile)
 	s.step(id, "done", "y")
 	return s, id
@@ -51,9 +51,9 @@ func linked(t *testing.T, uwf string) (s *site, id string) {
 
 func (s *site) word(id string, ends time.Duration) string {
 	s.Helper()
-	head, err := s.engine.Heads.Head(s.Context(), id)
+	head, err := s.engine.Reader.Heads.Head(s.Context(), id)
 	require.NoError(s, err)
-	word, err := answerlink.Links{Dir: s.engine.Dirs.Notify()}.New(s.Context(), s.engine.Env.Rand, id, head, time.Now().Add(ends))
+	word, err := answerlink.Links{Dir: s.engine.Reader.Dirs.Notify()}.New(s.Context(), s.engine.Reader.Env.Rand, id, head, time.Now().Add(ends))
 	require.NoError(s, err)
 	return word
 }
@@ -197,7 +197,7 @@ func TestLinksFollowTheConfig(t *testing.T) {
 	word, own := s.word(id, time.Hour), map[string]string{"Host": s.http.Listener.Addr().String()}
 	status, _ := s.link(http.MethodGet, word, nil, own)
 	require.Equal(t, http.StatusOK, status)
-	require.NoError(t, os.Remove(s.engine.Dirs.Config()))
+	require.NoError(t, os.Remove(s.engine.Reader.Dirs.Config()))
 	status, _ = s.link(http.MethodGet, word, nil, own)
 	require.Equal(t, http.StatusNotFound, status)
 	status, _ = s.link(http.MethodGet, word, nil, nil)

@@ -47,7 +47,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if !say("retry: 2000\ndata: begin\n\n") {
 		return
 	}
-	changed := changes(r.Context(), s.engine.Dirs, id, r.URL.Query().Get("seen"))
+	changed := changes(r.Context(), s.engine.Reader.Dirs, id, r.URL.Query().Get("seen"))
 	tick := time.NewTicker(ping)
 	defer tick.Stop()
 	for {

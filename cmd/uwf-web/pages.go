@@ -92,7 +92,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 			p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle))
 		}
 	}
-	listed := view.Listed(r.Context(), s.engine.Heads, f, lost)
+	listed := view.Listed(r.Context(), s.engine.Reader.Heads, f, lost)
 	if before := query.Get("before"); validThread(before) {
 		at, found := slices.BinarySearchFunc(listed, before, func(l status.Listed,
 			id string) int {
@@ -116,7 +116,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted,
 	most int) (last string) {
 	const atOnce = 256
-	until := s.engine.Env.Now().Add(patience)
+	until := s.engine.Reader.Env.Now().Add(patience)
 	done := 0
 	for piece := range slices.Chunk(listed, atOnce) {
 		for item := range view.Items(ctx, s.engine, piece, view.Filter{Ended: true}) {
@@ -129,7 +129,7 @@ func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Liste
 				return ifMore(last, done, len(listed))
 			}
 		}
-		if s.engine.Env.Now().After(until) {
+		if s.engine.Reader.Env.Now().After(until) {
 			p.Looked, p.Of = done, len(listed)
 			return ifMore(last, done, len(listed))
 		}
@@ -153,7 +153,7 @@ func (s *server) row(it protocol.ThreadItem) threadRow {
 	row := threadRow{
 		ID: it.Thread, Title: htmlpage.Line(it.Title, 120), Status: string(it.Status), Mood: htmlpage.Mood(it.Status),
 		Link: s.link("thread", it.Thread), WorkflowLink: s.workflowLink(it.Workflow),
-		Started: htmlpage.WhenOf(it.StartedAt, s.engine.Env.Now()),
+		Started: htmlpage.WhenOf(it.StartedAt, s.engine.Reader.Env.Now()),
 	}
 	if row.Title == "" {
 		row.Title = it.Thread

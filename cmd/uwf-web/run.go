@@ -167,7 +167,7 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 	if err != nil {
 		return nil, err
 	}
-	with.ReadOnly = true
+	with.Reader.ReadOnly = true
 	s := &server{engine: with, env: e}
 	return s, s.parse()
 }

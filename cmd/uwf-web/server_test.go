@@ -115,13 +115,13 @@ func (s *site) start(task string) string {
 func (s *site) step(id, status, text string, turns ...string) protocol.Hash {
 	s.Helper()
 	ctx := s.Context()
-	head, err := s.engine.Heads.Head(ctx, id)
+	head, err := s.engine.Reader.Heads.Head(ctx, id)
 	require.NoError(s, err)
-	t, err := thread.Open(ctx, s.engine.Store, head)
+	t, err := thread.Open(ctx, s.engine.Reader.Store, head)
 	require.NoError(s, err)
 	wf, err := t.Workflow(ctx)
 	require.NoError(s, err)
-	b := cas.NewBatch(s.engine.Store, time.Now)
+	b := cas.NewBatch(s.engine.Reader.Store, time.Now)
 	output, err := b.AddValue(ctx, wf.Roles["writer"].Frontmatter, map[string]any{"$status": status, "text": text})
 	require.NoError(s, err)
 	detail := protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Model: text, Turns: []protocol.Hash{}}
@@ -145,7 +145,7 @@ func (s *site) step(id, status, text string, turns ...string) protocol.Hash {
 	h, err := b.Add(ctx, next)
 	require.NoError(s, err)
 	require.NoError(s, b.Commit(ctx))
-	require.NoError(s, s.engine.Heads.Move(ctx, id, head, h))
+	require.NoError(s, s.engine.Reader.Heads.Move(ctx, id, head, h))
 	return h
 }
 
@@ -245,7 +245,7 @@ func TestHostileTexts(t *testing.T) {
 	step := s.step(id, "more", hostile, hostile)
 	other := s.start(hostile + strings.Repeat("w", 1<<20))
 	s.step(other, "done", hostile, hostile)
-	at, err := s.engine.Show(t.Context(), id)
+	at, err := s.engine.Reader.Show(t.Context(), id)
 	require.NoError(t, err)
 	wf := at.Workflow
 	pages := []string{
@@ -312,9 +312,9 @@ func TestOnlyLooks(t *testing.T) {
 	s := newSite(t, "")
 	id := s.start("look")
 	step := s.step(id, "done", "x", "y")
-	at, err := s.engine.Show(t.Context(), id)
+	at, err := s.engine.Reader.Show(t.Context(), id)
 	require.NoError(t, err)
-	before := files(t, s.engine.Dirs.Home)
+	before := files(t, s.engine.Reader.Dirs.Home)
 	for _, page := range []string{"", "threads", "stats", "stats.csv", "workflows", "workflow/" + string(at.Workflow), "thread/" + id, "thread/" + id + "/graph.svg", "thread/" + id + "/step/" + string(step)} {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
@@ -331,7 +331,7 @@ func TestOnlyLooks(t *testing.T) {
 	}
 	_, err = s.server.engine.StartThread(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir})
 	require.ErrorContains(t, err, "read-only")
-	require.Equal(t, before, files(t, s.engine.Dirs.Home))
+	require.Equal(t, before, files(t, s.engine.Reader.Dirs.Home))
 }
 
 // Long threads and lists come in pages, a long turn with its middle cut out.
@@ -396,7 +396,7 @@ func TestEvents(t *testing.T) {
 	}
 	wait("data: begin")
 	polled := make(chan struct{}, 1)
-	go poll(t.Context(), s.engine.Dirs, id, prints(s.engine.Dirs, id), polled)
+	go poll(t.Context(), s.engine.Reader.Dirs, id, prints(s.engine.Reader.Dirs, id), polled)
 	s.step(id, "more", "x")
 	wait("data: changed")
 	for i := 0; ; i++ { // it looks once a second, and may have begun after the first step

@@ -25,7 +25,7 @@ import (
 // flip damages the file of a node.
 func (s *site) flip(h protocol.Hash) {
 	s.Helper()
-	path := s.engine.Store.(*fsstore.Store).Path(h)
+	path := s.engine.Reader.Store.(*fsstore.Store).Path(h)
 	data, err := os.ReadFile(path)
 	require.NoError(s, err)
 	data[len(data)/2] ^= 1
@@ -67,17 +67,17 @@ func TestDamagedRedactedNewer(t *testing.T) {
 	said := s.step(redacted, "more", "one", "a secret", "the rest")
 	s.step(whole, "more", "one")
 
-	opened, err := thread.Open(ctx, s.engine.Store, said)
+	opened, err := thread.Open(ctx, s.engine.Reader.Store, said)
 	require.NoError(t, err)
-	detail, err := thread.ShownDetail(ctx, s.engine.Store, opened.Last.Detail)
+	detail, err := thread.ShownDetail(ctx, s.engine.Reader.Store, opened.Last.Detail)
 	require.NoError(t, err)
-	_, err = redact.Node(ctx, s.engine.Store.(*fsstore.Store), s.engine.Heads.(*fileheads.Heads), redacted, detail.Turns[1], redact.Options{Reason: "a password", Now: time.Now})
+	_, err = redact.Node(ctx, s.engine.Reader.Store.(*fsstore.Store), s.engine.Reader.Heads.(*fileheads.Heads), redacted, detail.Turns[1], redact.Options{Reason: "a password", Now: time.Now})
 	require.NoError(t, err)
 	s.says("thread/"+redacted, http.StatusOK, "redacted: a password")
 	s.says("thread/"+redacted+"/step/"+string(said), http.StatusOK, "redacted: a password", "a secret")
 	s.says("thread/"+redacted+"/step/"+string(said)+"/turn/2", http.StatusOK, "redacted: a password")
 
-	at, err := thread.Open(ctx, s.engine.Store, second)
+	at, err := thread.Open(ctx, s.engine.Reader.Store, second)
 	require.NoError(t, err)
 	s.flip(at.Last.Output)
 	_, wrong := at.Output(ctx, *at.Last)
@@ -92,19 +92,19 @@ func TestDamagedRedactedNewer(t *testing.T) {
 	s.says("stats?since=", http.StatusOK, "1 threads cannot be read", "Steps of 3 threads")
 	s.says("diff?a="+damaged+"&b="+whole, http.StatusInternalServerError, string(first))
 	s.flip(second)
-	_, wrong = thread.Open(ctx, s.engine.Store, second)
+	_, wrong = thread.Open(ctx, s.engine.Reader.Store, second)
 	s.says("thread/"+damaged, http.StatusOK, "corrupt", wrong.Error())
 	s.says("thread/"+damaged+"/step/"+string(second), http.StatusInternalServerError, wrong.Error())
 	s.says("thread/"+whole, http.StatusOK, "one")
 
 	newer := s.newer()
-	_, wrong = s.engine.Show(ctx, newer)
+	_, wrong = s.engine.Reader.Show(ctx, newer)
 	require.ErrorIs(t, wrong, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 	s.says("thread/"+newer, http.StatusInternalServerError, wrong.Error())
 	s.says("threads", http.StatusOK, "new", "whole")
-	flow, err := s.engine.Head(ctx, newer)
+	flow, err := s.engine.Reader.Head(ctx, newer)
 	require.NoError(t, err)
-	start, err := thread.Open(ctx, s.engine.Store, flow)
+	start, err := thread.Open(ctx, s.engine.Reader.Store, flow)
 	require.NoError(t, err)
 	s.says("workflow/"+string(start.Start.Workflow), http.StatusInternalServerError, "made by a newer uwf: upgrade")
 	s.says("workflows", http.StatusOK, "made by a newer uwf: upgrade", "loop")
@@ -114,7 +114,7 @@ func TestDamagedRedactedNewer(t *testing.T) {
 // newer is a thread of a workflow that a newer uwf has made.
 func (s *site) newer() string {
 	s.Helper()
-	ctx, store := s.Context(), s.engine.Store
+	ctx, store := s.Context(), s.engine.Reader.Store
 	put := func(typ protocol.Hash, value any) protocol.Hash {
 		payload, err := cas.Encode(value)
 		require.NoError(s, err)
@@ -125,16 +125,16 @@ func (s *site) newer() string {
 	var schema map[string]any
 	require.NoError(s, json.Unmarshal([]byte(protocol.SchemaJSON(protocol.Type{Kind: protocol.KindWorkflow, Version: protocol.KindWorkflow.Versions()})), &schema))
 	schema["title"] = protocol.Type{Kind: protocol.KindWorkflow, Version: 9}.Title()
-	old, err := s.engine.Show(ctx, s.start("of an older one"))
+	old, err := s.engine.Reader.Show(ctx, s.start("of an older one"))
 	require.NoError(s, err)
 	w, err := cas.Read[protocol.Workflow](ctx, store, old.Workflow)
 	require.NoError(s, err)
-	b := cas.NewBatch(store, s.engine.Env.Now)
+	b := cas.NewBatch(store, s.engine.Reader.Env.Now)
 	start, err := b.Add(ctx, protocol.Start{Workflow: put(put(store.Kinds().MetaHash(), schema), w), Prompt: "new", Cwd: s.dir})
 	require.NoError(s, err)
 	require.NoError(s, b.Commit(ctx))
 	const id = "01M84M2320ME0VFYK41B5DJRFT"
-	require.NoError(s, s.engine.Heads.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: id, Hash: start}}}))
+	require.NoError(s, s.engine.Reader.Heads.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: id, Hash: start}}}))
 	return id
 }
 
@@ -144,7 +144,7 @@ func TestWorkflowPages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
 	id := s.start("a run of it")
-	at, err := s.engine.Show(t.Context(), id)
+	at, err := s.engine.Reader.Show(t.Context(), id)
 	require.NoError(t, err)
 	s.says("workflows", http.StatusOK, "loop", string(at.Workflow))
 	s.says("workflow/"+string(at.Workflow), http.StatusOK, "loop", "writer", "a person", "cannot be played", "uwf setup", "a run of it")
@@ -154,7 +154,7 @@ func TestWorkflowPages(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(s.dir, ".workflows"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, ".workflows", "mine.yaml"), []byte(strings.Replace(loop, "name: loop", "name: mine", 1)), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, ".workflows", "broken.yaml"), []byte("name: broken\nroles: 7\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(s.engine.Dirs.Home, "config.yaml"), []byte("agents: {one: {command: uwf-none}, two: {command: uwf-none}}\ndefaultAgent: one\nagentOverrides: {mine: {writer: two}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.engine.Reader.Dirs.Home, "config.yaml"), []byte("agents: {one: {command: uwf-none}, two: {command: uwf-none}}\ndefaultAgent: one\nagentOverrides: {mine: {writer: two}}\n"), 0o600))
 	s.says("workflows", http.StatusOK, "mine", ".workflows/mine.yaml", "broken.yaml")
 	s.says("workflow/mine", http.StatusOK, "writer", "an agent: two", "agentOverrides.mine.writer", "There are none.")
 	s.says("workflow/broken", http.StatusInternalServerError, "roles")

@@ -41,7 +41,7 @@ type threadPage struct {
 type can struct{ Retry, Stop, Message, Undo, Redo, Apply, Seal bool }
 
 func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPage) can {
-	facts, _ := s.engine.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
+	facts, _ := s.engine.Reader.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
 	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
 	return can{
 		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving ||
@@ -65,7 +65,7 @@ type flight struct {
 // live is where a page is told of what has changed since now: it is asked for before
 // anything is read. id: a thread; "": any.
 func (s *server) live(id string) string {
-	return s.base + "events?" + url.Values{"thread": {id}, "seen": {prints(s.engine.Dirs, id)}}.Encode()
+	return s.base + "events?" + url.Values{"thread": {id}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
 }
 
 func (s *server) thread(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if live != "" {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)
-		now.Children, _ = s.engine.Started(ctx, id) // they are listed, too
+		now.Children, _ = s.engine.Reader.Started(ctx, id) // they are listed, too
 		p.Kids = s.kidsOf(ctx, at.Children, now.Children)
 	}
 	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
@@ -135,9 +135,9 @@ func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protoco
 
 // flight is what is told of the step in flight; nil: there is none, or it cannot be read.
 func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight) {
-	f, err := s.engine.Flight(ctx, id)
+	f, err := s.engine.Reader.Flight(ctx, id)
 	if f == nil && err == nil {
-		f, err = s.engine.Tried(ctx, id)
+		f, err = s.engine.Reader.Tried(ctx, id)
 	}
 	if f == nil || err != nil {
 		return nil, nil
@@ -146,11 +146,11 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 	started := f.Started.UnixMilli()
 	out := &flight{
 		Number: f.Number, Role: htmlpage.Line(f.Role, htmlpage.Longest), Agent: htmlpage.Line(f.Agent, htmlpage.Longest),
-		Started: htmlpage.WhenOf(&started, s.engine.Env.Now()), Failed: htmlpage.TextOf(f.Failed, most).Body,
+		Started: htmlpage.WhenOf(&started, s.engine.Reader.Env.Now()), Failed: htmlpage.TextOf(f.Failed, most).Body,
 		Omitted: max(0, len(f.Turns)-last),
 	}
 	for i, h := range f.Turns[out.Omitted:] {
-		turn, err := thread.ShownTurn(ctx, s.engine.Store, h)
+		turn, err := thread.ShownTurn(ctx, s.engine.Reader.Store, h)
 		if err != nil {
 			continue // the agent has not written it yet
 		}
@@ -163,7 +163,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 		out.Writing = &shown
 	}
 	if f.Writing != "" && f.Failed == "" {
-		if turn, err := thread.ShownTurn(ctx, s.engine.Store, f.Writing); err == nil {
+		if turn, err := thread.ShownTurn(ctx, s.engine.Reader.Store, f.Writing); err == nil {
 			shown := htmlpage.ShowTurn(turn, most)
 			out.Writing = &shown
 		}
@@ -200,7 +200,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	}
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
 	skip = max(skip, 0)
-	shown := htmlpage.StepOf(r.Context(), t, s.engine.Store, found, s.engine.Env.Now(), htmlpage.Bounds{Text: mostAlone,
+	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
 	shown.Files, shown.Kids = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
 		math.MaxInt)
@@ -229,7 +229,7 @@ func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 	if err != nil || !validThread(r.PathValue("id")) {
 		return nil, thread.Step{}, notFound("there is no such step")
 	}
-	t, err := thread.Open(r.Context(), s.engine.Store, h)
+	t, err := thread.Open(r.Context(), s.engine.Reader.Store, h)
 	if err != nil {
 		return nil, thread.Step{}, err
 	}
@@ -246,7 +246,7 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	detail, err := thread.ShownDetail(r.Context(), s.engine.Store, found.Detail)
+	detail, err := thread.ShownDetail(r.Context(), s.engine.Reader.Store, found.Detail)
 	n, wrong := strconv.Atoi(r.PathValue("turn"))
 	if err == nil && (wrong != nil || n < 1 || n > len(detail.Turns)) {
 		err = notFound("there is no such turn")
@@ -255,7 +255,7 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	turn, err := thread.ShownTurn(r.Context(), s.engine.Store, detail.Turns[n-1])
+	turn, err := thread.ShownTurn(r.Context(), s.engine.Reader.Store, detail.Turns[n-1])
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -306,14 +306,14 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 	for i, id := range []string{p.A, p.B} {
 		err := error(notFound("there is no thread " + id))
 		if validThread(id) {
-			heads[i], err = s.engine.Head(r.Context(), id)
+			heads[i], err = s.engine.Reader.Head(r.Context(), id)
 		}
 		if err != nil {
 			s.fail(w, err)
 			return
 		}
 	}
-	d, err := threaddiff.Compare(r.Context(), s.engine.Store, heads[0], heads[1])
+	d, err := threaddiff.Compare(r.Context(), s.engine.Reader.Store, heads[0], heads[1])
 	if err != nil {
 		s.fail(w, err)
 		return

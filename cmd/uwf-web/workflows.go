@@ -70,7 +70,7 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 		p.Rows = append(p.Rows, row)
 	}
 	f := view.Filter{Ended: true}
-	listed := view.Listed(ctx, s.engine.Heads, f, func(err error) { lost(err.Error()) })
+	listed := view.Listed(ctx, s.engine.Reader.Heads, f, func(err error) { lost(err.Error()) })
 	for it := range view.Items(ctx, s.engine, listed[:min(len(listed), latelyRun)], f) {
 		if known[string(it.Workflow)] || it.Workflow == "" {
 			continue
@@ -160,7 +160,7 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	}
 	found := threadsPage{}
 	f := view.Filter{Ended: true}
-	listed := view.Listed(ctx, s.engine.Heads, f, func(err error) {
+	listed := view.Listed(ctx, s.engine.Reader.Heads, f, func(err error) {
 		p.Notes = append(p.Notes, htmlpage.Line(err.Error(),
 			htmlpage.LongestTitle))
 	})
@@ -177,7 +177,7 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 // that was never run yet.
 func (s *server) workflowIfStored(ctx context.Context) func(protocol.Hash) string {
 	return func(h protocol.Hash) string {
-		if has, err := s.engine.Store.Has(ctx, h); err != nil || !has {
+		if has, err := s.engine.Reader.Store.Has(ctx, h); err != nil || !has {
 			return ""
 		}
 		return s.workflowLink(h)

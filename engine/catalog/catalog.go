@@ -59,18 +59,18 @@ type Catalog struct {
 // files are.
 func Of(e *engine.Engine) *Catalog {
 	return &Catalog{
-		Env:   e.Env,
-		Store: func(context.Context) (cas.Store, error) { return e.Store, nil },
+		Env:   e.Reader.Env,
+		Store: func(context.Context) (cas.Store, error) { return e.Reader.Store, nil },
 		Registry: func() (heads.Registry, error) {
-			if r, ok := e.Heads.(heads.Registry); ok {
+			if r, ok := e.Reader.Heads.(heads.Registry); ok {
 				return r, nil
 			}
 			return nil, errors.New("these heads keep no names of workflows")
 		},
 		Secrets: func() *secret.Set {
-			return secret.NewSet(config.Secrets(e.Dirs.Config(), e.Dirs.DotEnv(), e.Env)...)
+			return secret.NewSet(config.Secrets(e.Reader.Dirs.Config(), e.Reader.Dirs.DotEnv(), e.Reader.Env)...)
 		},
-		Note: e.Warn, Warn: e.Warn,
+		Note: e.Reader.Warn, Warn: e.Reader.Warn,
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start,
 	o engine.StartOptions, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
 	var none protocol.ThreadStarted
-	release, err := cas.Hold(ctx, e.Store)
+	release, err := cas.Hold(ctx, e.Reader.Store)
 	if err != nil {
 		return none, err
 	}

@@ -55,13 +55,13 @@ func opened(t *testing.T) (*engine.Engine, *catalog.Catalog, *[]string) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	e, _, _ := opened(t)
-	c, err := e.Config(t.Context())
+	c, err := e.Reader.Config(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "a", c.DefaultAgent)
-	require.Equal(t, "hello", e.Env.Get("GREETING"))
+	require.Equal(t, "hello", e.Reader.Env.Get("GREETING"))
 	require.NotContains(t, e.Given, "GREETING=hello")
-	require.Empty(t, e.Env.Exe)
-	require.NoDirExists(t, e.Dirs.Store, "opening writes nothing")
+	require.Empty(t, e.Reader.Env.Exe)
+	require.NoDirExists(t, e.Reader.Dirs.Store, "opening writes nothing")
 }
 
 // A file, the name that Put gave it, its hash and the beginning of that name one
@@ -84,7 +84,7 @@ func TestFind(t *testing.T) {
 	items, err := c.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []protocol.WorkflowItem{{Name: "one", Hash: string(put.Hash), Origin: catalog.OriginRegistry}}, items)
-	_, err = e.StartThread(t.Context(), protocol.Start{Workflow: put.Hash, Prompt: "Go.", Cwd: e.Env.Dir})
+	_, err = e.StartThread(t.Context(), protocol.Start{Workflow: put.Hash, Prompt: "Go.", Cwd: e.Reader.Env.Dir})
 	require.NoError(t, err)
 	require.Empty(t, *notes)
 }
@@ -95,8 +95,8 @@ func TestProject(t *testing.T) {
 	e, c, notes := opened(t)
 	put, err := c.Put(t.Context(), "one.yaml")
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(e.Env.Dir, ".workflows"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(e.Env.Dir, ".workflows", "one.yaml"), []byte(one+"# other\nlimits: {maxSteps: 3}\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(e.Reader.Env.Dir, ".workflows"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(e.Reader.Env.Dir, ".workflows", "one.yaml"), []byte(one+"# other\nlimits: {maxSteps: 3}\n"), 0o600))
 	h, err := c.Find(t.Context(), "one")
 	require.NoError(t, err)
 	require.NotEqual(t, put.Hash, h)
@@ -135,7 +135,7 @@ func TestErrors(t *testing.T) {
 	_, err = c.Read(t.Context(), "oen.yaml")
 	require.ErrorAs(t, err, &coded)
 	prosetest.Text(t, coded.Hints)
-	require.NoError(t, os.WriteFile(filepath.Join(e.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(e.Reader.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
 	_, err = c.Read(t.Context(), "bad.yaml")
 	require.ErrorAs(t, err, new(*workflow.Problems))
 }

@@ -73,7 +73,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if info.Hash != p.Store.Algorithm() {
 		return none, &bundle.HashError{Bundle: info.Hash, Store: p.Store.Algorithm()}
 	}
-	if err := p.Store.Make(ctx, p.Engine.Env.Now().UnixMilli()); err != nil {
+	if err := p.Store.Make(ctx, p.Engine.Reader.Env.Now().UnixMilli()); err != nil {
 		return none, err
 	}
 	release, err := cas.Hold(ctx, p.Store)
@@ -205,7 +205,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 	if err := p.look(ctx); err != nil {
 		return done, err
 	}
-	spool, err := os.CreateTemp(p.Engine.Dirs.Home, ".pull-*")
+	spool, err := os.CreateTemp(p.Engine.Reader.Dirs.Home, ".pull-*")
 	if err != nil {
 		return done, err
 	}
@@ -221,7 +221,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 		return done, err
 	}
 	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
-		From: "remote " + p.Name, Now: p.Engine.Env.Now, Lock: p.Engine.Exclusive, Waits: p.waiting,
+		From: "remote " + p.Name, Now: p.Engine.Reader.Env.Now, Lock: p.Engine.Exclusive, Waits: p.waiting,
 		Seen: p.lastSeen, Facts: p.taken,
 		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles,
 		Links: p.options.Links || p.Trusted,
@@ -373,7 +373,7 @@ func (p *pulling) waiting(ctx context.Context, thread string) cas.Hash {
 // process that pushed it was killed before the head moved here.
 func (p *pulling) own(ctx context.Context, thread string) bool {
 	at, known := p.here[thread]
-	return known && p.Engine.MadeHere(ctx, thread, at.Head, p.at[thread].Head)
+	return known && p.Engine.Reader.MadeHere(ctx, thread, at.Head, p.at[thread].Head)
 }
 
 // taken returns the facts that a remote gives for a thread that moves to where the remote has
@@ -566,7 +566,7 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 			}
 		}
 	}
-	with.Heads = &published{index: l.Heads, link: l, lease: held, at: at}
+	with.Reader.Heads = &published{index: l.Heads, link: l, lease: held, at: at}
 	return do(ctx, &with)
 }
 

@@ -686,9 +686,9 @@ func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) e
 
 // below is where a thread works below the root of its work tree, as every machine writes it.
 func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string {
-	root := l.Engine.Dirs.Worktree(id)
+	root := l.Engine.Reader.Dirs.Worktree(id)
 	if w.Mode == workspace.InPlace {
-		repo, err := files.Find(ctx, l.Engine.Env, w.Root)
+		repo, err := files.Find(ctx, l.Engine.Reader.Env, w.Root)
 		if err != nil {
 			return ""
 		}

@@ -72,7 +72,7 @@ func race(t *testing.T, ahead time.Duration) {
 				if (round/(i+1))%2 == 0 {
 					err = s.With(t.Context(), id, "", remotes.Options{}, func(ctx context.Context, e *engine.Engine) error {
 						at := s.head(id)
-						return e.Heads.Move(ctx, id, at, next(at))
+						return e.Reader.Heads.Move(ctx, id, at, next(at))
 					})
 				} else {
 					at := s.head(id)

@@ -174,7 +174,7 @@ func (l *Link) see(ctx context.Context, thread string, head cas.Hash, facts head
 }
 
 func (l *Link) now(head cas.Hash) *heads.Remote {
-	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Env.Now().UnixMilli()}
+	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Reader.Env.Now().UnixMilli()}
 }
 
 // shared are the facts that a remote is told. Undone steps stay here, with their nodes; what was
@@ -303,7 +303,7 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 		return nil, nil, l.of("", err)
 	}
 	with := *l.Engine
-	with.Store, with.Heads, with.ReadOnly = nodes, index, true
+	with.Reader.Store, with.Reader.Heads, with.Reader.ReadOnly = nodes, index, true
 	return &with, leases, nil
 }
 

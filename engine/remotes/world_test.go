@@ -127,7 +127,7 @@ func (s *side) step(id string, n int) cas.Hash {
 func (s *side) shared(id string, n int) error {
 	return s.With(context.Background(), id, "", remotes.Options{}, func(ctx context.Context, e *engine.Engine) error {
 		at := s.head(id)
-		return e.Heads.Move(ctx, id, at, s.made(at, n))
+		return e.Reader.Heads.Move(ctx, id, at, s.made(at, n))
 	})
 }
 

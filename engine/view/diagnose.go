@@ -24,20 +24,20 @@ type diagnosis struct{ protocol.ThreadDiagnosis }
 // step, who would play the next role, every node of the chain, loops and limits. A
 // damaged node is no error, but status corrupt.
 func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.ThreadDiagnosis, error) {
-	state, err := e.Show(ctx, id)
+	state, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return protocol.ThreadDiagnosis{}, err
 	}
 	d := diagnosis{protocol.ThreadDiagnosis{Thread: id, Status: state.Status, Head: state.Head,
 		Findings: []protocol.ThreadFinding{}}}
-	run := e.LastRun(ctx, id)
+	run := e.Reader.LastRun(ctx, id)
 	d.ofState(state, run)
 	if run != nil {
 		d.Run = runOf(*run)
-		d.ofRun(state, *run, e.Env.Now())
+		d.ofRun(state, *run, e.Reader.Env.Now())
 	}
 	if state.CurrentRole != nil && state.Status != protocol.StatusRunning {
-		if w, err := cas.Read[protocol.Workflow](ctx, e.Store, state.Workflow); err == nil {
+		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
 			d.ofAgent(e.Casting().Cast(ctx, w, *state.CurrentRole, casting.Wish{}))
 		}
 	}
@@ -144,7 +144,7 @@ func (d *diagnosis) ofAgent(c casting.Casting) {
 // ofChain reads every step with what it names, and looks for what tends to
 // go wrong in runs.
 func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.StepOutput) {
-	t, err := thread.Open(ctx, e.Store, s.Head)
+	t, err := thread.Open(ctx, e.Reader.Store, s.Head)
 	if err != nil {
 		return // what is wrong with the head has been said
 	}
@@ -159,7 +159,7 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 		}
 		if err != nil {
 			d.Status, d.Totals = protocol.StatusCorrupt, nil
-			d.add("error", salvageBefore(ctx, e.Store, newer, lost), "the chain is damaged: %v", err)
+			d.add("error", salvageBefore(ctx, e.Reader.Store, newer, lost), "the chain is damaged: %v", err)
 			return
 		}
 		d.Totals.Add(step.Step)
@@ -182,7 +182,7 @@ func readStep(ctx context.Context, t *thread.Thread, e *engine.Engine, s thread.
 	if _, err := t.Shown(ctx, s); err != nil {
 		return fmt.Errorf("step %d: %w", s.Index+1, err)
 	}
-	if _, err := thread.Content(ctx, e.Store, s.Detail); err != nil {
+	if _, err := thread.Content(ctx, e.Reader.Store, s.Detail); err != nil {
 		return fmt.Errorf("step %d: %w", s.Index+1, err)
 	}
 	return nil
@@ -199,7 +199,7 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 			d.add("note", "uwf thread graph "+d.Thread, "role %s has run %d times: is the workflow looping?", role, n)
 		}
 	}
-	limits, spent, err := e.Spending(ctx, d.Thread)
+	limits, spent, err := e.Reader.Spending(ctx, d.Thread)
 	if err != nil {
 		return
 	}

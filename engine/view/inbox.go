@@ -39,7 +39,7 @@ func Attention(ctx context.Context, e *engine.Engine,
 		protocol.StatusWaitingForChildren,
 		protocol.StatusRateLimited,
 	}}
-	for at := range standings(ctx, e, Listed(ctx, e.Heads, f, damaged), f) {
+	for at := range standings(ctx, e, Listed(ctx, e.Reader.Heads, f, damaged), f) {
 		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren {
 			atWork = append(atWork, at)
 		} else if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
@@ -116,7 +116,7 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	if err != nil {
 		return protocol.Notice{}, err
 	}
-	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Since(ctx, at), show.Title, show.Totals)}
+	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Reader.Since(ctx, at), show.Title, show.Totals)}
 	what := map[string]string{
 		protocol.NoticeWaiting: "waits: ", protocol.NoticeError: "failed: ",
 		protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",

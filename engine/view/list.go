@@ -98,8 +98,8 @@ func standings(ctx context.Context, e *engine.Engine, threads []status.Listed, f
 		if left < 0 {
 			return
 		}
-		facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is left out
-		for item := range e.Overview().Standings(ctx, threads) {
+		facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is left out
+		for item := range e.Reader.Overview().Standings(ctx, threads) {
 			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
 			item.Imported = !facts[item.Thread].StartedHere()
 			switch {

@@ -41,8 +41,8 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 	unread := func(id string, err error) {
 		s.out.Unread = append(s.out.Unread, protocol.StatsHole{Thread: id, Error: err.Error()})
 	}
-	all := Listed(ctx, e.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
-	facts, _ := e.Heads.AllFacts(ctx) // what cannot be read is nobody's child
+	all := Listed(ctx, e.Reader.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
+	facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is nobody's child
 	slices.SortStableFunc(all, func(a, b status.Listed) int {
 		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // those in flight come after their parents
 	})
@@ -139,7 +139,7 @@ func (s *stats) thread(ctx context.Context, l status.Listed, parent string) erro
 	if l.Ended != nil && parent != "" && s.seen[l.Head] {
 		return nil // it was joined
 	}
-	t, err := thread.Open(ctx, s.engine.Store, l.Head)
+	t, err := thread.Open(ctx, s.engine.Reader.Store, l.Head)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *stats) joined(ctx context.Context, step *thread.Step, flow protocol.Has
 	nothing := 0.0
 	usage := protocol.Usage{CostUSD: &nothing}
 	for _, c := range step.Children {
-		t, err := thread.Open(ctx, s.engine.Store, c.Head)
+		t, err := thread.Open(ctx, s.engine.Reader.Store, c.Head)
 		if err == nil {
 			_, err = s.chain(ctx, t, flow, below+1)
 		} else if left = append(left, c); c.Usage != nil {
@@ -208,7 +208,7 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 	case "workflow":
 		name, ok := s.names[flow]
 		if !ok {
-			if w, err := cas.Read[protocol.Workflow](ctx, s.engine.Store, flow); err == nil {
+			if w, err := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, flow); err == nil {
 				name = w.Name
 			}
 			s.names[flow] = name
@@ -217,13 +217,13 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 	case "role":
 		return step.Role
 	case "model":
-		if d, err := thread.ShownDetail(ctx, s.engine.Store, step.Detail); err == nil {
+		if d, err := thread.ShownDetail(ctx, s.engine.Reader.Store, step.Detail); err == nil {
 			return d.Model
 		}
 	case "agent":
 		return step.Agent
 	case "day":
-		return time.UnixMilli(step.CompletedAtMs).In(s.engine.Env.Now().Location()).Format(time.DateOnly)
+		return time.UnixMilli(step.CompletedAtMs).In(s.engine.Reader.Env.Now().Location()).Format(time.DateOnly)
 	}
 	return ""
 }

@@ -19,7 +19,7 @@ import (
 // Thread returns where a thread stands, what is to be done next and what it has cost;
 // steps: with its history.
 func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (protocol.ThreadShow, error) {
-	state, err := e.Show(ctx, id)
+	state, err := e.Reader.Show(ctx, id)
 	show := protocol.ThreadShow{StepOutput: state}
 	if err != nil {
 		return show, err
@@ -28,24 +28,24 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Hint = &next
 	}
 	task := ""
-	if t, err := thread.Open(ctx, e.Store, state.Head); err == nil {
+	if t, err := thread.Open(ctx, e.Reader.Store, state.Head); err == nil {
 		task = protocol.TitleOf(t.Task())
 		if t.Last != nil && t.Last.Files != nil {
 			show.Left = t.Last.Files.Left
 		}
 	}
-	facts, _ := e.Heads.Facts(ctx, id) // without them it is called as its task
+	facts, _ := e.Reader.Heads.Facts(ctx, id) // without them it is called as its task
 	show.Title, show.ForkedFrom = named(task, facts)
-	show.Agents, _ = e.ChosenAgents(ctx, facts)
+	show.Agents, _ = e.Reader.ChosenAgents(ctx, facts)
 	if at, err := threadid.Time(id); err == nil {
 		ms := at.UnixMilli()
 		show.StartedAt = &ms
 	}
-	if sum, err := e.Totals(ctx, id, state.Head); err == nil {
+	if sum, err := e.Reader.Totals(ctx, id, state.Head); err == nil {
 		show.Totals = &sum
 	}
 	if len(show.Children) == 0 && show.Error == nil {
-		show.Children, _ = e.Joined(ctx, id, state.Head) // what cannot be read is no child to show
+		show.Children, _ = e.Reader.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
 	if w := facts.Workspace; w != nil && w.Mode != workspace.AsItIs {
 		show.Workspace = &protocol.ThreadWorkspace{Mode: workspace.Word(w.Mode), Root: w.Root, Branch: w.Branch}
@@ -55,7 +55,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Changes = &all
 	}
 	if steps {
-		show.Steps, err = history(ctx, e.Store, state.Head, totals)
+		show.Steps, err = history(ctx, e.Reader.Store, state.Head, totals)
 	}
 	return show, err
 }
@@ -90,7 +90,7 @@ func Next(s protocol.StepOutput) string {
 // History returns the start entry and the steps of a chain, oldest first: a
 // [protocol.StartEntry], then [protocol.StepEntry]s.
 func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, error) {
-	return history(ctx, e.Store, head, e.Files().Totals(ctx, head, workspace.MostTotals))
+	return history(ctx, e.Reader.Store, head, e.Files().Totals(ctx, head, workspace.MostTotals))
 }
 
 func history(ctx context.Context, s cas.Store, head protocol.Hash,
@@ -212,7 +212,7 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 			case <-time.After(pause):
 			}
 			var err error
-			if now, err = e.Flight(ctx, id); err != nil {
+			if now, err = e.Reader.Flight(ctx, id); err != nil {
 				yield(LiveTurn{}, err)
 				return
 			}
@@ -233,11 +233,11 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 // landed is the step that a flight has become, with its turns; none if it failed.
 func landed(ctx context.Context, e *engine.Engine, id string,
 	f *status.Flight) (protocol.Hash, []protocol.Hash, error) {
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return "", nil, err
 	}
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
 		return "", nil, err
 	}
@@ -251,7 +251,7 @@ func landed(ctx context.Context, e *engine.Engine, id string,
 		if s.Index < f.Number-1 || s.Hash == f.Head || s.Role != f.Role {
 			break // it failed
 		}
-		detail, err := thread.ShownDetail(ctx, e.Store, s.Detail)
+		detail, err := thread.ShownDetail(ctx, e.Reader.Store, s.Detail)
 		return s.Hash, detail.Turns, err
 	}
 	return "", nil, nil

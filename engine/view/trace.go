@@ -35,11 +35,11 @@ type Played struct {
 
 // TraceOf returns the way of a thread.
 func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
-	state, err := e.Show(ctx, id)
+	state, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	t, err := thread.Open(ctx, e.Store, state.Head)
+	t, err := thread.Open(ctx, e.Reader.Store, state.Head)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != nil {
 		trace.atWork(ctx, e, *role, state.Children)
 	}
-	labels := func(s thread.Step) map[string]string { return e.Labels(ctx, wf, s) }
+	labels := func(s thread.Step) map[string]string { return e.Reader.Labels(ctx, wf, s) }
 	if err := trace.read(ctx, t, state, e.Files().Totals(ctx, state.Head, workspace.MostTotals), labels); err != nil {
 		return nil, err
 	}
@@ -201,8 +201,8 @@ func (j *Trace) atWork(ctx context.Context, e *engine.Engine, role string, child
 	for i, c := range children {
 		p := Played{ChildOutput: c}
 		if i < most && c.Status != protocol.StatusIdle {
-			if head, err := e.Head(ctx, c.Thread); err == nil {
-				if sum, err := e.Totals(ctx, c.Thread, head); err == nil {
+			if head, err := e.Reader.Head(ctx, c.Thread); err == nil {
+				if sum, err := e.Reader.Totals(ctx, c.Thread, head); err == nil {
 					p.TookMs = sum.DurationMs
 				}
 			}

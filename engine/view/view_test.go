@@ -61,13 +61,13 @@ func newWorld(t *testing.T) *world {
 func (w *world) step(status string) protocol.Hash {
 	w.t.Helper()
 	ctx := w.t.Context()
-	head, err := w.Heads.Head(ctx, w.thread)
+	head, err := w.Reader.Heads.Head(ctx, w.thread)
 	require.NoError(w.t, err)
-	t, err := thread.Open(ctx, w.Store, head)
+	t, err := thread.Open(ctx, w.Reader.Store, head)
 	require.NoError(w.t, err)
 	wf, err := t.Workflow(ctx)
 	require.NoError(w.t, err)
-	b := cas.NewBatch(w.Store, w.Env.Now)
+	b := cas.NewBatch(w.Reader.Store, w.Reader.Env.Now)
 	output, err := b.AddValue(ctx, wf.Roles["writer"].Frontmatter, map[string]any{"$status": status})
 	require.NoError(w.t, err)
 	turn, err := b.Add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: "It is " + status + "."})
@@ -76,7 +76,7 @@ func (w *world) step(status string) protocol.Hash {
 	require.NoError(w.t, err)
 	s := protocol.Step{
 		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{"writer": t.Len() + 1}, Role: "writer", Output: output, Detail: detail,
-		Agent: "uwf-fake", Cwd: w.Env.Dir, StartedAtMs: 1000, CompletedAtMs: 3000, SessionID: "s", ExtractedBy: protocol.ByValue,
+		Agent: "uwf-fake", Cwd: w.Reader.Env.Dir, StartedAtMs: 1000, CompletedAtMs: 3000, SessionID: "s", ExtractedBy: protocol.ByValue,
 	}
 	if t.Len() > 0 {
 		s.Prev = &head
@@ -84,7 +84,7 @@ func (w *world) step(status string) protocol.Hash {
 	h, err := b.Add(ctx, s)
 	require.NoError(w.t, err)
 	require.NoError(w.t, b.Commit(ctx))
-	require.NoError(w.t, w.Heads.Move(ctx, w.thread, head, h))
+	require.NoError(w.t, w.Reader.Heads.Move(ctx, w.thread, head, h))
 	return h
 }
 
@@ -108,10 +108,10 @@ func TestValues(t *testing.T) {
 	require.Equal(t, []string{"$START", "writer", "writer"}, trace.Path())
 	require.Equal(t, int64(4000), trace.Roles()[0].DurationMs)
 
-	chain, err := thread.Open(t.Context(), w.Store, second)
+	chain, err := thread.Open(t.Context(), w.Reader.Store, second)
 	require.NoError(t, err)
 	var steps []protocol.Hash
-	for s, err := range view.Turns(t.Context(), w.Store, chain, "writer") {
+	for s, err := range view.Turns(t.Context(), w.Reader.Store, chain, "writer") {
 		require.NoError(t, err)
 		require.Len(t, s.Turns, 1)
 		steps = append(steps, s.Step)
@@ -119,7 +119,7 @@ func TestValues(t *testing.T) {
 	require.Equal(t, []protocol.Hash{first, second}, steps)
 
 	var threads []string
-	listed := view.Listed(t.Context(), w.Heads, view.Filter{}, func(err error) { require.NoError(t, err) })
+	listed := view.Listed(t.Context(), w.Reader.Heads, view.Filter{}, func(err error) { require.NoError(t, err) })
 	for item := range view.Items(t.Context(), w.Engine, listed, view.Filter{}) {
 		threads = append(threads, item.Thread)
 	}
@@ -168,7 +168,7 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, err)
 	defer release()
 	watched := *w.Engine
-	watched.Heads = &during{inner: w.Heads, do: func(n int) {
+	watched.Reader.Heads = &during{inner: w.Reader.Heads, do: func(n int) {
 		if n == afterTheFirstLook {
 			w.step("more")
 		}
@@ -196,16 +196,16 @@ func TestWatchTheEnd(t *testing.T) {
 	defer release()
 	watched := *w.Engine
 	var head protocol.Hash
-	watched.Heads = &during{inner: w.Heads, do: func(n int) {
+	watched.Reader.Heads = &during{inner: w.Reader.Heads, do: func(n int) {
 		switch n {
 		case afterTheFirstLook:
 			head = w.step("done")
 		case 4 * afterTheFirstLook:
-			ended := heads.Ended{Thread: w.thread, Head: head, Status: protocol.StatusCompleted, CompletedAt: w.Env.Now().UnixMilli()}
-			show, err := w.Show(t.Context(), w.thread)
+			ended := heads.Ended{Thread: w.thread, Head: head, Status: protocol.StatusCompleted, CompletedAt: w.Reader.Env.Now().UnixMilli()}
+			show, err := w.Reader.Show(t.Context(), w.thread)
 			require.NoError(t, err)
 			ended.Workflow = show.Workflow
-			require.NoError(t, w.Heads.Archive(t.Context(), ended))
+			require.NoError(t, w.Reader.Heads.Archive(t.Context(), ended))
 		}
 	}}
 	ctx, enough := context.WithCancel(t.Context())
@@ -244,20 +244,20 @@ func TestInboxReadsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.step("more")
-	config, loads := w.Config, 0
-	w.Config = func(ctx context.Context) (protocol.Config, error) {
+	config, loads := w.Reader.Config, 0
+	w.Reader.Config = func(ctx context.Context) (protocol.Config, error) {
 		loads++
 		c, err := config(ctx)
 		c.Limits = &protocol.LimitsConfig{MaxSteps: 1}
 		return c, err
 	}
 	first := w.thread
-	start, err := thread.Open(t.Context(), w.Store, w.step("more"))
+	start, err := thread.Open(t.Context(), w.Reader.Store, w.step("more"))
 	require.NoError(t, err)
 	w.thread, err = w.StartThread(t.Context(), start.Start)
 	require.NoError(t, err)
 	w.step("more")
-	w.Heads, loads = &during{inner: w.Heads, do: func(int) { t.Error("a head was looked up again") }}, 0
+	w.Reader.Heads, loads = &during{inner: w.Reader.Heads, do: func(int) { t.Error("a head was looked up again") }}, 0
 	inbox := view.Inbox(t.Context(), w.Engine, func(err error) { t.Error(err) })
 	require.Len(t, inbox, 2)
 	require.Equal(t, 1, loads)

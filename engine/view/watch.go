@@ -60,17 +60,17 @@ type watcher struct {
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
 	w := &watcher{engine: e, id: id, to: to}
-	f, err := e.Flight(ctx, id)
+	f, err := e.Reader.Flight(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if w.head, err = e.Head(ctx, id); err != nil {
+	if w.head, err = e.Reader.Head(ctx, id); err != nil {
 		return nil, err
 	}
 	if f != nil {
 		w.head = f.Head
 	}
-	t, err := thread.Open(ctx, e.Store, w.head)
+	t, err := thread.Open(ctx, e.Reader.Store, w.head)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Prog
 
 // lookAtKids tells what is new of children.
 func (w *watcher) lookAtKids(ctx context.Context) error {
-	started, err := w.engine.Started(ctx, w.id)
+	started, err := w.engine.Reader.Started(ctx, w.id)
 	if err != nil {
 		return nil //nolint:nilerr // a thread that cannot be read has no children
 	}
@@ -125,7 +125,7 @@ func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) e
 	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
 		return nil
 	}
-	now, err := w.engine.Show(ctx, w.id)
+	now, err := w.engine.Reader.Show(ctx, w.id)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) e
 // begin is where telling of a child begins: where it stands at the first look, later at its
 // start.
 func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) (protocol.Hash, int, error) {
-	t, err := thread.Open(ctx, w.engine.Store, k.Head)
+	t, err := thread.Open(ctx, w.engine.Reader.Store, k.Head)
 	if err != nil {
 		return "", 0, err
 	}
@@ -185,7 +185,7 @@ func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChil
 func (w *watcher) watch(ctx context.Context) error {
 	for {
 		// Asked first: all that was done before the answer is then seen below.
-		busy, err := w.engine.Busy(ctx, w.id)
+		busy, err := w.engine.Reader.Busy(ctx, w.id)
 		if err != nil {
 			return err
 		}
@@ -206,11 +206,11 @@ func (w *watcher) watch(ctx context.Context) error {
 // look tells what is new. busy: somebody worked on the thread before it, so that
 // another look follows.
 func (w *watcher) look(ctx context.Context, busy bool) error {
-	f, err := w.engine.Flight(ctx, w.id)
+	f, err := w.engine.Reader.Flight(ctx, w.id)
 	if err != nil {
 		return err
 	}
-	head, err := w.engine.Head(ctx, w.id)
+	head, err := w.engine.Reader.Head(ctx, w.id)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 		head = f.Head
 	}
 	if head != w.head {
-		now, err := w.engine.Show(ctx, w.id)
+		now, err := w.engine.Reader.Show(ctx, w.id)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 // turns tells the turns that have been announced since.
 func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	for ; w.told < len(f.Turns); w.told++ {
-		t, err := thread.ShownTurn(ctx, w.engine.Store, f.Turns[w.told])
+		t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Turns[w.told])
 		switch {
 		case err == nil:
 			w.to.Turn(w.info, t)
@@ -265,7 +265,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 		return nil
 	}
 	w.flight.Writing = f.Writing
-	t, err := thread.ShownTurn(ctx, w.engine.Store, f.Writing)
+	t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Writing)
 	if thread.IsNoTurn(err) {
 		return nil // it is whole by now, and comes with the turns
 	}
@@ -284,7 +284,7 @@ func unsettled(s protocol.StepOutput) bool {
 
 // arrive reports the steps that lead to a new head, where the thread stands now.
 func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.StepOutput) error {
-	t, err := thread.Open(ctx, w.engine.Store, head)
+	t, err := thread.Open(ctx, w.engine.Reader.Store, head)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 // failed tells that the step in flight has ended without a result.
 func (w *watcher) failed(ctx context.Context) error {
 	w.flight = nil
-	now, err := w.engine.Show(ctx, w.id)
+	now, err := w.engine.Reader.Show(ctx, w.id)
 	if err != nil {
 		return err
 	}

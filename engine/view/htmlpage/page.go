@@ -120,7 +120,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	link func(protocol.Hash) string) Workflow {
 	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most),
 		Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
-	c, err := e.Config(ctx)
+	c, err := e.Reader.Config(ctx)
 	caster := e.Casting()
 	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // read once
 	roles := flow.Roles(def.Workflow)
@@ -461,14 +461,14 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	if err != nil {
 		return err
 	}
-	now := e.Env.Now().UnixMilli()
-	x := export{Thread: about, Style: template.CSS(style), Hash: hashOf(style), Made: WhenOf(&now, e.Env.Now())}
+	now := e.Reader.Env.Now().UnixMilli()
+	x := export{Thread: about, Style: template.CSS(style), Hash: hashOf(style), Made: WhenOf(&now, e.Reader.Env.Now())}
 	if svg, err := Graph(ctx, e, id); err != nil {
 		x.GraphProblem = firstLine(err)
 	} else {
 		x.Graph = asData(svg)
 	}
-	t, err := thread.Open(ctx, e.Store, at.Head)
+	t, err := thread.Open(ctx, e.Reader.Store, at.Head)
 	if err != nil { // all that is known is how it stands
 		x.Lost = firstLine(err)
 		x.All = func(func(Step) bool) {}
@@ -484,7 +484,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	bars, said := barsOf(steps), map[string]string{}
 	x.All = func(yield func(Step) bool) {
 		for i, s := range steps {
-			step := StepOf(ctx, t, e.Store, s, e.Env.Now(), bounds)
+			step := StepOf(ctx, t, e.Reader.Store, s, e.Reader.Env.Now(), bounds)
 			step.Bar, step.Open = bars[i], i == len(steps)-1
 			if i >= len(steps)-exportFiles {
 				step.Files = FilesOf(ctx, e, s, diffs)

@@ -347,7 +347,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	t := Thread{
 		ID: id, Title: Line(at.Title, LongestTitle), Workflow: Line(at.WorkflowName, Longest), Status: string(at.Status),
 		Mood:    Mood(at.Status),
-		Started: WhenOf(at.StartedAt, e.Env.Now()), Command: Line(view.Command(at.StepOutput), LongestCommand),
+		Started: WhenOf(at.StartedAt, e.Reader.Env.Now()), Command: Line(view.Command(at.StepOutput), LongestCommand),
 		Words: TextOf(at.Message, b.Text),
 	}
 	if t.Title == "" {
@@ -367,7 +367,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	case at.Error != nil:
 		t.Problem = TextOf(at.Error.Message, b.Text)
 	}
-	if chain, err := thread.Open(ctx, e.Store, at.Head); err == nil {
+	if chain, err := thread.Open(ctx, e.Reader.Store, at.Head); err == nil {
 		t.Task, t.Steps = TextOf(chain.Task(), b.Text), chain.Len()
 		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
@@ -426,7 +426,7 @@ type Chain struct {
 // ChainUpTo reads the steps of a chain up to a head, at most so many. What was read
 // before an error is returned with it.
 func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int) (c Chain, err error) {
-	if c.of, err = thread.Open(ctx, e.Store, head); err != nil {
+	if c.of, err = thread.Open(ctx, e.Reader.Store, head); err != nil {
 		return c, err
 	}
 	c.Steps, c.Before, err = chainOf(ctx, c.of, most)
@@ -437,7 +437,7 @@ func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most i
 func (c Chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
 	bars := barsOf(c.Steps)
 	for i, s := range c.Steps {
-		step := StepOf(ctx, c.of, e.Store, s, e.Env.Now(), b)
+		step := StepOf(ctx, c.of, e.Reader.Store, s, e.Reader.Env.Now(), b)
 		step.Bar = bars[i]
 		shown = append(shown, step)
 	}

@@ -75,7 +75,7 @@ type Now struct {
 // TimelineOf is the time line of steps of a thread, oldest first, and of what it does now.
 // What cannot be read of turns and children is missing in it: the steps say so.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
-	l := &lines{reader: e.Store, clock: e.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
+	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
 		text: mostTurnText, kids: mostKids}
 	kidsFrom := kidsFrom(steps)
 	for i, s := range steps {
@@ -87,7 +87,7 @@ func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now 
 	}
 	for _, s := range slices.Backward(steps) { // the newest first: not all can be read
 		if l.turns > 0 && l.text > 0 && len(s.Children) == 0 {
-			if detail, err := thread.ShownDetail(ctx, e.Store, s.Detail); err == nil {
+			if detail, err := thread.ShownDetail(ctx, e.Reader.Store, s.Detail); err == nil {
 				l.marks(ctx, l.lane(s.Role), detail.Turns, s.StartedAtMs, s.CompletedAtMs)
 			}
 		}

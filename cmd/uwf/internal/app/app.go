@@ -473,7 +473,7 @@ func QuotaFlag() ucli.Flag {
 // Reader opens a thread for reading: as it was when the step in flight began, if
 // there is one.
 func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *status.Flight) (transcript.Reader, error) {
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return transcript.Reader{}, err
 	}
@@ -489,7 +489,7 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 		return transcript.Reader{}, err
 	}
 	return transcript.Reader{
-		Store: e.Store, Thread: t, ID: id, Workflow: wf,
+		Store: e.Reader.Store, Thread: t, ID: id, Workflow: wf,
 		Changes: e.Files().Totals(ctx, head, workspace.MostTotals), Quoting: a.Quoting(),
 	}, nil
 }
@@ -512,7 +512,7 @@ func (a *App) logEvents(e *engine.Engine) {
 		if ev.Err != nil {
 			entry.Code = string(ev.Err.Code)
 		}
-		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), entry)
+		_ = eventlog.Append(durable.OS(), e.Reader.Dirs.Logs(), entry)
 	}
 }
 

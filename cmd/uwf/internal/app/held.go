@@ -35,7 +35,7 @@ import (
 // runner runs agents as they are, and roles that are commands held back.
 func (a *App) runner(with *engine.Engine) engine.Runner {
 	return func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
-		settings, err := with.Config(ctx)
+		settings, err := with.Reader.Config(ctx)
 		if err != nil {
 			return agentproc.Outcome{}, err
 		}
@@ -43,7 +43,7 @@ func (a *App) runner(with *engine.Engine) engine.Runner {
 			return agentproc.Outcome{}, err
 		}
 		if confines(settings, inv) {
-			a.warnMissingBox(with.Dirs)
+			a.warnMissingBox(with.Reader.Dirs)
 		}
 		if !inv.Plain {
 			return agentproc.Run(ctx, inv)
@@ -172,7 +172,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 func (a *App) hold(with *engine.Engine) workspace.Hold {
 	return func(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
 		nothing := func() error { return nil }
-		settings, err := with.Config(ctx)
+		settings, err := with.Reader.Config(ctx)
 		if err != nil {
 			return cmd, nothing, err
 		}
@@ -292,14 +292,14 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 // holding is how commands are held back: by the settings of those of models, except for their sandbox.
 func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
-	guard := box.SharedState(with.Dirs) // first: what is not there cannot be hidden
-	off := a.offLimits(with.Dirs, sandbox, inv.Dir)
+	guard := box.SharedState(with.Reader.Dirs) // first: what is not there cannot be hidden
+	off := a.offLimits(with.Reader.Dirs, sandbox, inv.Dir)
 	c := tools.Commands{
-		Shell: true, Guard: guard, Warn: with.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
+		Shell: true, Guard: guard, Warn: with.Reader.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
 		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false), Network: networkOf(settings, inv),
 		Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
-		Box:           box.Find(a.Env.Exe), State: with.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
+		Box:           box.Find(a.Env.Exe), State: with.Reader.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
 	}
 	c.Readable = linked(settings, inv.Dir)
 	if confine.Level() > 0 {

@@ -73,7 +73,7 @@ func (a *App) childThread(ctx context.Context, parent, key string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return e.Child(ctx, id, key)
+	return e.Reader.Child(ctx, id, key)
 }
 
 // known reports an id that is neither active nor ended.
@@ -414,7 +414,7 @@ func (a *App) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil || place == "" {
 		return head, err
 	}

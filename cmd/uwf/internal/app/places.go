@@ -277,7 +277,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	if err != nil {
 		return 0, err
 	}
-	facts, _ := e.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
+	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
 	return e.Files().CheckFiles(ctx, func(f workspace.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
 		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)

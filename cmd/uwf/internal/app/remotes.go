@@ -208,7 +208,7 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 	if l.Store = a.FS; l.Store == nil {
 		return nil, nil, cmdline.Invalid("a bundle has no remotes")
 	}
-	environ := l.Engine.Env.Environ
+	environ := l.Engine.Reader.Env.Environ
 	if found.Trust {
 		environ = append(slices.Clone(environ), remote.TrustVariable+"=1")
 	}
@@ -303,7 +303,7 @@ const notifyCommand = "notify"
 // tellOthers makes an engine notify whomever the config names under notify. A config
 // without it costs one read of the file.
 func (a *App) tellOthers(ctx context.Context, e *engine.Engine) {
-	if src, err := config.ReadFile(e.Dirs.Config()); err != nil || !bytes.Contains(src, []byte("notify")) {
+	if src, err := config.ReadFile(e.Reader.Dirs.Config()); err != nil || !bytes.Contains(src, []byte("notify")) {
 		return
 	}
 	e.Rested = func(event string, at protocol.StepOutput) {
@@ -328,11 +328,11 @@ func (n notifier) reaches() bool { return len(n.Command) > 0 || n.Webhook != "" 
 
 // notifying reads what notify in the user's config says; a project's says nothing of it.
 func (a *App) notifying(ctx context.Context, e *engine.Engine) (notifier, error) {
-	c, err := config.Load(ctx, e.Dirs.Config(), e.Env)
+	c, err := config.Load(ctx, e.Reader.Dirs.Config(), e.Reader.Env)
 	if err != nil {
 		return notifier{}, err
 	}
-	n, err := config.ResolveNotify(c, e.Env)
+	n, err := config.ResolveNotify(c, e.Reader.Env)
 	return notifier{n}, err
 }
 
@@ -366,7 +366,7 @@ func (a *App) PutNotice(ctx context.Context, e *engine.Engine, event string, at 
 		q.Text, n.Question = hide(q.Text), &q
 		if event == protocol.NoticeWaiting && c.Address != "" {
 			ends := now.Add(c.Ends)
-			word, err := answerlink.Links{Dir: e.Dirs.Notify()}.New(ctx, a.Env.Rand, at.Thread, at.Head, ends)
+			word, err := answerlink.Links{Dir: e.Reader.Dirs.Notify()}.New(ctx, a.Env.Rand, at.Thread, at.Head, ends)
 			if err != nil {
 				return err
 			}
@@ -374,7 +374,7 @@ func (a *App) PutNotice(ctx context.Context, e *engine.Engine, event string, at 
 			n.Link, n.LinkExpiresAt = c.Address+"/answer/"+word, &ms
 		}
 	}
-	return notify.At(e.Dirs.Notify()).Put(n, len(c.Command) > 0, c.Webhook != "")
+	return notify.At(e.Reader.Dirs.Notify()).Put(n, len(c.Command) > 0, c.Webhook != "")
 }
 
 // startSender starts uwf in the background to send what waits.
@@ -383,15 +383,15 @@ func (a *App) startSender(e *engine.Engine) error {
 		return errors.New("the system does not tell where this program is")
 	}
 	_, err := proc.Start(proc.Command{
-		Path: a.Env.Exe, Args: []string{"--quiet", "--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", notifyCommand},
-		Dir: e.Dirs.Home, Env: a.Env.Environ, Session: true,
+		Path: a.Env.Exe, Args: []string{"--quiet", "--home", e.Reader.Dirs.Home, "--store", e.Reader.Dirs.Store, "thread", notifyCommand},
+		Dir: e.Reader.Dirs.Home, Env: a.Env.Environ, Session: true,
 	})
 	return err
 }
 
 // SendNotices sends what waits in the outbox, and logs what it gave up on.
 func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
-	box := notify.At(e.Dirs.Notify())
+	box := notify.At(e.Reader.Dirs.Notify())
 	if box.Empty() {
 		return nil
 	}
@@ -401,11 +401,11 @@ func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
 	}
 	var failed []string
 	process := a.Env // without .env
-	process.Dir = e.Dirs.Home
+	process.Dir = e.Reader.Dirs.Home
 	err = notify.Sender{Outbox: box, Config: c.Notify, Env: process, Failed: func(notice string, err error) {
 		text := plaintext.Line(a.Secrets().Hide(err.Error()))
 		failed = append(failed, text)
-		_ = eventlog.Append(durable.OS(), e.Dirs.Logs(), eventlog.Entry{ // a log entry that fails stops nothing
+		_ = eventlog.Append(durable.OS(), e.Reader.Dirs.Logs(), eventlog.Entry{ // a log entry that fails stops nothing
 			TS: a.Env.Now().UTC(), Tag: "notice-failed", Msg: "notice " + notice + " was not taken: " + text,
 		})
 	}}.Send(ctx)
@@ -417,7 +417,7 @@ func (a *App) SendNotices(ctx context.Context, e *engine.Engine) error {
 
 // FlushNotices sends in the background what an earlier process could not send.
 func (a *App) FlushNotices(e *engine.Engine) {
-	if box := notify.At(e.Dirs.Notify()); !box.Empty() {
+	if box := notify.At(e.Reader.Dirs.Notify()); !box.Empty() {
 		_ = a.startSender(e) // otherwise the next process sends it
 	}
 }

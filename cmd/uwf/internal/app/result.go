@@ -35,7 +35,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	}
 	printErr := a.Stands(out, judged, err)
 	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
-		if facts, err := e.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
+		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
 			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
 		}
 	}
@@ -77,14 +77,14 @@ func Outcome(ctx context.Context, e *engine.Engine, id string, made []protocol.S
 		return OutcomeAt(ctx, e, made[n-1], made), nil
 	}
 	// The run was cut short: the last result is not where the thread stands.
-	at, err := e.Show(context.WithoutCancel(ctx), id)
+	at, err := e.Reader.Show(context.WithoutCancel(ctx), id)
 	return OutcomeAt(ctx, e, at, made), err
 }
 
 // OutcomeAt is the result of a command that has made steps, with the totals of the thread.
 func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, made []protocol.StepOutput) protocol.RunOutput {
 	out := protocol.RunOutput{StepOutput: at, Steps: append([]protocol.StepOutput{}, made...)}
-	if sum, err := e.Totals(context.WithoutCancel(ctx), at.Thread, at.Head); err == nil {
+	if sum, err := e.Reader.Totals(context.WithoutCancel(ctx), at.Thread, at.Head); err == nil {
 		out.Totals = &sum
 	}
 	return out

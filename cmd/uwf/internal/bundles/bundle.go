@@ -391,8 +391,8 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	looked := watch(e.Store)
-	e.Store = looked
+	looked := watch(e.Reader.Store)
+	e.Reader.Store = looked
 	defer func() { a.warnOfKeys(looked, id) }()
 	output := c.String("output")
 	if output == "-" {

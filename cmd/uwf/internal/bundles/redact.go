@@ -76,7 +76,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 	if err != nil {
 		return err
 	}
-	half, err := agentproc.HalfWritten(ctx, e.Dirs.Run(id))
+	half, err := agentproc.HalfWritten(ctx, e.Reader.Dirs.Run(id))
 	if err != nil {
 		return err
 	}
@@ -200,8 +200,8 @@ type copies struct {
 
 // newCopies remembers the texts of a node; one that cannot be read has none.
 func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, error) {
-	c := &copies{dirs: e.Dirs, texts: secret.NewSet()}
-	n, err := e.Store.Get(ctx, h)
+	c := &copies{dirs: e.Reader.Dirs, texts: secret.NewSet()}
+	n, err := e.Reader.Store.Get(ctx, h)
 	if err != nil {
 		return c, ctx.Err() // the redaction says it
 	}
@@ -215,7 +215,7 @@ func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, erro
 
 // of adds the files of threads; those of other homes are not known.
 func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
-	standings, err := heads.Standings(ctx, e.Heads)
+	standings, err := heads.Standings(ctx, e.Reader.Heads)
 	for _, id := range threads {
 		at, here := standings[id]
 		if !here {
@@ -231,7 +231,7 @@ func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) er
 // findSessions looks for the ids of a thread's sessions: its steps name them, and of a
 // try that made no step, or a step that was replaced, the agent's own note does.
 func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, head cas.Hash) error {
-	chain, err := thread.Open(ctx, e.Store, head)
+	chain, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ type sealed struct {
 
 func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	expect := expected(c)
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if expect.IsZero() {
 		got, err = a.keepSeal(ctx, &out)
 	} else { // nothing that is kept is believed
-		got, err = seal.New(e.Store, seal.Options{}).Seal(ctx, head)
+		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)
 	}
 	if err != nil {
 		return err

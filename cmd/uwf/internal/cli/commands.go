@@ -268,7 +268,7 @@ func (a commands) inboxCommand() *ucli.Command {
 			a.Status = app.Classify(err).Code
 		})
 		return a.Print(items, func(w *term.Page) {
-			facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
+			facts, _ := e.Reader.Heads.AllFacts(ctx) // without them ids are whole
 			inboxText(w, items, facts, a.Env.Now())
 		})
 	})

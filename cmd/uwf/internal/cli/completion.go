@@ -182,7 +182,7 @@ func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candid
 	}
 	f := view.Filter{Ended: ended, Limit: offered}
 	out := []cmdline.Candidate{{Word: app.Newest, Help: "the newest thread"}}
-	for item := range view.Items(ctx, e, view.Listed(ctx, e.Heads, f, func(error) {}), f) {
+	for item := range view.Items(ctx, e, view.Listed(ctx, e.Reader.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
 		if item.WorkflowName != nil {
 			help = *item.WorkflowName + ", " + help

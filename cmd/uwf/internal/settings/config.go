@@ -234,7 +234,7 @@ type configOrigin struct {
 }
 
 func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
-	inForce, err := e.Config(ctx)
+	inForce, err := e.Reader.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if !c.Bool("origin") {
 		return a.Print(shown, func(w *term.Page) { flatText(w, "", shown) })
 	}
-	own, err := config.Load(ctx, e.Dirs.Config(), e.Env)
+	own, err := config.Load(ctx, e.Reader.Dirs.Config(), e.Reader.Env)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Eng
 	flatten("", users, func(key string, value any) { said[key] = value })
 	list := []configOrigin{}
 	flatten("", shown, func(key string, value any) {
-		from := e.Dirs.Config()
+		from := e.Reader.Dirs.Config()
 		if was, known := said[key]; !known || !reflect.DeepEqual(was, value) {
 			from = e.Project
 		}

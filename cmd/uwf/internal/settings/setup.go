@@ -347,12 +347,12 @@ func (a Commands) forget(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if at, err := e.Show(ctx, id); err == nil && at.Status != protocol.StatusCompleted {
+	if at, err := e.Reader.Show(ctx, id); err == nil && at.Status != protocol.StatusCompleted {
 		if err := e.Kill(ctx, id); err != nil {
 			return err
 		}
 	}
-	_, err = prune.Run(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
+	_, err = prune.Run(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
 	return err
 }
 
@@ -388,11 +388,11 @@ func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id stri
 	if last.Status != protocol.StatusCompleted {
 		return id, fmt.Errorf("the run is %s: %s", last.Status, app.StatusText(last))
 	}
-	step, err := cas.Read[protocol.Step](ctx, e.Store, last.Head)
+	step, err := cas.Read[protocol.Step](ctx, e.Reader.Store, last.Head)
 	if err != nil {
 		return id, err
 	}
-	output, err := e.Store.Get(ctx, step.Output)
+	output, err := e.Reader.Store.Get(ctx, step.Output)
 	if err != nil {
 		return id, err
 	}
@@ -453,7 +453,7 @@ func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread,
 	if err != nil {
 		return nil, err
 	}
-	return e.Running(ctx)
+	return e.Reader.Running(ctx)
 }
 
 // askModel asks a model for one word, once.

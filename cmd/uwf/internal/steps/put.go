@@ -58,7 +58,7 @@ func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
 		if err != nil {
 			return err
 		}
-		as.command = e.LastCommand(as.Thread)
+		as.command = e.Reader.LastCommand(as.Thread)
 	}
 	answer, err := a.readInput(c.String("output"))
 	if err != nil {
@@ -515,13 +515,13 @@ func (a Commands) extractor(ctx context.Context) (extractor, error) {
 	if err != nil {
 		return extractor{}, err
 	}
-	c, err := e.Config(ctx)
+	c, err := e.Reader.Config(ctx)
 	if err != nil {
 		return extractor{}, err
 	}
 	x := extractor{alias: config.ExtractModel(c)}
 	if x.alias != "" {
-		x.model, err = config.ResolveModel(c, x.alias, e.Env)
+		x.model, err = config.ResolveModel(c, x.alias, e.Reader.Env)
 	}
 	return x, err
 }

@@ -392,7 +392,7 @@ func (a Commands) stepTurns(ctx context.Context, c *ucli.Context, e *engine.Engi
 	if c.IsSet("limit") {
 		p.limit = term.NumberOf(c, "limit")
 	}
-	flight, err := e.Flight(ctx, id)
+	flight, err := e.Reader.Flight(ctx, id)
 	if err != nil {
 		return err
 	}

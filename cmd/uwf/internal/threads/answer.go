@@ -55,7 +55,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := e.Show(ctx, id)
+	at, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -348,11 +348,11 @@ func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declar
 
 // complete gives a thread that is about to start its inputs.
 func (a Commands) complete(ctx context.Context, c *ucli.Context, e *engine.Engine, s *protocol.Start) error {
-	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow)
 	if err != nil {
 		return err
 	}
-	declared, err := engine.Declared(ctx, e.Store, w)
+	declared, err := engine.Declared(ctx, e.Reader.Store, w)
 	if err != nil {
 		return err
 	}
@@ -401,7 +401,7 @@ func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candi
 	if err != nil {
 		return nil
 	}
-	at, err := e.Show(ctx, id)
+	at, err := e.Reader.Show(ctx, id)
 	if err != nil || at.Question == nil {
 		return nil
 	}

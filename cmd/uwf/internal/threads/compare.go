@@ -116,7 +116,7 @@ func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error)
 		if err != nil {
 			return "", err
 		}
-		return e.Head(ctx, id)
+		return e.Reader.Head(ctx, id)
 	}
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
@@ -156,7 +156,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := e.Head(ctx, id)
+	old, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.H
 		return out, err
 	}
 	out.Diff.Old, out.Diff.New = old, run.Head
-	out.Diff.Diff, err = threaddiff.Compare(ctx, e.Store, old, run.Head)
+	out.Diff.Diff, err = threaddiff.Compare(ctx, e.Reader.Store, old, run.Head)
 	return out, err
 }
 
@@ -375,7 +375,7 @@ func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.En
 	if err := view.Follow(ctx, e, id, told); err != nil {
 		return a.unwatched(shown, err)
 	}
-	out, err := e.Show(ctx, id)
+	out, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 	if err != nil {
 		return err
 	}
-	switch busy, err := e.Busy(ctx, id); {
+	switch busy, err := e.Reader.Busy(ctx, id); {
 	case err != nil:
 		return err
 	case busy:
@@ -64,7 +64,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 			return err
 		}
 	}
-	report, err := e.ThreadFiles().Prune(ctx, prune.Options{Home: e.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
+	report, err := e.ThreadFiles().Prune(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 // nothingUnsaved refuses to remove a thread if it, or a child of it, has a worktree with
 // work that is nowhere else.
 func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
-	facts, err := e.Heads.AllFacts(ctx)
+	facts, err := e.Reader.Heads.AllFacts(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (a Commands) threadPruneCommand() *ucli.Command {
 func (a Commands) threadPrune(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 	const most = 100_000 // a time can hold no more days
 	keep := time.Duration(min(term.NumberOf(c, "keep-days"), most)) * 24 * time.Hour
-	o := prune.Options{Home: e.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
+	o := prune.Options{Home: e.Reader.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
 	report, err := e.ThreadFiles().Prune(ctx, o, c.Bool("force"))
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 			w.Printf("no worktrees\n")
 			return
 		}
-		facts, _ := e.Heads.AllFacts(ctx) // without them ids are whole
+		facts, _ := e.Reader.Heads.AllFacts(ctx) // without them ids are whole
 		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "")
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
@@ -291,7 +291,7 @@ func workspaceOptions(c *ucli.Context) workspace.Options {
 
 // sayWorktree says where the worktree of a new thread is.
 func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
-	facts, err := e.Heads.Facts(ctx, id)
+	facts, err := e.Reader.Heads.Facts(ctx, id)
 	if w := facts.Workspace; err == nil && w != nil && w.Mode == workspace.InWorktree {
 		at := w.Base[:min(len(w.Base), 10)]
 		if w.Branch != "" {

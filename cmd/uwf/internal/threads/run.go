@@ -59,7 +59,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		defer at.close()
 	}
 	started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error {
-		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow) }
+		workflow := func() (protocol.Workflow, error) { return cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow) }
 		if err := agentsByRole(c.StringSlice("agent"), workflow, &o); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	results, runErr := run()
 	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusRateLimited {
 		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
-		if runErr = e.AwaitParked(ctx, started.Thread); runErr == nil {
+		if runErr = e.Reader.AwaitParked(ctx, started.Thread); runErr == nil {
 			results, runErr = run()
 		}
 	}
@@ -203,10 +203,10 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	}
 	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
 	a.planPlace(ctx, e, &p, first)
-	if p.Limits, err = e.Limits(ctx, def.Workflow, l); err != nil {
+	if p.Limits, err = e.Reader.Limits(ctx, def.Workflow, l); err != nil {
 		return err
 	}
-	settings, err := e.Config(ctx)
+	settings, err := e.Reader.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func amount(text string) (float64, bool) {
 
 // checkBudget refuses a thread whose costs nobody would know.
 func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l protocol.Limits, o engine.StepOptions) error {
-	w, err := cas.Read[protocol.Workflow](ctx, e.Store, s.Workflow)
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow)
 	if err != nil {
 		return err
 	}
@@ -462,7 +462,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 		for _, line := range lines {
 			a.Say("thread %s: %s", id, line)
 		}
-		at, failed := e.Show(ctx, id)
+		at, failed := e.Reader.Show(ctx, id)
 		if failed != nil {
 			return results, failed
 		}

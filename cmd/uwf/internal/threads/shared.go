@@ -73,7 +73,7 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
 		return s, err
 	}
-	if _, unknown := s.link.Engine.Head(ctx, s.id); now || unknown != nil {
+	if _, unknown := s.link.Engine.Reader.Head(ctx, s.id); now || unknown != nil {
 		_, err = s.link.Pull(ctx, []string{s.id}, remotes.PullOptions{})
 	}
 	return s, err
@@ -99,7 +99,7 @@ func (a Commands) waitedFor(
 ) (id string, e *engine.Engine, out protocol.StepOutput, done func(), err error) {
 	if !c.IsSet("remote") {
 		if id, e, err = a.ThreadAndEngine(ctx, c, nil); err == nil {
-			out, err = e.Wait(waiting, id)
+			out, err = e.Reader.Wait(waiting, id)
 		}
 		return id, e, out, func() {}, err
 	}
@@ -114,7 +114,7 @@ func (a Commands) waitedFor(
 		e, err = s.link.ViewOf(ctx, s.id)
 	}
 	if err == nil {
-		out, err = e.Show(ctx, s.id)
+		out, err = e.Reader.Show(ctx, s.id)
 	}
 	return s.id, e, out, s.close, err
 }
@@ -170,7 +170,7 @@ func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error 
 	if err != nil {
 		return err
 	}
-	entries := view.Listed(ctx, e.Heads, f, func(err error) {
+	entries := view.Listed(ctx, e.Reader.Heads, f, func(err error) {
 		a.Say("uwf: %v", err)
 		a.Status = app.Classify(err).Code
 	})

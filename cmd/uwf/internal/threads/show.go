@@ -120,11 +120,11 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 
 // toldTo is the beginning of what a child was told.
 func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
-	head, err := e.Head(ctx, child.Thread)
+	head, err := e.Reader.Head(ctx, child.Thread)
 	if err != nil {
 		return ""
 	}
-	t, err := thread.Open(ctx, e.Store, head)
+	t, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
 		return ""
 	}
@@ -182,7 +182,7 @@ func (a Commands) History() *ucli.Command {
 }
 
 func (a Commands) threadSteps(ctx context.Context, _ *ucli.Context, e *engine.Engine, id string) error {
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -440,11 +440,11 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 	var err error
 	var flight *status.Flight
 	if c.Bool("live") {
-		if flight, err = e.Flight(ctx, id); err != nil {
+		if flight, err = e.Reader.Flight(ctx, id); err != nil {
 			return err
 		}
 		if flight == nil {
-			if flight, err = e.Tried(ctx, id); err != nil {
+			if flight, err = e.Reader.Tried(ctx, id); err != nil {
 				return err
 			}
 		}
@@ -456,7 +456,7 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 	r.Quota = quota - 1 // for the line break at the end
 	q := transcript.Request{Start: !c.IsSet("before") || c.Bool("start")}
 	if !c.IsSet("before") && flight == nil {
-		if at, err := e.Show(ctx, id); err == nil { // otherwise what can be read is read
+		if at, err := e.Reader.Show(ctx, id); err == nil { // otherwise what can be read is read
 			q.Ending = transcript.EndingOf(at)
 		}
 	}

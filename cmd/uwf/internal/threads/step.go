@@ -190,7 +190,7 @@ func (a Commands) doTrusting(ctx context.Context, e *engine.Engine, id string, w
 
 // workflowOf is the workflow of a thread.
 func (a Commands) workflowOf(ctx context.Context, e *engine.Engine, id string) (protocol.Workflow, error) {
-	head, err := e.Head(ctx, id)
+	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
 		return protocol.Workflow{}, err
 	}
@@ -242,7 +242,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := e.Show(ctx, id)
+	at, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -386,7 +386,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 		}
 	} else if strings.LastIndex(c.Args().First(), app.Newest) <= 0 { // not <thread>@<step>
 		if id, e, err := a.threadHere(ctx, c); err == nil {
-			if at, err := e.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
+			if at, err := e.Reader.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
 				w.Do, w.Wake = engine.DoStep, true
 			}
 		}
@@ -407,7 +407,7 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 	if err := e.Again(ctx, id, key); err != nil {
 		return err
 	}
-	at, err := e.Show(ctx, id)
+	at, err := e.Reader.Show(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -425,7 +425,7 @@ const workerCommand = "worker"
 
 // inBackground hands a thread to a worker, and prints what it says.
 func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
-	args := []string{"--home", e.Dirs.Home, "--store", e.Dirs.Store, "thread", workerCommand, id}
+	args := []string{"--home", e.Reader.Dirs.Home, "--store", e.Reader.Dirs.Store, "thread", workerCommand, id}
 	if a.Flags.Debug {
 		args = append([]string{"--debug"}, args...)
 	}
@@ -463,7 +463,7 @@ func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol
 	if err != nil {
 		return nil, err
 	}
-	runs, err := e.Running(ctx)
+	runs, err := e.Reader.Running(ctx)
 	if err != nil {
 		a.Say("uwf: %v", err)
 		a.Status = app.Classify(err).Code
@@ -473,7 +473,7 @@ func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol
 		byThread[r.Thread] = &runs[i]
 	}
 	f.Children, f.Statuses = true, nil // between two steps of one process a thread is idle
-	entries := slices.DeleteFunc(view.Listed(ctx, e.Heads, f, func(error) {}), func(l status.Listed) bool {
+	entries := slices.DeleteFunc(view.Listed(ctx, e.Reader.Heads, f, func(error) {}), func(l status.Listed) bool {
 		return byThread[l.Thread] == nil
 	})
 	return func(yield func(protocol.ThreadItem) bool) {

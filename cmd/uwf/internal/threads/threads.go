@@ -222,7 +222,7 @@ func (a Commands) Fork() *ucli.Command {
 			return err
 		}
 		a.sayWorktree(ctx, e, id)
-		switch at, err := e.Show(ctx, id); {
+		switch at, err := e.Reader.Show(ctx, id); {
 		case err == nil && at.Status == protocol.StatusCompleted:
 			a.Hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
 		case err == nil && at.Status == protocol.StatusSuspended:
@@ -385,7 +385,7 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		at, err := e.Show(ctx, id)
+		at, err := e.Reader.Show(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -346,7 +346,7 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		w, err := cas.Read[protocol.Workflow](ctx, e.Store, h)
+		w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, h)
 		if err != nil {
 			return err
 		}
