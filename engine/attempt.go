@@ -295,41 +295,6 @@ func (a *attempt) failed(status rundir.Status, err error) error {
 	return c
 }
 
-// started and ended tell the progress, if anyone listens.
-func (a *attempt) started(agent string, adopted bool) {
-	a.info = StepInfo{
-		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role,
-		Agent: agent, Started: a.reader.Env.Now(), Adopted: adopted, Earlier: a.cmd.Earlier, Path: a.e.path, Label: a.e.label,
-	}
-	begun := a.event(EventStepStarted)
-	if begun.Took = 0; adopted {
-		begun.Name = EventStepAdopted
-	}
-	a.e.tell(begun)
-	a.locked.inStep = true
-	if a.e.Progress != nil {
-		a.e.Progress.StepStarted(a.info)
-	}
-}
-
-func (a *attempt) ended(out protocol.StepOutput, err error) {
-	ended := a.event(EventStepDone)
-	if err != nil && out.StepHash == nil {
-		ended.Name = EventStepFailed
-	}
-	if err != nil {
-		ended.Err = fault.Of(err)
-	}
-	a.e.tell(ended)
-	if a.locked.inStep = false; a.locked.farewell != nil {
-		a.e.tell(*a.locked.farewell)
-		a.locked.farewell = nil
-	}
-	if a.e.Progress != nil {
-		a.e.Progress.StepEnded(a.info, out, err)
-	}
-}
-
 // hidden removes secrets from an error's message, which quotes what programs print.
 func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 	text := e.Reader.Secrets().Hide(err.Message)
@@ -540,10 +505,11 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
 	}
 	h.ended = &ended
-	if bye := (Event{Name: EventThreadEnded, Thread: h.id, Workflow: pos.Workflow.Name}); h.inStep {
-		h.farewell = &bye
+	end := Event{Kind: ThreadEnded, Step: StepInfo{Thread: h.id}, Workflow: pos.Workflow.Name}
+	if h.inStep {
+		h.farewell = &end
 	} else {
-		e.tell(bye)
+		e.report(end)
 	}
 	out.Done = true
 	e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})

@@ -190,7 +190,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	}
 	flow, _ := testWorkflow(nil)
 	var said []string
-	w.Reader.Warn = func(text string) { said = append(said, text) }
+	w.onWarning(func(text string) { said = append(said, text) })
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
 	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid)
 	require.Contains(t, e.Hints[0], "uwf config set models.m.price.input 3;")

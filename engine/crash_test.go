@@ -81,7 +81,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	require.True(t, shown.Pending, "what waits to be adopted is visible")
 
 	p := &recorder{}
-	w.Progress = p
+	w.Events, w.Turns = p.add, true
 	out = w.mustStep(id, StepOptions{})
 	require.True(t, out.Adopted)
 	require.Equal(t, "planner", *out.Role)

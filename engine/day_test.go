@@ -220,11 +220,11 @@ func TestUnknownCostsOfADay(t *testing.T) {
 		w.perDay(c.limits)
 		var mu sync.Mutex
 		warned := map[string]int{}
-		w.Reader.Warn = func(text string) {
+		w.onWarning(func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			warned[text]++
-		}
+		})
 		id := w.start()
 		for range 2 {
 			require.NotNil(t, w.mustStep(id, StepOptions{}).StepHash)

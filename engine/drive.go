@@ -39,7 +39,6 @@ import (
 type driven struct {
 	begun  time.Time
 	places chan struct{} // one for each thread at work; a thread that waits for its children has none
-	mu     sync.Mutex    // guards the progress
 }
 
 // driving returns an engine for a run of a thread with all its children.
@@ -53,7 +52,7 @@ func (e *Engine) driving(w Work) *Engine {
 	}
 	with := e.reading(e.Reader.RememberingCosts())
 	with.driven = &driven{begun: e.Reader.Env.Now(), places: make(chan struct{}, n)}
-	return with.speakingInTurn()
+	return with.serialized()
 }
 
 // drive works on a thread, and on its children until the thread itself can go on. h is the
@@ -92,8 +91,8 @@ func (e *Engine) handOn(ctx context.Context, k children.Kid, w Work) ([]protocol
 		below.Answer = &answer
 	}
 	outs, err := e.below(k).drive(ctx, k.ID, nil, below)
-	if err == nil && e.began != nil {
-		e.began() // whoever has started this worker holds the lock, too, until something has begun
+	if err == nil { // whoever has started this worker holds the lock, too, until something has begun
+		e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: k.ID, Path: e.path, Label: e.label}})
 	}
 	return outs, err
 }
@@ -222,15 +221,15 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 func (e *Engine) tellKids(pos *status.Position) StepInfo {
 	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
 		Started: e.Reader.Env.Now()}
-	if e.Progress != nil && len(pos.Kids) > 0 {
-		e.Progress.Children(of, pos.Output().Children)
+	if len(pos.Kids) > 0 {
+		e.report(Event{Kind: Children, Step: of, Workflow: pos.Workflow.Name, Children: pos.Output().Children})
 	}
 	return of
 }
 
 // tellRest reports where a child has come to rest; err is why it went no further.
 func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err error) {
-	if e.Progress == nil || ctx.Err() != nil {
+	if e.Events == nil || ctx.Err() != nil {
 		return
 	}
 	at := k.Output()
@@ -242,7 +241,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 			at.Status = out.Status
 		}
 	}
-	e.Progress.Children(of, []protocol.ChildOutput{at})
+	e.report(Event{Kind: Children, Step: of, Children: []protocol.ChildOutput{at}})
 }
 
 // standing is the position of a thread that has children.
@@ -274,82 +273,6 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 			return err
 		}
 	}
-}
-
-// inTurn is a progress that several threads report to, one at a time.
-type inTurn struct {
-	mu *sync.Mutex
-	to Progress
-}
-
-// StepStarted implements [Progress].
-func (p inTurn) StepStarted(s StepInfo) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.StepStarted(s)
-}
-
-// Turn implements [Progress].
-func (p inTurn) Turn(s StepInfo, t protocol.Turn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Turn(s, t)
-}
-
-// Writing implements [Progress].
-func (p inTurn) Writing(s StepInfo, t protocol.Turn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Writing(s, t)
-}
-
-// Children implements [Progress].
-func (p inTurn) Children(of StepInfo, stand []protocol.ChildOutput) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Children(of, stand)
-}
-
-// StepEnded implements [Progress].
-func (p inTurn) StepEnded(s StepInfo, out protocol.StepOutput, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.StepEnded(s, out, err)
-}
-
-// speakingInTurn makes the engine's progress safe for several threads at once.
-func (e *Engine) speakingInTurn() *Engine {
-	with := *e
-	mu := &with.driven.mu
-	if e.Progress != nil {
-		with.Progress = inTurn{mu, e.Progress}
-	}
-	if e.Reader.Warn != nil {
-		with.Reader.Warn = func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			e.Reader.Warn(text)
-		}
-	}
-	if e.Events != nil {
-		with.Events = func(ev Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			e.Events(ev)
-		}
-	}
-	if e.PutBack != nil {
-		with.PutBack = func() (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return e.PutBack()
-		}
-	}
-	if e.began != nil {
-		var once sync.Once
-		with.began = func() { once.Do(e.began) }
-	}
-	return &with
 }
 
 // joinKids makes the step of the results of all children.
@@ -494,6 +417,7 @@ type Ticked struct {
 // a thread's own failure is
 // passed to told.
 func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
+	e = e.serialized()
 	due, err := e.Reader.Due(ctx)
 	if len(due) == 0 {
 		return err
@@ -521,7 +445,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		return !broken
 	})
 	if broken && waiting > 0 {
-		e.Reader.Warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
+		e.warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
 	}
 	return errors.Join(err, context.Cause(ctx))
 }
@@ -602,7 +526,13 @@ func errNotInherited() error {
 func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
 	voice := background.Voice{To: tell}
 	with := *e
-	with.began = func() {
+	with.Events = func(ev Event) {
+		if e.Events != nil {
+			e.Events(ev)
+		}
+		if ev.Kind != AgentStarted {
+			return
+		}
 		if out, err := e.Reader.Show(context.WithoutCancel(ctx), thread); err == nil {
 			if out.Status == protocol.StatusIdle { // it waits to start the agent
 				out.Status = protocol.StatusRunning

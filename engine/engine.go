@@ -33,8 +33,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -58,7 +57,7 @@ import (
 	"github.com/united-workforce/uwf/util/project"
 )
 
-// Engine steps threads. Build it as a literal; Progress and Grace may be left out.
+// Engine steps threads. Build it with [Open], or as a literal.
 type Engine struct {
 	// Reader tells where threads stand. If it is ReadOnly, the engine writes nothing and takes no
 	// locks, and operations that would change something fail.
@@ -69,14 +68,18 @@ type Engine struct {
 	// Project is the path of the project's config that Config puts beneath the user's; "": none.
 	Project string
 	// Loaded is called each time the config has been read, with the path of the project's config.
-	Loaded   func(project string, err error)
-	Progress Progress    // nil: silent
-	Events   func(Event) // told what is done to threads; nil: no diary is kept
+	Loaded func(project string, err error)
+	// Events is called with what happens, as it happens, on one goroutine at a time; nil: nobody
+	// listens.
+	Events func(Event)
+	// Turns asks for the events [Turn] and [Writing], for which the nodes of an agent at work are
+	// read.
+	Turns bool
+	// AtRest asks for the events [AtRest], for which threads are looked at before and after work
+	// on them.
+	AtRest bool
 	// Log is told how each action was decided; nil: nobody is.
 	Log *slog.Logger
-	// Rested is called when this engine's work has brought a thread to rest, with the event
-	// (protocol.NoticeWaiting and the like) and where the thread stands; nil: not called.
-	Rested func(event string, at protocol.StepOutput)
 	// Shared: other machines step these threads, too. A step that fails by fault of this machine
 	// brings them to no rest.
 	Shared bool
@@ -89,8 +92,7 @@ type Engine struct {
 	Hidden func(c protocol.Config, dir string) []string
 	Grace  time.Duration // how long an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
 
-	// began is called when an agent has been started; nil: not called.
-	began func()
+	serial *sync.Mutex // held while Events is called; nil: there is only one goroutine
 	// driven is the run that this engine works for, with all children; nil: none.
 	driven *driven
 	// path leads from the driven thread to the child at work; "": the thread itself.
@@ -101,32 +103,6 @@ type Engine struct {
 
 // Runner runs an agent to its end, as [agentproc.Run] does.
 type Runner func(context.Context, agentproc.Invocation) (agentproc.Outcome, error)
-
-// Progress is told what happens, as it happens, on one goroutine at a time.
-type Progress interface {
-	StepStarted(StepInfo)
-	Turn(StepInfo, protocol.Turn)
-	Writing(StepInfo, protocol.Turn) // a turn that is not finished; more of it, or all, follows
-	StepEnded(StepInfo, protocol.StepOutput, error)
-	// Children reports where the children that play a role together stand: all of them before
-	// work on them begins, later those that have come to rest.
-	Children(of StepInfo, stand []protocol.ChildOutput)
-}
-
-// StepInfo says which step is meant.
-type StepInfo struct {
-	Thread  string
-	Number  int // from 1
-	Role    string
-	Agent   string // alias or command, as the user named it
-	Started time.Time
-	Ended   time.Time // of a step that is reported later; zero: now
-	Path    string    // of a child, from the thread that was asked for; "": that itself
-	Label   string    // the path with each key replaced by the item that it stands for; "": there are none
-	Adopted bool
-	Refused bool // by the agent's provider: the account has reached a limit
-	Earlier bool // the agent was chosen for an earlier step, and kept
-}
 
 // StepOptions for one step. The zero value works.
 type StepOptions struct {
@@ -176,12 +152,6 @@ func (e *Engine) grace() time.Duration {
 	return e.Grace
 }
 
-func (e *Engine) warn(text string) {
-	if e.Reader.Warn != nil {
-		e.Reader.Warn(text)
-	}
-}
-
 func (e *Engine) nowMs() int64 { return e.Reader.Env.Now().UnixMilli() }
 
 // Options for [Open]. The zero value works.
@@ -205,8 +175,9 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	e := &Engine{Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes, Heads: fileheads.Open(dirs.Home,
-		durable.OS())}}
+	e := &Engine{Turns: true, Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes,
+		Heads: fileheads.Open(dirs.Home, durable.OS())}}
+	e.Reader.Warn = func(text string) { e.warn(text) }
 	return e, e.Configure(process)
 }
 
@@ -330,49 +301,6 @@ func (e *Engine) Casting() casting.Caster {
 // Wish is what the options say about which agent plays which role.
 func (o StepOptions) Wish() casting.Wish {
 	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
-}
-
-// Event is something that was done to a thread, for a diary. It holds no prompt
-// and no command line.
-type Event struct {
-	Name     EventName
-	Thread   string
-	Workflow string // name; "" if it was not read
-	Role     string
-	Agent    string        // alias, or the name of a program
-	Took     time.Duration // 0: it has just begun
-	Err      *protocol.Error
-}
-
-// EventName is what kind of event it is.
-type EventName string
-
-// The events.
-const (
-	EventStepStarted EventName = "step-started"
-	EventStepAdopted EventName = "step-adopted"
-	EventStepDone    EventName = "step-done"
-	EventStepFailed  EventName = "step-failed"
-	EventThreadEnded EventName = "thread-ended"
-	EventThreadKill  EventName = "thread-killed"
-)
-
-func (e *Engine) tell(ev Event) {
-	if e.Events != nil {
-		e.Events(ev)
-	}
-}
-
-// event is one about this try.
-func (a *attempt) event(name EventName) Event {
-	agent := a.cmd.Alias
-	if agent == "" && len(a.cmd.Argv) > 0 {
-		agent = strings.TrimSuffix(filepath.Base(a.cmd.Argv[0]), ".exe")
-	}
-	return Event{
-		Name: name, Thread: a.locked.id, Workflow: a.pos.Workflow.Name, Role: a.task.role, Agent: agent,
-		Took: a.reader.Env.Now().Sub(a.info.Started),
-	}
 }
 
 // agentsFor adds to the options of a thread's steps the agents that a person has chosen for

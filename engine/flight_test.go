@@ -86,7 +86,7 @@ func TestProgressHearsOfWhatIsBeingWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!writes:go")
 	p := &recorder{}
-	w.Progress = p
+	w.Events, w.Turns = p.add, true
 	w.open("go")
 	w.mustStep(w.start(), StepOptions{})
 	require.Equal(t, []string{

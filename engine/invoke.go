@@ -72,25 +72,27 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			if err := a.dir.Write(a.record); err != nil {
 				return err
 			}
-			if a.e.began != nil {
-				a.e.began()
-			}
+			a.report(Event{Kind: AgentStarted})
 			return nil
 		},
 	}
-	if a.e.Progress != nil && inv.Plain {
+	switch follow := a.e.Turns && a.e.Events != nil; {
+	case follow && inv.Plain:
 		secrets := a.reader.Secrets()
-		inv.Printed = func(line string) { a.e.Progress.Writing(a.info, oscommand.Turn(secrets.Hide(line))) }
-	} else if a.e.Progress != nil {
+		inv.Printed = func(line string) {
+			t := oscommand.Turn(secrets.Hide(line))
+			a.report(Event{Kind: Writing, Turn: &t})
+		}
+	case follow:
 		inv.Told = func(line protocol.TurnLine) {
 			// A turn that cannot be read yet is not shown here; the detail has it.
 			t, err := cas.Read[protocol.Turn](ctx, a.reader.Store, line.Hash)
 			switch {
 			case err != nil:
 			case line == protocol.NewTurnLine(line.Hash):
-				a.e.Progress.Turn(a.info, t)
+				a.report(Event{Kind: Turn, Turn: &t})
 			default:
-				a.e.Progress.Writing(a.info, t)
+				a.report(Event{Kind: Writing, Turn: &t})
 			}
 		}
 	}

@@ -222,27 +222,42 @@ func requireCode(t *testing.T, err error, code protocol.Code, parts ...string) *
 	return e
 }
 
-// recorder is a Progress that writes down what it is told.
+// recorder writes down which events of steps it gets.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
 }
 
-func (r *recorder) add(format string, args ...any) {
+func (r *recorder) add(ev Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, fmt.Sprintf(format, args...))
+	text := ""
+	switch ev.Kind {
+	case StepStarted:
+		text = fmt.Sprintf("start %d %s by %s adopted=%v", ev.Step.Number, ev.Step.Role, ev.Step.Agent, ev.Step.Adopted)
+	case Turn:
+		text = "turn " + ev.Turn.Content
+	case Writing:
+		text = "writing " + ev.Turn.Content
+	case StepEnded:
+		text = fmt.Sprintf("end %s %v", ev.Output.Status, ev.Err)
+	case Children:
+		text = fmt.Sprintf("children %v", ev.Children)
+	default:
+		return
+	}
+	r.events = append(r.events, text)
 }
 
-func (r *recorder) StepStarted(s StepInfo) {
-	r.add("start %d %s by %s adopted=%v", s.Number, s.Role, s.Agent, s.Adopted)
+// onWarning has warnings handed to told, those of the reader, too.
+func (w *world) onWarning(told func(string)) {
+	w.Reader.Warn = told
+	w.Events = func(ev Event) {
+		if ev.Kind == Warning {
+			told(ev.Text)
+		}
+	}
 }
-func (r *recorder) Turn(_ StepInfo, t protocol.Turn)    { r.add("turn %s", t.Content) }
-func (r *recorder) Writing(_ StepInfo, t protocol.Turn) { r.add("writing %s", t.Content) }
-func (r *recorder) StepEnded(_ StepInfo, out protocol.StepOutput, err error) {
-	r.add("end %s %v", out.Status, err)
-}
-func (r *recorder) Children(_ StepInfo, stand []protocol.ChildOutput) { r.add("children %v", stand) }
 
 // rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
 func (w *world) lockFile(id string) string { return filepath.Join(w.Reader.Dirs.Locks(), id+".lock") }

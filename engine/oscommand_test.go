@@ -134,7 +134,11 @@ func TestWhatACommandPrintsIsSeen(t *testing.T) {
 	w, id := commands(t, `echo one; printf 'two sk-test-key-1234567890 \033[2J\n'; until test -e go; do :; done`)
 	require.NoError(t, os.WriteFile(w.Reader.Dirs.DotEnv(), []byte("MY_API_KEY=sk-test-key-1234567890\n"), 0o600))
 	shown := make(chan string, 100)
-	w.Progress = showing{&recorder{}, shown}
+	w.Turns, w.Events = true, func(ev Event) {
+		if ev.Kind == Writing {
+			shown <- ev.Turn.Content
+		}
+	}
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.Step(context.Background(), id, StepOptions{})
@@ -153,14 +157,6 @@ func TestWhatACommandPrintsIsSeen(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// showing hands on what is not finished.
-type showing struct {
-	Progress
-	to chan string
-}
-
-func (s showing) Writing(_ StepInfo, t protocol.Turn) { s.to <- t.Content }
-
 func TestWholeRunes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"a€": 4, "a\xe2\x82": 1, "a\xe2": 1, "a\xff": 2, "\x80\x80\x80\x80": 4, "": 0, "a": 1, "aä": 3} {
@@ -176,7 +172,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	a, ran := w.plainRunOf(id) // killed before it made the step: how the command ended is lost
 
 	var warned []string
-	w.Reader.Warn = func(text string) { warned = append(warned, text) }
+	w.onWarning(func(text string) { warned = append(warned, text) })
 	h, err := w.lock(t.Context(), id)
 	require.NoError(t, err)
 	a.locked = h

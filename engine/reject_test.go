@@ -121,7 +121,7 @@ func TestForeignStepIsRefused(t *testing.T) {
 func TestMuchOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!noise:50")
-	w.Progress = &recorder{} // follows the output
+	w.Events, w.Turns = (&recorder{}).add, true // follows the output
 	id := w.start()
 	begin := time.Now()
 	require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)

@@ -14,7 +14,11 @@ import (
 // rests collects what is told of threads that come to rest.
 func (w *world) rests() func() []string {
 	var told []string
-	w.Rested = func(event string, at protocol.StepOutput) { told = append(told, event+" "+string(at.Status)) }
+	w.AtRest, w.Events = true, func(ev Event) {
+		if ev.Kind == AtRest {
+			told = append(told, ev.Notice+" "+string(ev.Output.Status))
+		}
+	}
 	return func() []string {
 		now := told
 		told = nil

@@ -54,7 +54,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "again")
 			var told []string
-			w.Reader.Warn = func(text string) { told = append(told, text) }
+			w.onWarning(func(text string) { told = append(told, text) })
 			keep := filepath.Join(w.Reader.Dirs.Home, "keep.yaml")
 			require.NoError(t, os.WriteFile(keep, nil, 0o600))
 			other, id := w.start(), w.start()
@@ -214,7 +214,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
 			var told []string
-			w.Reader.Warn = func(text string) { told = append(told, text) }
+			w.onWarning(func(text string) { told = append(told, text) })
 			id := w.start()
 			w.killedAt(id, "!gate:ready@go")
 			w.open("go")

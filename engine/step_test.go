@@ -73,7 +73,7 @@ func TestWarningsOfAnAgentAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!warn:ready,!warn:error")
 	var told []string
-	w.Reader.Warn = func(text string) { told = append(told, text) }
+	w.onWarning(func(text string) { told = append(told, text) })
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	require.Equal(t, []string{"no wall"}, told)
@@ -200,7 +200,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!turns,!exit:3")
 	p := &recorder{}
-	w.Progress = p
+	w.Events, w.Turns = p.add, true
 	id := w.start()
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})

@@ -138,7 +138,7 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 		return fault.Of(err)
 	}
 	h.ended = &ended
-	e.tell(Event{Name: EventThreadKill, Thread: h.id})
+	e.report(Event{Kind: ThreadKilled, Step: StepInfo{Thread: h.id}})
 	if facts, err := e.Reader.Heads.Facts(ctx, h.id); err == nil {
 		e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: facts.Workspace, Killed: true})
 	}

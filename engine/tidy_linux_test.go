@@ -20,7 +20,7 @@ func TestAKilledAgentIsTidiedUpAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!killed")
 	var warned []string
-	w.Reader.Warn = func(text string) { warned = append(warned, text) }
+	w.onWarning(func(text string) { warned = append(warned, text) })
 	w.PutBack = func() (string, error) { return "planted a hook", errors.New("no space") }
 	id := w.start()
 	_, err := w.Step(context.Background(), id, StepOptions{})

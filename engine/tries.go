@@ -148,9 +148,7 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	report := sync.OnceFunc(func() {
 		a.e.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)",
 			a.task.role, a.cmd.Name, account.Name, account.Name))
-		if a.e.began != nil {
-			a.e.began()
-		}
+		a.e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: a.locked.id}})
 	})
 	terms.Waits = func(waited time.Duration) error {
 		if waited > quiet {

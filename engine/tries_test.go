@@ -33,7 +33,7 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	w := newWorld(t, "!limited:server/0/2/ready")
 	w.retries(func(*protocol.Agent) {})
 	var said []string
-	w.Reader.Warn = func(text string) { said = append(said, text) }
+	w.onWarning(func(text string) { said = append(said, text) })
 	id := w.start()
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, 3, w.agentRuns())
@@ -165,7 +165,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	w.config.Agents["other"], w.config.Agents["also"] = other, also
 	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"also", "other"} })
 	var said []string
-	w.Reader.Warn = func(text string) { said = append(said, text) }
+	w.onWarning(func(text string) { said = append(said, text) })
 	id := w.start()
 	out, err := w.Step(ctx, id, StepOptions{})
 	require.NoError(t, err)

@@ -83,13 +83,19 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 	})
 }
 
-// TellForsaken calls [Engine.Rested] on behalf of killed processes, for the threads that they
+// TellForsaken reports [AtRest] on behalf of killed processes, for the threads that they
 // worked on. Each thread is reported once; one whose agent lives on, after that agent has
 // ended.
 func (e *Engine) TellForsaken(ctx context.Context) { e.resting().Forsaken(ctx) }
 
 func (e *Engine) resting() rest.Teller {
-	return rest.Teller{Reader: &e.Reader, Told: e.Rested, Shared: e.Shared}
+	t := rest.Teller{Reader: &e.Reader, Shared: e.Shared}
+	if e.AtRest && e.Events != nil {
+		t.Told = func(notice string, at protocol.StepOutput) {
+			e.report(Event{Kind: AtRest, Step: StepInfo{Thread: at.Thread}, Output: &at, Notice: notice})
+		}
+	}
+	return t
 }
 
 // did is what was done on a thread under its lock, and what is to be done without it.

@@ -559,10 +559,10 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 	}
 	with := *l.Engine
 	with.Shared = true
-	if told := with.Rested; told != nil && expect != "" {
-		with.Rested = func(event string, at protocol.StepOutput) {
-			if event != protocol.NoticeWaiting || at.Head != expect { // whoever expects it has seen that question
-				told(event, at)
+	if report := with.Events; report != nil && expect != "" {
+		with.Events = func(ev engine.Event) { // whoever expects a question has seen it
+			if ev.Kind != engine.AtRest || ev.Notice != protocol.NoticeWaiting || ev.Output.Head != expect {
+				report(ev)
 			}
 		}
 	}

@@ -161,9 +161,9 @@ func (d *during) Head(ctx context.Context, thread string) (protocol.Hash, error)
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	require.NoError(t, view.Follow(t.Context(), w.Engine, w.thread, view.Listener(func(view.Event) {
+	require.NoError(t, view.Follow(t.Context(), w.Engine, w.thread, func(engine.Event) {
 		t.Error("nothing happens, and nothing works on the thread")
-	})))
+	}))
 	release, err := w.Exclusive(t.Context(), w.thread)
 	require.NoError(t, err)
 	defer release()
@@ -173,17 +173,17 @@ func TestWatch(t *testing.T) {
 			w.step("more")
 		}
 	}}
-	var kinds []view.EventKind
+	var kinds []engine.EventKind
 	ctx, enough := context.WithCancel(t.Context())
-	err = view.Follow(ctx, &watched, w.thread, view.Listener(func(ev view.Event) {
+	err = view.Follow(ctx, &watched, w.thread, func(ev engine.Event) {
 		require.Equal(t, "writer", ev.Step.Role)
-		if kinds = append(kinds, ev.Kind); ev.Kind == view.StepEnded {
+		if kinds = append(kinds, ev.Kind); ev.Kind == engine.StepEnded {
 			require.Equal(t, protocol.StatusIdle, ev.Output.Status)
 			enough()
 		}
-	}))
+	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []view.EventKind{view.StepStarted, view.StepEnded}, kinds)
+	require.Equal(t, []engine.EventKind{engine.StepStarted, engine.StepEnded}, kinds)
 }
 
 // The last step is told of when its thread has ended, not while that is being written
@@ -209,12 +209,12 @@ func TestWatchTheEnd(t *testing.T) {
 		}
 	}}
 	ctx, enough := context.WithCancel(t.Context())
-	err = view.Follow(ctx, &watched, w.thread, view.Listener(func(ev view.Event) {
-		if ev.Kind == view.StepEnded {
+	err = view.Follow(ctx, &watched, w.thread, func(ev engine.Event) {
+		if ev.Kind == engine.StepEnded {
 			require.Equal(t, protocol.StatusCompleted, ev.Output.Status)
 			enough()
 		}
-	}))
+	})
 	require.ErrorIs(t, err, context.Canceled)
 }
 

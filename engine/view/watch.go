@@ -31,9 +31,9 @@ import (
 const pause = 200 * time.Millisecond
 
 // Follow reports the steps of a thread that another process makes, and those of its
-// children, as if they were made here, until nothing works on them any more.
-func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progress) error {
-	w, err := newWatcher(ctx, e, id, told)
+// children, with the events of an engine that makes them, until nothing works on them any more.
+func Follow(ctx context.Context, e *engine.Engine, id string, report func(engine.Event)) error {
+	w, err := newWatcher(ctx, e, id, report)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func Follow(ctx context.Context, e *engine.Engine, id string, told engine.Progre
 type watcher struct {
 	engine  *engine.Engine
 	id      string
-	to      engine.Progress
+	report  func(engine.Event)
 	head    protocol.Hash
 	steps   int // that have been told of
 	flight  *status.Flight
@@ -58,8 +58,8 @@ type watcher struct {
 	labels  map[string]string   // theirs, by key
 }
 
-func newWatcher(ctx context.Context, e *engine.Engine, id string, to engine.Progress) (*watcher, error) {
-	w := &watcher{engine: e, id: id, to: to}
+func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(engine.Event)) (*watcher, error) {
+	w := &watcher{engine: e, id: id, report: report}
 	f, err := e.Reader.Flight(ctx, id)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 				w.kids[k.Thread] = nil
 				continue
 			}
-			kid = &watcher{engine: w.engine, id: k.Thread, to: w.to}
+			kid = &watcher{engine: w.engine, id: k.Thread, report: w.report}
 			kid.path, kid.label = children.Below(w.path, w.label, k.Key, w.labels[k.Key])
 			if kid.head, kid.steps, err = w.begin(ctx, k, first); err != nil {
 				return err
@@ -113,8 +113,8 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 		}
 		if k.Ended {
 			w.kids[k.Thread] = nil
-			w.to.Children(w.family, []protocol.ChildOutput{{Key: k.Key, Thread: k.Thread, Status: k.Status,
-				Label: w.labels[k.Key]}})
+			w.report(engine.Event{Kind: engine.Children, Step: w.family, Children: []protocol.ChildOutput{
+				{Key: k.Key, Thread: k.Thread, Status: k.Status, Label: w.labels[k.Key]}}})
 		}
 	}
 	return w.lookAtJoined(ctx, started)
@@ -138,7 +138,7 @@ func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) e
 		w.labels[k.Key] = k.Label
 	}
 	if len(now.Children) > 0 {
-		w.to.Children(w.family, now.Children)
+		w.report(engine.Event{Kind: engine.Children, Step: w.family, Children: now.Children})
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 		w.flight, w.told, w.printed = f, 0, ""
 		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: f.Number, Role: f.Role,
 			Agent: f.Agent, Started: f.Started}
-		w.to.StepStarted(w.info)
+		w.report(engine.Event{Kind: engine.StepStarted, Step: w.info})
 	}
 	return w.turns(ctx, f)
 }
@@ -252,14 +252,15 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 		t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Turns[w.told])
 		switch {
 		case err == nil:
-			w.to.Turn(w.info, t)
+			w.report(engine.Event{Kind: engine.Turn, Step: w.info, Turn: &t})
 		case !thread.IsNoTurn(err):
 			return err
 		}
 	}
 	if f.Printed != w.printed {
 		w.printed = f.Printed
-		w.to.Writing(w.info, oscommand.Turn(f.Printed))
+		t := oscommand.Turn(f.Printed)
+		w.report(engine.Event{Kind: engine.Writing, Step: w.info, Turn: &t})
 	}
 	if f.Writing == "" || f.Writing == w.flight.Writing {
 		return nil
@@ -270,7 +271,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 		return nil // it is whole by now, and comes with the turns
 	}
 	if err == nil {
-		w.to.Writing(w.info, t)
+		w.report(engine.Event{Kind: engine.Writing, Step: w.info, Turn: &t})
 	}
 	return err
 }
@@ -320,11 +321,11 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 			Thread: w.id, Path: w.path, Label: w.label, Number: s.Index + 1, Role: s.Role, Agent: s.Agent,
 			Started: time.UnixMilli(s.StartedAtMs), Ended: time.UnixMilli(s.CompletedAtMs),
 		}
-		w.to.StepStarted(info)
+		w.report(engine.Event{Kind: engine.StepStarted, Step: info})
 	}
 	w.flight = nil
 	out.Thread, out.Role, out.StepHash, out.Agent, out.Usage = w.id, &s.Role, &s.Hash, s.Agent, s.Usage
-	w.to.StepEnded(info, out, nil)
+	w.report(engine.Event{Kind: engine.StepEnded, Step: info, Output: &out})
 }
 
 // failed tells that the step in flight has ended without a result.
@@ -338,58 +339,8 @@ func (w *watcher) failed(ctx context.Context) error {
 	if now.Error != nil {
 		why = errors.New(now.Error.Message)
 	}
-	w.to.StepEnded(w.info, now, why)
+	w.report(engine.Event{Kind: engine.StepEnded, Step: w.info, Output: &now, Err: why})
 	return nil
-}
-
-// EventKind says what an [Event] tells.
-type EventKind string
-
-// The kinds of events.
-const (
-	StepStarted EventKind = "step-started"
-	TurnMade    EventKind = "turn"
-	TurnWriting EventKind = "writing" // a turn as far as it has been written
-	StepEnded   EventKind = "step-ended"
-	ChildrenAre EventKind = "children" // where children of a role stand
-)
-
-// Event is what an [engine.Progress] is told, as a value.
-type Event struct {
-	Kind   EventKind
-	Step   engine.StepInfo
-	Turn   *protocol.Turn       // of a turn
-	Output *protocol.StepOutput // of the end of a step: where the thread stands
-	// Children are all those of a role before they are worked on, later those that have
-	// come to rest.
-	Children []protocol.ChildOutput
-	Err      error // why the step ended without a result
-}
-
-// Listener is an [engine.Progress] that is told of events.
-type Listener func(Event)
-
-// StepStarted implements [engine.Progress].
-func (l Listener) StepStarted(s engine.StepInfo) { l(Event{Kind: StepStarted, Step: s}) }
-
-// Turn implements [engine.Progress].
-func (l Listener) Turn(s engine.StepInfo, t protocol.Turn) {
-	l(Event{Kind: TurnMade, Step: s, Turn: &t})
-}
-
-// Writing implements [engine.Progress].
-func (l Listener) Writing(s engine.StepInfo, t protocol.Turn) {
-	l(Event{Kind: TurnWriting, Step: s, Turn: &t})
-}
-
-// StepEnded implements [engine.Progress].
-func (l Listener) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
-	l(Event{Kind: StepEnded, Step: s, Output: &out, Err: err})
-}
-
-// Children implements [engine.Progress].
-func (l Listener) Children(of engine.StepInfo, stand []protocol.ChildOutput) {
-	l(Event{Kind: ChildrenAre, Step: of, Children: stand})
 }
 
 // Tokens says what is known of the tokens, and of how many steps it is not.

@@ -42,14 +42,14 @@ func run(ctx context.Context, process env.Env) error {
 	if err != nil {
 		return err
 	}
-	e.Progress = view.Listener(func(ev view.Event) {
+	e.Events = func(ev engine.Event) {
 		switch {
-		case ev.Kind == view.StepStarted:
+		case ev.Kind == engine.StepStarted:
 			fmt.Fprintf(process.Stdout, "%d %s\n", ev.Step.Number, ev.Step.Role)
-		case ev.Kind == view.TurnMade && ev.Turn.Role == protocol.TurnAssistant:
+		case ev.Kind == engine.Turn && ev.Turn.Role == protocol.TurnAssistant:
 			fmt.Fprintf(process.Stdout, "  %s\n", strings.TrimSpace(ev.Turn.Content))
 		}
-	})
+	}
 	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}, engine.StartOptions{}, nil)
 	if err != nil {
 		return err

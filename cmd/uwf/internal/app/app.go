@@ -206,8 +206,9 @@ func (a *App) Index() (*fileheads.Heads, error) {
 	return a.Heads, nil
 }
 
-// Engine puts the parts together. The config is read only when a step needs it.
-func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, error) {
+// Engine puts the parts together. The config is read only when a step needs it. show is called
+// with what happens to threads; nil: nothing of it is shown.
+func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engine, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
 			Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
 		},
-		Progress: p,
+		Turns: show != nil,
 		PutBack: func() (string, error) {
 			said, err := box.Recover(context.Background(), dirs.Box(), box.SharedState(dirs))
 			return strings.Join(said, "; it "), err
@@ -249,8 +250,22 @@ func (a *App) Engine(ctx context.Context, p engine.Progress) (*engine.Engine, er
 			a.Say("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
 	}
-	a.logEvents(with)
-	a.tellOthers(ctx, with)
+	logged := a.logger(with)
+	notify := a.notifies(ctx, with)
+	with.Events = func(ev engine.Event) {
+		logged(ev)
+		switch {
+		case ev.Kind == engine.Warning:
+			a.warnOnce(plaintext.Line(ev.Text))
+		case ev.Kind == engine.AtRest:
+			notify(ev)
+		case show != nil:
+			show(ev)
+		}
+	}
+	if with.AtRest {
+		with.TellForsaken(ctx)
+	}
 	return with, nil
 }
 
@@ -500,32 +515,48 @@ func (a *App) Quoting() transcript.Quoting {
 	return transcript.Quoting(during != "")
 }
 
-// logEvents records what an engine does. What cannot be written is lost: a
-// step must not fail because of its log.
-func (a *App) logEvents(e *engine.Engine) {
+// logger returns what writes events to the log. What cannot be written is lost: a step must not
+// fail because of its log.
+func (a *App) logger(e *engine.Engine) func(engine.Event) {
 	pid := fmt.Sprintf("%d-%d", a.Env.Now().UnixMilli(), os.Getpid())
-	e.Events = func(ev engine.Event) {
+	return func(ev engine.Event) {
 		entry := eventlog.Entry{
-			TS: a.Env.Now().UTC(), Pid: pid, Tag: string(ev.Name), Msg: eventText(ev),
-			Thread: ev.Thread, Workflow: ev.Workflow, Role: ev.Role, Agent: ev.Agent, Ms: ev.Took.Milliseconds(),
+			TS: a.Env.Now().UTC(), Pid: pid, Thread: ev.Step.Thread, Workflow: ev.Workflow, Role: ev.Step.Role,
+			Agent: ev.Step.Program,
+		}
+		switch failed := ev.Err != nil && ev.Output.StepHash == nil; {
+		case ev.Kind == engine.StepStarted && ev.Step.Adopted:
+			entry.Tag = "step-adopted"
+		case ev.Kind == engine.StepEnded && failed:
+			entry.Tag = "step-failed"
+		case ev.Kind == engine.StepEnded:
+			entry.Tag = "step-done"
+		case ev.Kind == engine.StepStarted, ev.Kind == engine.ThreadEnded, ev.Kind == engine.ThreadKilled:
+			entry.Tag = string(ev.Kind)
+		default:
+			return
+		}
+		if ev.Kind != engine.ThreadEnded && ev.Kind != engine.ThreadKilled && entry.Tag != "step-started" {
+			entry.Ms = a.Env.Now().Sub(ev.Step.Started).Milliseconds()
 		}
 		if ev.Err != nil {
-			entry.Code = string(ev.Err.Code)
+			entry.Code = string(Classify(ev.Err).Code)
 		}
+		entry.Msg = eventText(entry, ev.Err)
 		_ = eventlog.Append(durable.OS(), e.Reader.Dirs.Logs(), entry)
 	}
 }
 
 // eventText is an event in words. Of an error only its first line is told, and of
 // an agent's only how it ended: the rest may be what was said in the thread.
-func eventText(ev engine.Event) string {
-	words := strings.ReplaceAll(string(ev.Name), "-", " ")
-	if ev.Role != "" {
-		words += ": " + ev.Role
+func eventText(e eventlog.Entry, err error) string {
+	words := strings.ReplaceAll(e.Tag, "-", " ")
+	if e.Role != "" {
+		words += ": " + e.Role
 	}
-	if ev.Err != nil {
-		text := ev.Err.Message
-		if exit := (*agentproc.ExitError)(nil); errors.As(ev.Err, &exit) {
+	if err != nil {
+		text := Classify(err).Message
+		if exit := (*agentproc.ExitError)(nil); errors.As(err, &exit) {
 			text = exit.Brief()
 		}
 		words += ": " + strings.TrimSuffix(term.FirstLine(text, 200), "…")

@@ -26,11 +26,11 @@ func TestATreeOfChildren(t *testing.T) {
 		}
 		return all
 	}
-	v.Children(engine.StepInfo{Number: 1, Role: "all"}, append(kids(protocol.StatusIdle, "A", "B", "C"), kids(protocol.StatusSuspended, "D")...))
+	shows{v}.Children(engine.StepInfo{Number: 1, Role: "all"}, append(kids(protocol.StatusIdle, "A", "B", "C"), kids(protocol.StatusSuspended, "D")...))
 	for _, k := range []string{"A", "B"} {
-		v.Children(engine.StepInfo{Path: k, Label: "item " + k, Number: 1, Role: "panel"}, kids(protocol.StatusIdle, "docs", "tests"))
+		shows{v}.Children(engine.StepInfo{Path: k, Label: "item " + k, Number: 1, Role: "panel"}, kids(protocol.StatusIdle, "docs", "tests"))
 		for _, part := range []string{"docs", "tests"} {
-			v.StepStarted(engine.StepInfo{Path: k + "/" + part, Label: "item " + k + "/" + part, Number: 1, Role: part, Started: at})
+			shows{v}.StepStarted(engine.StepInfo{Path: k + "/" + part, Label: "item " + k + "/" + part, Number: 1, Role: part, Started: at})
 		}
 	}
 	prosetest.Text(t, v.tree(7))
@@ -38,9 +38,9 @@ func TestATreeOfChildren(t *testing.T) {
 	for most := 1; most < 7; most++ {
 		require.LessOrEqual(t, len(v.tree(most)), most, fmt.Sprint(most))
 	}
-	v.StepEnded(engine.StepInfo{Path: "A/docs", Label: "item A/docs", Number: 1, Role: "docs", Started: at}, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
-	v.StepEnded(engine.StepInfo{Path: "A/tests", Label: "item A/tests", Number: 1, Role: "tests", Started: at}, protocol.StepOutput{Status: protocol.StatusError}, nil)
-	v.Children(engine.StepInfo{Number: 1, Role: "all"}, kids(protocol.StatusError, "A"))
+	shows{v}.StepEnded(engine.StepInfo{Path: "A/docs", Label: "item A/docs", Number: 1, Role: "docs", Started: at}, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
+	shows{v}.StepEnded(engine.StepInfo{Path: "A/tests", Label: "item A/tests", Number: 1, Role: "tests", Started: at}, protocol.StepOutput{Status: protocol.StatusError}, nil)
+	shows{v}.Children(engine.StepInfo{Number: 1, Role: "all"}, kids(protocol.StatusError, "A"))
 	prosetest.Text(t, v.tree(7)[0])
 	v.Leave()
 	require.Empty(t, v.drawn)

@@ -301,12 +301,12 @@ func (a *App) OnThread(
 }
 
 // ThreadAndEngine is what most thread commands begin with.
-func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, p engine.Progress) (string, *engine.Engine, error) {
+func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, show func(engine.Event)) (string, *engine.Engine, error) {
 	id, err := a.Thread(ctx, c.Args().First())
 	if err != nil {
 		return "", nil, err
 	}
-	e, err := a.Engine(ctx, p)
+	e, err := a.Engine(ctx, show)
 	return id, e, err
 }
 

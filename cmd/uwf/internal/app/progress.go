@@ -23,12 +23,12 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Progress tells on stderr what a step does while it runs.
-func (a *App) Progress() engine.Progress {
+// Progress shows on stderr what steps do while they run; nil: nothing is shown.
+func (a *App) Progress() func(engine.Event) {
 	if a.Flags.Quiet {
 		return nil
 	}
-	return a.Display(a.Env.Stderr)
+	return a.Display(a.Env.Stderr).Show
 }
 
 // Display tells what steps do, whoever makes them: on a terminal each tool as it is
@@ -73,10 +73,25 @@ type stepAtWork struct {
 	writing string // what it has said or called last
 }
 
-// StepStarted implements engine.Progress.
-func (v *Display) StepStarted(s engine.StepInfo) {
+// Show shows an event.
+func (v *Display) Show(ev engine.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	switch ev.Kind {
+	case engine.StepStarted:
+		v.stepStarted(ev.Step)
+	case engine.Turn:
+		v.turn(ev.Step, *ev.Turn)
+	case engine.Writing:
+		v.writing(ev.Step, *ev.Turn)
+	case engine.StepEnded:
+		v.stepEnded(ev.Step, *ev.Output, ev.Err)
+	case engine.Children:
+		v.children(ev.Step, ev.Children)
+	}
+}
+
+func (v *Display) stepStarted(s engine.StepInfo) {
 	v.steps = append(v.steps, &stepAtWork{StepInfo: s, calls: map[string]string{}})
 	what := ""
 	if s.Adopted {
@@ -134,10 +149,7 @@ func (v *Display) tick(stop <-chan struct{}) {
 	}
 }
 
-// Turn implements engine.Progress.
-func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 	at := v.shown(s)
 	if t.Role == protocol.TurnAssistant {
 		at.turns++
@@ -194,10 +206,7 @@ func (v *Display) Turn(s engine.StepInfo, t protocol.Turn) {
 // lastWord is how much of what a step says is kept for its line.
 const lastWord = 60
 
-// Writing implements engine.Progress.
-func (v *Display) Writing(s engine.StepInfo, t protocol.Turn) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Display) writing(s engine.StepInfo, t protocol.Turn) {
 	v.shown(s).writing = term.LastWords(said(t.Content), lastWord)
 	if v.live && s.Path == "" {
 		v.counters()
@@ -205,9 +214,7 @@ func (v *Display) Writing(s engine.StepInfo, t protocol.Turn) {
 	v.changed = true
 }
 
-// StepEnded implements engine.Progress.
-func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
-	v.mu.Lock()
+func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err error) {
 	at := v.shown(s)
 	v.steps = slices.DeleteFunc(v.steps, func(other *stepAtWork) bool { return other == at })
 	if stop := v.stop; stop != nil && len(v.steps) == 0 {
@@ -217,7 +224,6 @@ func (v *Display) StepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 		v.ended.Wait()
 		v.mu.Lock()
 	}
-	defer v.mu.Unlock()
 	end := s.Ended
 	if end.IsZero() {
 		end = v.now()
@@ -439,10 +445,7 @@ type family struct {
 	stand           map[string]protocol.Status // by key
 }
 
-// Children implements engine.Progress.
-func (v *Display) Children(of engine.StepInfo, stand []protocol.ChildOutput) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Display) children(of engine.StepInfo, stand []protocol.ChildOutput) {
 	f := v.families[of.Path]
 	if f == nil || f.Number != of.Number || f.Thread != of.Thread {
 		f = &family{StepInfo: of, since: v.now(), stand: map[string]protocol.Status{}}

@@ -189,7 +189,7 @@ func (a *App) FindRemote(name string) (Remote, error) {
 }
 
 // Link connects the home with a remote, until done is called.
-func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remotes.Link, done func(), err error) {
+func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l *remotes.Link, done func(), err error) {
 	found, err := a.FindRemote(name)
 	if err != nil {
 		return nil, nil, err
@@ -199,7 +199,7 @@ func (a *App) Link(ctx context.Context, name string, p engine.Progress) (l *remo
 		return nil, nil, err
 	}
 	l = &remotes.Link{Name: found.Name, Trusted: found.Trust, Near: a.Env.Dir, Holder: a.holder(), Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) }}
-	if l.Engine, err = a.Engine(ctx, p); err != nil {
+	if l.Engine, err = a.Engine(ctx, show); err != nil {
 		return nil, nil, err
 	}
 	if l.Heads, err = a.Index(); err != nil {
@@ -300,25 +300,23 @@ func (a *App) ThreadIDs(ctx context.Context) ([]string, error) {
 // notifyCommand is the subcommand of "uwf thread" that sends what waits in the outbox.
 const notifyCommand = "notify"
 
-// tellOthers makes an engine notify whomever the config names under notify. A config
-// without it costs one read of the file.
-func (a *App) tellOthers(ctx context.Context, e *engine.Engine) {
-	if src, err := config.ReadFile(e.Reader.Dirs.Config()); err != nil || !bytes.Contains(src, []byte("notify")) {
-		return
-	}
-	e.Rested = func(event string, at protocol.StepOutput) {
+// notifies returns what notifies whomever the config names under notify, and has the engine
+// report when threads are at rest. A config without it costs one read of the file.
+func (a *App) notifies(ctx context.Context, e *engine.Engine) func(engine.Event) {
+	src, err := config.ReadFile(e.Reader.Dirs.Config())
+	e.AtRest = err == nil && bytes.Contains(src, []byte("notify"))
+	return func(ev engine.Event) {
 		ctx := context.WithoutCancel(ctx)
 		c, err := a.notifying(ctx, e)
-		if err == nil && slices.Contains(c.On, event) && c.reaches() {
-			if err = a.PutNotice(ctx, e, event, at); err == nil {
+		if err == nil && slices.Contains(c.On, ev.Notice) && c.reaches() {
+			if err = a.PutNotice(ctx, e, ev.Notice, *ev.Output); err == nil {
 				err = a.startSender(e)
 			}
 		}
 		if err != nil { // no run fails because of it
-			a.Say("uwf: warning: nobody was told that thread %s stands still: %v", at.Thread, err)
+			a.Say("uwf: warning: nobody was told that thread %s stands still: %v", ev.Step.Thread, err)
 		}
 	}
-	e.TellForsaken(ctx)
 }
 
 // notifier is what the config says, resolved.

@@ -368,11 +368,11 @@ func (a Commands) threadWatchCommand() *ucli.Command {
 func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	asJSON := a.Flags.Format == string(render.JSON)
 	shown := a.Display(a.Env.Stdout)
-	told := engine.Progress(shown)
+	report := shown.Show
 	if asJSON {
-		told = view.Listener(func(ev view.Event) { putEvent(a.Env.Stdout, ev) })
+		report = func(ev engine.Event) { putEvent(a.Env.Stdout, ev) }
 	}
-	if err := view.Follow(ctx, e, id, told); err != nil {
+	if err := view.Follow(ctx, e, id, report); err != nil {
 		return a.unwatched(shown, err)
 	}
 	out, err := e.Reader.Show(ctx, id)
@@ -419,12 +419,12 @@ type watchEvent struct {
 }
 
 // putEvent writes an event as a line.
-func putEvent(w io.Writer, ev view.Event) {
+func putEvent(w io.Writer, ev engine.Event) {
 	line := watchEvent{
 		Event: string(ev.Kind), Thread: ev.Step.Thread, Path: ev.Step.Path, Label: ev.Step.Label, Number: ev.Step.Number, Role: ev.Step.Role, Agent: ev.Step.Agent,
 		Turn: ev.Turn, Output: ev.Output, Children: ev.Children,
 	}
-	if ev.Kind != view.ChildrenAre {
+	if ev.Kind != engine.Children {
 		line.StartedAt = ev.Step.Started.UnixMilli()
 	}
 	if ev.Err != nil {

@@ -63,11 +63,11 @@ type shared struct {
 
 // atRemote finds the thread of a command at the remote that --remote names. now also
 // brings it to where it stands there.
-func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progress, now bool) (s shared, err error) {
+func (a Commands) atRemote(ctx context.Context, c *ucli.Context, show func(engine.Event), now bool) (s shared, err error) {
 	if !c.IsSet("remote") {
 		return s, nil
 	}
-	if s, err = a.linked(ctx, c, p); err != nil {
+	if s, err = a.linked(ctx, c, show); err != nil {
 		return s, err
 	}
 	if s.id, err = a.ThreadAt(ctx, s.link, c.Args().First()); err != nil {
@@ -80,10 +80,10 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, p engine.Progre
 }
 
 // linked is the remote that --remote names, with the lease that is to be taken there.
-func (a Commands) linked(ctx context.Context, c *ucli.Context, p engine.Progress) (s shared, err error) {
+func (a Commands) linked(ctx context.Context, c *ucli.Context, show func(engine.Event)) (s shared, err error) {
 	a.WorksAt = c.String("remote")
 	s.lease = cmp.Or(term.SpanOf(c, "lease"), remotes.DefaultLease)
-	if s.link, s.done, err = a.Link(ctx, c.String("remote"), p); err != nil {
+	if s.link, s.done, err = a.Link(ctx, c.String("remote"), show); err != nil {
 		return s, err
 	}
 	if dir, err := a.movedTo(c); err == nil && dir != "" {
