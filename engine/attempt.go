@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step"
@@ -45,7 +45,7 @@ type attempt struct {
 	info   StepInfo
 	more   bool               // another step is to follow
 	toEnd  bool               // and all that come after it
-	kept   *workspace.Keeping // its files; nil: they are not kept
+	kept   *worktree.Checkout // its files; nil: they are not kept
 
 	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
 
@@ -216,7 +216,7 @@ func (a *attempt) newRecord() rundir.Record {
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
 		Intents: true,
 		More:    a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.e.nowMs(), Status: rundir.Starting,
-		Snapshot: a.kept.Told(),
+		Snapshot: a.kept.SnapshotSpec(),
 	}
 }
 
@@ -512,7 +512,7 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		e.report(end)
 	}
 	out.Done = true
-	e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})
+	e.Files().RemoveUnused(ctx, worktree.Ended{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})
 	return out, nil
 }
 
@@ -530,7 +530,7 @@ type task struct {
 	// begins, and known those after it; "": it begins with the files that are there.
 	putBack, known protocol.Tree
 	keepFiles      bool
-	kept           *workspace.Keeping // with the files from before it laid already; nil: they are not
+	kept           *worktree.Checkout // with the files from before it laid already; nil: they are not
 }
 
 // graphTask turns the decision to run a role into a task.
@@ -576,7 +576,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
 		Usage: usage, Children: o.children,
-		Snapshot: cmp.Or(a.kept.Told(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.reader.Env.Environ,
+		Snapshot: cmp.Or(a.kept.SnapshotSpec(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.reader.Env.Environ,
 		Warn: a.e.warn,
 	})
 }
@@ -607,7 +607,7 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 		return dir, err
 	}
 	if _, gone := place.Real(a.pos.Dir()); gone != nil {
-		if w := a.locked.facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
+		if w := a.locked.facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the "+
 				"same files")
 		}

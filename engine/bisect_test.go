@@ -14,9 +14,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 )
 
 // repository makes a git repository of the directory in which agents work, and returns
@@ -45,7 +45,7 @@ func (w *world) git(script string) string {
 func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers []int) {
 	w.t.Helper()
 	ctx, root := w.t.Context(), w.repository()
-	repo, err := files.Find(ctx, w.Reader.Env, root)
+	repo, err := snapshot.Find(ctx, w.Reader.Env, root)
 	require.NoError(w.t, err)
 	id := w.start()
 	spec, err := w.Files().SpecOf(repo, id)
@@ -53,7 +53,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 	require.NoError(w.t, repo.Seed(ctx, spec.Git, true))
 	require.NoError(w.t, repo.Prepare(ctx, spec))
 	chain, numbers = []protocol.Hash{w.head(id)}, []int{0}
-	first, err := files.Take(ctx, w.Reader.Env, spec)
+	first, err := snapshot.Take(ctx, w.Reader.Env, spec)
 	require.NoError(w.t, err)
 	for i := 1; i <= n; i++ {
 		number := numbers[i-1]
@@ -61,7 +61,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 			number = i
 		}
 		require.NoError(w.t, os.WriteFile(filepath.Join(root, "number"), fmt.Appendln(nil, number), 0o644))
-		taken, err := files.Take(ctx, w.Reader.Env, spec)
+		taken, err := snapshot.Take(ctx, w.Reader.Env, spec)
 		require.NoError(w.t, err)
 		t, err := thread.Open(ctx, w.Reader.Store, chain[i-1])
 		require.NoError(w.t, err)
@@ -90,7 +90,7 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 			planted = 1 + r.IntN(steps)
 		}
 		good, bad := r.IntN(planted), planted+r.IntN(steps-planted+1)
-		out, err := w.Files().Bisect(t.Context(), chain[good], chain[bad], workspace.BisectOptions{
+		out, err := w.Files().Bisect(t.Context(), chain[good], chain[bad], worktree.BisectOptions{
 			Argv: []string{"sh", "-c", fmt.Sprintf("echo left > left; test $(cat number) -lt %d", planted)},
 		})
 		require.NoError(t, err)
@@ -100,5 +100,5 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 		require.LessOrEqual(t, len(out.Tried), 7)
 	}
 	require.Equal(t, before, w.git("worktree list; git for-each-ref; git status --porcelain"))
-	w.git("--git-dir " + files.Repo{Common: filepath.Join(w.dir, ".git")}.Store(w.Reader.Dirs.Git()) + " fsck --no-dangling; git fsck")
+	w.git("--git-dir " + snapshot.Repo{Common: filepath.Join(w.dir, ".git")}.Store(w.Reader.Dirs.Git()) + " fsck --no-dangling; git fsck")
 }

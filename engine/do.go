@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -86,7 +86,7 @@ func (s *session) release() {
 // do does what was decided.
 func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
 	if a.Kind > decide.Report && a.Kind != decide.Cancel { // a request that is refused makes no worktree
-		if err := s.e.Files().ComeBack(ctx, s.locked.files()); err != nil {
+		if err := s.e.Files().Recreate(ctx, s.locked.files()); err != nil {
 			return out, err
 		}
 	}
@@ -371,7 +371,7 @@ func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tre
 		if err == nil {
 			return kept.After, kept.Before, nil
 		}
-		if !errors.As(err, new(*workspace.NoFilesError)) && s.facts.Result == decide.Ready {
+		if !errors.As(err, new(*worktree.NoFilesError)) && s.facts.Result == decide.Ready {
 			return "", "", err
 		}
 	}
@@ -379,7 +379,7 @@ func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tre
 		return "", "", nil
 	}
 	kept, err := s.e.Files().FilesOf(ctx, s.pos.Thread)
-	if errors.As(err, new(*workspace.NoFilesError)) {
+	if errors.As(err, new(*worktree.NoFilesError)) {
 		err = nil
 	}
 	return "", kept.After, err

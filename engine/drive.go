@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
@@ -302,9 +302,9 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 			Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage
-	joined := workspace.Joined{Keeper: a.e.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
+	joined := worktree.Joined{Keeper: a.e.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
 		Kids: a.pos.Kids}
-	if a.pos.Workflow.Roles[a.task.role].Workspace == workspace.InWorktree {
+	if a.pos.Workflow.Roles[a.task.role].Workspace == worktree.InWorktree {
 		if err := joined.Find(ctx, results); err != nil {
 			return none, err
 		}

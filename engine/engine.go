@@ -8,7 +8,7 @@
 //   - lock.go: one process at a time steps a thread, and where one from elsewhere may work;
 //   - package status: where the thread stands, who is next, and what it has cost;
 //   - package rundir: run.json, the record of the try in flight or the last one;
-//   - package workspace: the files that are kept with a step;
+//   - package worktree: the files that are kept with a step;
 //   - package casting: which agent plays the role;
 //   - attempt.go, invoke.go: one try at a step, and the agent's run; tries.go: the next one;
 //   - package verify: whether what the agent returned is what was asked for;
@@ -46,7 +46,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
@@ -83,7 +83,7 @@ type Engine struct {
 	// Shared: other machines step these threads, too. A step that fails by fault of this machine
 	// brings them to no rest.
 	Shared bool
-	Hold   workspace.Hold // for commands that are of no step; nil: they run as they are
+	Hold   worktree.Sandbox // for commands that are of no step; nil: they run as they are
 	// PutBack undoes the changes of commands whose agent ended without undoing them, and says
 	// which; nil: the next agent does it.
 	PutBack func() (said string, err error)

@@ -134,7 +134,7 @@ func (a *attempt) environment() []string {
 		protocol.EnvHead: string(a.pos.Thread.Head), protocol.EnvThread: a.locked.id, protocol.EnvRole: a.task.role,
 		protocol.EnvPrompt: string(a.task.promptHash), protocol.EnvLimitBase: strconv.Itoa(a.task.limitBase),
 		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.e.Project, protocol.EnvBudget: a.budget(),
-		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.Told(), protocol.EnvRetries: strconv.Itoa(a.retries),
+		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.SnapshotSpec(), protocol.EnvRetries: strconv.Itoa(a.retries),
 	})
 	set[protocol.EnvInputs] = create.InputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {

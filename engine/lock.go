@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/trust"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -30,7 +30,7 @@ type lockedThread struct {
 	lock  locker.Lock
 	facts heads.Facts // besides its chain
 	// elsewhere are the files that it is about, if they are not where it works.
-	elsewhere workspace.Elsewhere
+	elsewhere worktree.Elsewhere
 	since     time.Time
 	// orphan is an agent that is still alive although the previous holder of the lock is gone.
 	// The run's record names it, too, unless the agent has damaged it.
@@ -44,7 +44,7 @@ type lockedThread struct {
 	inStep   bool
 	farewell *Event
 	// kept is the work tree of its attempt; nil: its files are not kept.
-	kept *workspace.Keeping
+	kept *worktree.Checkout
 	// barrier keeps everybody away who would run something; barred says how it is opened.
 	barrier decide.Barrier
 	barred  error
@@ -207,8 +207,8 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 			return err
 		}
 	}
-	if made := change.Workspace.Mode == workspace.InWorktree; made && (facts.Workspace == nil ||
-		facts.Workspace.Mode != workspace.InWorktree) {
+	if made := change.Workspace.Mode == worktree.InWorktree; made && (facts.Workspace == nil ||
+		facts.Workspace.Mode != worktree.InWorktree) {
 		if err := e.Files().Made(h.id); err != nil {
 			return err
 		}

@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/threadfiles"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -32,7 +31,7 @@ func (s *session) planFiles(ctx context.Context) error {
 	if left := s.left(); left != nil && s.isOfAStep(ctx, left.Tree) {
 		from = left.Tree
 	}
-	if err := s.e.Files().ComeBack(ctx, s.locked.files()); err != nil {
+	if err := s.e.Files().Recreate(ctx, s.locked.files()); err != nil {
 		return err
 	}
 	s.change, err = s.e.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), from, to)
@@ -171,7 +170,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 	case s.change != nil:
 		changed, err = s.change.Lay(ctx)
 	default:
-		err = s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
+		err = s.e.Files().Restore(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
 	}
 	if err != nil {
 		return out, s.cutOff(err)
@@ -275,7 +274,7 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 		return out, err
 	}
 	if !i.KeepFiles {
-		if err := s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
+		if err := s.e.Files().Restore(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo); err != nil {
 			return out, s.cutOff(err)
 		}
 	}
@@ -285,7 +284,7 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 // takeBack puts back the files that an intent has found: the step that others were laid out for
 // does not exist.
 func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
-	if err := s.e.Files().PutBack(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
+	if err := s.e.Files().Restore(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
 		return s.cutOff(err)
 	}
 	if s.left() != nil {
@@ -333,46 +332,43 @@ func (e *Engine) raise(ctx context.Context, h *lockedThread, key string) error {
 	return e.setFacts(ctx, h, heads.Facts{Attempts: attempts})
 }
 
-// Files is what keeps the files of threads.
-func (e *Engine) Files() workspace.Keeper {
-	return workspace.Keeper{
-		Env: e.Reader.Env, Dirs: e.Reader.Dirs, FS: e.Reader.FS, Heads: e.Reader.Heads,
-		Hidden: e.Hidden, Config: e.Reader.Config, Read: e.Reader.Nodes(), Warn: e.warn, RunDir: e.Reader.RunDir,
-		Grace: e.grace(), Hold: e.Hold,
+// Files returns the keeper of the files of threads.
+func (e *Engine) Files() worktree.Keeper {
+	r := e.Reader
+	return worktree.Keeper{
+		Env: r.Env, Dirs: r.Dirs, FS: r.FS, Heads: r.Heads, Hidden: e.Hidden, Config: r.Config, Read: r.Nodes(),
+		Warn: e.warn, RunDir: r.RunDir, Grace: e.grace(), Sandbox: e.Hold, Lock: e.lockFiles, Show: r.Show,
 	}
 }
 
-// ThreadFiles is what people do with the files of threads between their steps.
-func (e *Engine) ThreadFiles() threadfiles.Files {
-	lock := func(ctx context.Context, id string) (threadfiles.Locked, error) {
-		h, err := e.lock(ctx, id)
-		if err != nil {
-			return threadfiles.Locked{}, err
-		}
-		if h.facts, err = e.Reader.Heads.Facts(ctx, id); err != nil {
-			h.release()
-			return threadfiles.Locked{}, err
-		}
-		if e.Reader.CutOff(id) {
-			h.release()
-			err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of "+
-				"them was cut off", id)
-			return threadfiles.Locked{}, fault.Hinted(err, "uwf thread step "+id+" finishes it first")
-		}
-		return threadfiles.Locked{Thread: h.files(), Release: h.release}, nil
+// lockFiles locks a thread for people who change its files between its steps.
+func (e *Engine) lockFiles(ctx context.Context, id string) (worktree.Locked, error) {
+	h, err := e.lock(ctx, id)
+	if err != nil {
+		return worktree.Locked{}, err
 	}
-	return threadfiles.Files{Keeper: e.Files(), Lock: lock, Show: e.Reader.Show}
+	if h.facts, err = e.Reader.Heads.Facts(ctx, id); err != nil {
+		h.release()
+		return worktree.Locked{}, err
+	}
+	if e.Reader.CutOff(id) {
+		h.release()
+		err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of "+
+			"them was cut off", id)
+		return worktree.Locked{}, fault.Hinted(err, "uwf thread step "+id+" finishes it first")
+	}
+	return worktree.Locked{Thread: h.files(), Release: h.release}, nil
 }
 
 // files is what a thread's files are about.
-func (h *lockedThread) files() workspace.Thread {
-	return workspace.Thread{ID: h.id, Head: h.head, Ended: h.ended != nil, Facts: h.facts}
+func (h *lockedThread) files() worktree.Thread {
+	return worktree.Thread{ID: h.id, Head: h.head, Ended: h.ended != nil, Facts: h.facts}
 }
 
 // keepFiles begins to keep the files of the attempt with its step.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
-	a.kept, err = a.e.Files().Before(ctx, workspace.Step{
-		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, PutBack: a.task.putBack, Known: a.task.known,
+	a.kept, err = a.e.Files().Before(ctx, worktree.Step{
+		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, Restore: a.task.putBack, Known: a.task.known,
 		Open:  a.task.kept,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
@@ -387,7 +383,7 @@ func (a *attempt) keepFiles(ctx context.Context) (err error) {
 func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
 	facts, err := e.Reader.Heads.Facts(ctx, id)
 	w := facts.Workspace
-	if err != nil || w == nil || w.Mode != workspace.InWorktree {
+	if err != nil || w == nil || w.Mode != worktree.InWorktree {
 		return err
 	}
 	if _, err := os.Lstat(w.Root); err != nil {
@@ -406,7 +402,7 @@ func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error
 	if before == nil || now == nil {
 		return nil
 	}
-	k, err := e.Files().OpenFiles(ctx, id, w.Root, w)
+	k, err := e.Files().Open(ctx, id, w.Root, w)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// snapshot is every file below a directory, with its content, mode and time.
-func snapshot(t *testing.T, dir string) map[string]string {
+// contents is every file below a directory, with its content, mode and time.
+func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -55,7 +55,7 @@ func TestReadOnly(t *testing.T) {
 	_, err := w.Do(t.Context(), done, Work{Steps: UntilEnd})
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(w.Reader.RunDir(id).File(runfiles.TotalsFile)), "a sum that would be kept")
-	before := snapshot(t, w.Reader.Dirs.Home)
+	before := contents(t, w.Reader.Dirs.Home)
 
 	store, err := fsstore.Open(t.Context(), w.Reader.Dirs.Store, fsstore.Options{})
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestReadOnly(t *testing.T) {
 		var coded *protocol.Error
 		require.ErrorAs(t, err, &coded, what)
 	}
-	require.Equal(t, before, snapshot(t, w.Reader.Dirs.Home))
+	require.Equal(t, before, contents(t, w.Reader.Dirs.Home))
 }
 
 func second[T any](_ T, err error) error { return err }

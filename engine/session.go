@@ -20,10 +20,10 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -61,7 +61,7 @@ type session struct {
 	ran    *agentproc.Outcome // of a command that has ended
 	unfit  error              // why what the run has left does not count
 
-	change  *workspace.Change // of the files, that was found possible
+	change  *worktree.Change  // of the files, that was found possible
 	looked  *[2]protocol.Tree // the trees that it is about; nil: not looked for yet
 	limited limits.Limit      // of the account
 }
@@ -558,7 +558,7 @@ func (s *session) decide(ctx context.Context) (decide.Action, error) {
 		return a, nil
 	}
 	err := s.planFiles(ctx)
-	if errors.As(err, new(*files.UnsavedError)) && s.Verb != decide.Step && s.Verb != decide.RunDue {
+	if errors.As(err, new(*snapshot.UnsavedError)) && s.Verb != decide.Step && s.Verb != decide.RunDue {
 		s.facts.Edited, s.unfit = true, err
 		return decide.Decide(s.facts, s.Request), nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -140,7 +140,7 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 	h.ended = &ended
 	e.report(Event{Kind: ThreadKilled, Step: StepInfo{Thread: h.id}})
 	if facts, err := e.Reader.Heads.Facts(ctx, h.id); err == nil {
-		e.Files().Leave(ctx, workspace.Leaving{ID: h.id, Head: h.head, Workspace: facts.Workspace, Killed: true})
+		e.Files().RemoveUnused(ctx, worktree.Ended{ID: h.id, Head: h.head, Workspace: facts.Workspace, Killed: true})
 	}
 	return nil
 }

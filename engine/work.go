@@ -374,7 +374,7 @@ type StartOptions = create.StartOptions
 type ForkOptions = create.ForkOptions
 
 func (e *Engine) maker() create.Maker {
-	return create.Maker{Reader: &e.Reader, Files: e.Files(), Drop: e.ThreadFiles().Drop}
+	return create.Maker{Reader: &e.Reader, Files: e.Files(), Drop: e.Files().Drop}
 }
 
 // StartThread is [Engine.Start] without options.

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -75,7 +75,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		done = t.Last.Tries
 	}
 	tries := runfiles.Dir(s.RunDir).Tries(done).InStep()
-	root, kept := snapshot(ctx, s)
+	root, kept := takeSnapshot(ctx, s)
 	step, err := t.Append(ctx, b, thread.Next{
 		Tries: tries,
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd),
@@ -97,18 +97,18 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	return result, nil
 }
 
-// snapshot keeps the files as they are, if it is told to.
-func snapshot(ctx context.Context, s Submission) (root string, kept *protocol.Files) {
+// takeSnapshot keeps the files as they are, if it is told to.
+func takeSnapshot(ctx context.Context, s Submission) (root string, kept *protocol.Files) {
 	if s.Snapshot == "" && s.Files != "" {
 		return "", &protocol.Files{Tree: s.Files}
 	}
-	spec, ok, err := files.ParseSpec(s.Snapshot)
+	spec, ok, err := snapshot.ParseSpec(s.Snapshot)
 	if err == nil && !ok {
 		return "", nil
 	}
-	var taken files.Taken
+	var taken snapshot.Taken
 	if err == nil {
-		taken, err = files.Take(ctx, env.Env{Environ: s.Environ}, spec)
+		taken, err = snapshot.Take(ctx, env.Env{Environ: s.Environ}, spec)
 	}
 	if err != nil {
 		if s.Warn != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -372,7 +372,7 @@ func IsJoinSchema(schema any) bool {
 }
 
 // Paths are those of changes, at most a thousand.
-func Paths(list []files.Change) []string {
+func Paths(list []snapshot.Change) []string {
 	const most = 1000
 	paths := make([]string, 0, min(len(list), most))
 	for _, c := range list[:min(len(list), most)] {

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -126,7 +126,7 @@ func IsDamage(err error) bool {
 	)
 	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
 		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err,
-		new(*files.DamagedError))
+		new(*snapshot.DamagedError))
 }
 
 // Ended gives the error of a step its code: that of the signal, if one ended it.

@@ -24,9 +24,9 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // Rules are those of one thread.
@@ -218,11 +218,11 @@ func resolved(path string) string {
 // thread's repository. That in which the thread itself lies is none: whoever starts
 // a thread in a part of a repository means that part.
 func linked(thread, dir string) bool {
-	repository, ok := worktree.Repository(thread)
+	repository, ok := gitdir.Repository(thread)
 	if !ok {
 		return false
 	}
-	top, ok := worktree.Holds(repository, dir)
+	top, ok := gitdir.Holds(repository, dir)
 	return ok && !below(top, thread)
 }
 

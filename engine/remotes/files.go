@@ -13,10 +13,10 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 )
 
 // The files of threads travel with their nodes, as git objects. Each object goes after those
@@ -121,7 +121,7 @@ func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protoc
 // sending are objects on their way to the remote.
 type sending struct {
 	*Link
-	from    *files.Objects
+	from    *snapshot.Objects
 	lacking map[protocol.Tree]bool // there
 	never   map[protocol.Tree]bool // what was taken out here
 	entries map[protocol.Tree][]bundle.Entry
@@ -321,8 +321,8 @@ func (s *sending) flush(ctx context.Context) error {
 type fetching struct {
 	*pulling
 	parts  *bundle.Parts
-	keeper workspace.Keeper
-	local  *files.Objects         // of the git directories of ours; those of threads from elsewhere are not among them
+	keeper worktree.Keeper
+	local  *snapshot.Objects      // of the git directories of ours; those of threads from elsewhere are not among them
 	never  map[protocol.Tree]bool // what was redacted, here or as the remote says
 	// said are states that the remote says stand for others, and instead those that do.
 	said, instead map[protocol.Tree]protocol.Tree
@@ -381,7 +381,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	if err != nil {
 		return 0, done, err
 	}
-	base, err := files.OpenObjects(w.keeper.Env, w.stores(wanted))
+	base, err := snapshot.OpenObjects(w.keeper.Env, w.stores(wanted))
 	if err != nil {
 		return 0, done, err
 	}
@@ -424,7 +424,7 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 // from elsewhere get all states that they lack, so that any two can be compared.
 func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere []protocol.Tree, err error) {
 	w.nearby(ctx)
-	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	stores, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -433,7 +433,7 @@ func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere [
 	wanted = slices.Compact(wanted)
 	nowhere = wanted
 	for _, store := range stores {
-		if nowhere, err = files.Lacking(ctx, w.keeper.Env, store, nowhere); err != nil {
+		if nowhere, err = snapshot.Missing(ctx, w.keeper.Env, store, nowhere); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -446,21 +446,21 @@ func (w *fetching) nearby(ctx context.Context) {
 	if w.Near == "" {
 		return
 	}
-	if repo, err := files.Find(ctx, w.keeper.Env, w.Near); err == nil {
+	if repo, err := snapshot.Find(ctx, w.keeper.Env, w.Near); err == nil {
 		_ = repo.Seed(ctx, repo.Store(w.keeper.Dirs.Git()), false) // it saves time, no more
 	}
 }
 
 // open opens what is here.
 func (w *fetching) open(ctx context.Context) (err error) {
-	all, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	all, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
 	if err != nil {
 		return err
 	}
 	own := slices.DeleteFunc(slices.Clone(all), func(store string) bool {
 		return store == w.keeper.Imported("sha1") || store == w.keeper.Imported("sha256")
 	})
-	w.local, err = files.OpenObjects(w.keeper.Env, own)
+	w.local, err = snapshot.OpenObjects(w.keeper.Env, own)
 	return err
 }
 
@@ -468,7 +468,7 @@ func (w *fetching) open(ctx context.Context) (err error) {
 // for some trees.
 func (w *fetching) stores(trees []protocol.Tree) (dirs []string) {
 	for _, tree := range trees {
-		if store := w.keeper.Imported(tree.Function()); !slices.Contains(dirs, store) && files.IsStore(store) {
+		if store := w.keeper.Imported(tree.Function()); !slices.Contains(dirs, store) && snapshot.IsStore(store) {
 			dirs = append(dirs, store)
 		}
 	}
@@ -588,7 +588,7 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 	}
 	lacking := map[protocol.Tree]bool{}
 	for function, some := range ids {
-		if some, err = files.Lacking(ctx, w.keeper.Env, w.keeper.Imported(function), some); err != nil {
+		if some, err = snapshot.Missing(ctx, w.keeper.Env, w.keeper.Imported(function), some); err != nil {
 			return nil, err
 		}
 		for _, id := range some {
@@ -604,7 +604,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 	if w.never, err = w.keeper.Sources().Redacted(ctx); err != nil {
 		return err
 	}
-	stores, err := (&workspace.Stores{Keeper: w.keeper}).All(ctx)
+	stores, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -623,13 +623,13 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 		}
 		lacking := news
 		for _, store := range stores {
-			if lacking, err = files.Lacking(ctx, w.keeper.Env, store, lacking); err != nil {
+			if lacking, err = snapshot.Missing(ctx, w.keeper.Env, store, lacking); err != nil {
 				return err
 			}
 		}
 		if len(lacking) < len(news) {
 			w.warn("thread %s: files were redacted at %s, and are kept here (uwf thread redact --files removes them): %s",
-				id, w.Name, workspace.Some(said.Paths))
+				id, w.Name, worktree.Some(said.Paths))
 		}
 	}
 	return nil
@@ -639,7 +639,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 func (w *fetching) standins(ctx context.Context, stores []string, wanted []protocol.Tree) []protocol.Tree {
 	for i, tree := range wanted {
 		for _, store := range stores {
-			if by := files.Instead(ctx, w.keeper.Env, store, tree); by != tree {
+			if by := snapshot.Substitute(ctx, w.keeper.Env, store, tree); by != tree {
 				w.instead[tree], wanted[i] = by, by
 			}
 		}

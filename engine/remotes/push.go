@@ -17,10 +17,10 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 )
 
 // Pushed is what became of a thread.
@@ -661,7 +661,7 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 	case n > 0:
 		r.Tree = states[n-1].tree
 	case look:
-		k, err := l.Engine.Files().OpenFiles(ctx, id, w.Root, w)
+		k, err := l.Engine.Files().Open(ctx, id, w.Root, w)
 		if err != nil && ctx.Err() != nil {
 			return f, err
 		}
@@ -687,8 +687,8 @@ func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) e
 // below is where a thread works below the root of its work tree, as every machine writes it.
 func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string {
 	root := l.Engine.Reader.Dirs.Worktree(id)
-	if w.Mode == workspace.InPlace {
-		repo, err := files.Find(ctx, l.Engine.Reader.Env, w.Root)
+	if w.Mode == worktree.InPlace {
+		repo, err := snapshot.Find(ctx, l.Engine.Reader.Env, w.Root)
 		if err != nil {
 			return ""
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -47,10 +47,10 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if len(show.Children) == 0 && show.Error == nil {
 		show.Children, _ = e.Reader.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
-	if w := facts.Workspace; w != nil && w.Mode != workspace.AsItIs {
-		show.Workspace = &protocol.ThreadWorkspace{Mode: workspace.Word(w.Mode), Root: w.Root, Branch: w.Branch}
+	if w := facts.Workspace; w != nil && w.Mode != worktree.ModeNone {
+		show.Workspace = &protocol.ThreadWorkspace{Mode: worktree.Word(w.Mode), Root: w.Root, Branch: w.Branch}
 	}
-	totals := e.Files().Totals(ctx, state.Head, workspace.MostTotals)
+	totals := e.Files().Totals(ctx, state.Head, worktree.MostTotals)
 	if all, ok := totals[""]; ok {
 		show.Changes = &all
 	}
@@ -90,7 +90,7 @@ func Next(s protocol.StepOutput) string {
 // History returns the start entry and the steps of a chain, oldest first: a
 // [protocol.StartEntry], then [protocol.StepEntry]s.
 func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, error) {
-	return history(ctx, e.Reader.Store, head, e.Files().Totals(ctx, head, workspace.MostTotals))
+	return history(ctx, e.Reader.Store, head, e.Files().Totals(ctx, head, worktree.MostTotals))
 }
 
 func history(ctx context.Context, s cas.Store, head protocol.Hash,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
@@ -53,7 +53,7 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 		trace.atWork(ctx, e, *role, state.Children)
 	}
 	labels := func(s thread.Step) map[string]string { return e.Reader.Labels(ctx, wf, s) }
-	if err := trace.read(ctx, t, state, e.Files().Totals(ctx, state.Head, workspace.MostTotals), labels); err != nil {
+	if err := trace.read(ctx, t, state, e.Files().Totals(ctx, state.Head, worktree.MostTotals), labels); err != nil {
 		return nil, err
 	}
 	return trace, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/internal/bench/loop"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -55,7 +55,7 @@ func (w *world) unkept(where string) side {
 type keptRepo struct {
 	root string
 	env  env.Env
-	spec files.Spec
+	spec snapshot.Spec
 }
 
 // repository makes one with n files of 1.5 KB, 100 in a directory, and a commit.
@@ -97,18 +97,18 @@ func (w *world) git(b testing.TB, dir string, args ...string) {
 
 // keeps seeds a git directory of ours that nobody has used.
 func (w *world) keeps(b testing.TB, r *keptRepo) {
-	repo, err := files.Find(b.Context(), r.env, r.root)
+	repo, err := snapshot.Find(b.Context(), r.env, r.root)
 	require.NoError(b, err)
 	dir := w.path(fmt.Sprint("kept-", w.fresh(1)))
 	require.NoError(b, os.Mkdir(dir, 0o755))
-	r.spec = files.Spec{Root: repo.Root, Git: repo.Store(dir), Index: filepath.Join(dir, "index"), Parent: repo.Head, Ref: "refs/uwf/bench", Keys: repo.Keys}
+	r.spec = snapshot.Spec{Root: repo.Root, Git: repo.Store(dir), Index: filepath.Join(dir, "index"), Parent: repo.Head, Ref: "refs/uwf/bench", Keys: repo.Keys}
 	require.NoError(b, repo.Seed(b.Context(), r.spec.Git, true))
 	require.NoError(b, repo.Prepare(b.Context(), r.spec))
 }
 
 // take makes a snapshot, and is ready for the next.
 func (r *keptRepo) take(b testing.TB) {
-	taken, err := files.Take(b.Context(), r.env, r.spec)
+	taken, err := snapshot.Take(b.Context(), r.env, r.spec)
 	require.NoError(b, err)
 	if r.spec.Tree = taken.Tree; taken.Commit != "" {
 		r.spec.Parent = taken.Commit

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/util/gitdir"
 )
 
 // InsideError says that a program was found only where work is done: whoever
@@ -112,7 +112,7 @@ func workAround(dir string, environ []string) []string {
 	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule is in another one
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			work = append(work, at)
-			work = append(work, slices.DeleteFunc(worktree.Others(at), holdsHome)...)
+			work = append(work, slices.DeleteFunc(gitdir.Others(at), holdsHome)...)
 		}
 	}
 	if work == nil {

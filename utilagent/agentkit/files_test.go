@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
@@ -27,7 +27,7 @@ func TestFilesOfAStepAreThoseThatStay(t *testing.T) {
 		return string(out)
 	}
 	git("init", "-q")
-	spec := files.Spec{Root: root, Git: store, Index: filepath.Join(t.TempDir(), "index"), Ref: "refs/uwf/one"}
+	spec := snapshot.Spec{Root: root, Git: store, Index: filepath.Join(t.TempDir(), "index"), Ref: "refs/uwf/one"}
 	planted, work := filepath.Join(root, "planted"), filepath.Join(root, "work")
 	got := agentkittest.Run(t, agentkit.Options{Name: "clears", Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		req.AtEnd(func() {

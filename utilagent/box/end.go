@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
 	"github.com/united-workforce/uwf/utilagent/box/gitindex"
@@ -147,7 +147,7 @@ func (b *builder) inside(r Request, found endcheck.Found) {
 // tracked are those of some files of a work tree that its repository has: they are no secrets to who
 // can read it, and a commit without their content would be wrong.
 func tracked(workspace string, names []string) []string {
-	git, _, ok := worktree.Dirs(workspace)
+	git, _, ok := gitdir.Dirs(workspace)
 	if len(names) == 0 || !ok {
 		return nil
 	}

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // Bounds of what is held in git directories. What is beyond them can be read and not be written.
@@ -53,12 +53,12 @@ func (b *builder) ownGit(dir string) error {
 
 // above shows the work tree of which the workspace is a part, but for its keys, and its repository.
 func (b *builder) above(r Request) {
-	top := worktree.Top(r.Workspace)
+	top := gitdir.Top(r.Workspace)
 	if top == "" || top == r.Workspace || slices.ContainsFunc(b.homes, func(home string) bool { return below(top, home) }) || top == "/" {
 		return
 	}
 	b.add(plan.Mount{Path: top, Kind: plan.Show, Missing: true})
-	if repository, ok := worktree.Link(top); ok {
+	if repository, ok := gitdir.Link(top); ok {
 		b.add(plan.Mount{Path: repository, Kind: plan.Show, Missing: true})
 	}
 	for _, name := range []string{".env", ".env.local"} {

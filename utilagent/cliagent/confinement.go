@@ -16,9 +16,9 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
-	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/cliagent/places"
 	"github.com/united-workforce/uwf/utilagent/confine"
@@ -262,7 +262,7 @@ func real(dirs []string) (found []string) {
 // repository is the git directory of a workspace that has it elsewhere: without it nothing
 // could be committed.
 func (r *runner) repository() []string {
-	if repository, ok := worktree.Link(r.cwd); ok {
+	if repository, ok := gitdir.Link(r.cwd); ok {
 		return []string{repository}
 	}
 	if repository, ok := offlimits.Module(r.cwd); ok {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/worktree"
 )
 
 // Bounds of following git's settings from file to file.
@@ -36,7 +36,7 @@ type pointers struct {
 // and of the user's own settings for it.
 func pointersOf(home, top string) []pointer {
 	p := &pointers{home: home}
-	if git, common, ok := worktree.Dirs(top); ok {
+	if git, common, ok := gitdir.Dirs(top); ok {
 		p.read(filepath.Join(common, "config"), top, 0)
 		p.read(filepath.Join(git, "config.worktree"), top, 0)
 	}
@@ -138,7 +138,7 @@ func hooks() []string {
 // the tree in turn, as those of submodules do: the file .git alone proves nothing.
 // top is absolute and without links.
 func Module(top string) (git string, ok bool) {
-	git, common, ok := worktree.Dirs(top)
+	git, common, ok := gitdir.Dirs(top)
 	if !ok || git != common || within(top, git) || within(git, top) {
 		return "", false
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/united-workforce/uwf/util/worktree"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
@@ -341,7 +341,7 @@ func CacheDirs(environ []string) []string {
 // it nothing could be committed. The file .git that names it is the model's to
 // write, so the repository must name this work tree too.
 func (w *Workspace) gitDirs() []string {
-	if repository, ok := worktree.Link(w.real); ok {
+	if repository, ok := gitdir.Link(w.real); ok {
 		return []string{repository}
 	}
 	if repository, ok := offlimits.Module(w.real); ok {

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/verify"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
@@ -32,7 +32,7 @@ import (
 // Maker makes threads. Build it as a literal.
 type Maker struct {
 	*status.Reader
-	Files workspace.Keeper
+	Files worktree.Keeper
 	// Drop removes the worktree of a thread that could not be made.
 	Drop func(ctx context.Context, id string, w *heads.Workspace) error
 }
@@ -54,7 +54,7 @@ func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	facts := heads.Facts{Workspace: &heads.Workspace{Mode: workspace.AsItIs, Root: root}}
+	facts := heads.Facts{Workspace: &heads.Workspace{Mode: worktree.ModeNone, Root: root}}
 	if imported != nil {
 		confirmed := *imported
 		confirmed.Confirmed = true
@@ -65,8 +65,8 @@ func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported
 
 // StartOptions are options of [Maker.Start]. The zero value works.
 type StartOptions struct {
-	Limits    protocol.Limits   // of the run's cost; they take precedence over the workflow's
-	Workspace workspace.Options // how its files are kept
+	Limits    protocol.Limits  // of the run's cost; they take precedence over the workflow's
+	Workspace worktree.Options // how its files are kept
 }
 
 // Start makes a thread of a stored workflow. Its directory is absolute and exists; the
@@ -107,7 +107,7 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	if err != nil {
 		return "", fault.Of(err)
 	}
-	m.Files.TellNeighbour(ctx, workspace)
+	m.Files.WarnShared(ctx, workspace)
 	b := m.Batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
@@ -123,12 +123,12 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 // for the thread.
 func (m Maker) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := m.Heads.Add(ctx, id, head, facts); err != nil {
-		if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
+		if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 			err = errors.Join(err, m.Drop(context.WithoutCancel(ctx), id, w))
 		}
 		return "", fault.Of(err)
 	}
-	if w := facts.Workspace; w != nil && w.Mode == workspace.InWorktree {
+	if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 		if err := m.Files.Made(id); err != nil {
 			return id, fault.Of(err)
 		}
@@ -159,7 +159,7 @@ func WrongNode(h protocol.Hash, what string, err error) error {
 
 // Children makes the children of the next role of a thread that do not exist yet, in one change of
 // the heads.
-func (m Maker) Children(ctx context.Context, parent workspace.Thread, pos *status.Position) error {
+func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status.Position) error {
 	if err := Runnable(pos.Workflow); err != nil {
 		return err
 	}
@@ -168,8 +168,8 @@ func (m Maker) Children(ctx context.Context, parent workspace.Thread, pos *statu
 	if err != nil {
 		return err
 	}
-	var trees *workspace.ChildTrees
-	if role := pos.Next.Role; pos.Workflow.Roles[role].Workspace == workspace.InWorktree {
+	var trees *worktree.ChildTrees
+	if role := pos.Next.Role; pos.Workflow.Roles[role].Workspace == worktree.InWorktree {
 		if trees, err = m.Files.ChildTrees(ctx, parent, role, pos.Dir(), dir); err != nil {
 			return err
 		}
@@ -304,7 +304,7 @@ func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, 
 type ForkOptions struct {
 	Thread   string // the thread in which the node was found; "": one of this home with the same start
 	Cwd      string // where the fork works; "": where the other one does
-	Files    string // see [workspace.Fork]
+	Files    string // see [worktree.Fork]
 	Before   protocol.Hash
 	Detached bool
 }
@@ -363,7 +363,7 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (str
 		return "", fault.Of(err)
 	}
 	defer done()
-	if facts.Workspace, err = m.Files.Fork(ctx, workspace.Fork{
+	if facts.Workspace, err = m.Files.Fork(ctx, worktree.Fork{
 		Thread: id, At: t, Facts: facts, Moved: o.Cwd != "", Files: o.Files, Before: o.Before, Detached: o.Detached,
 	}); err != nil {
 		return "", fault.Of(err)

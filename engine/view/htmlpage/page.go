@@ -29,12 +29,12 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	kept "github.com/united-workforce/uwf/step/files"
+	kept "github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -310,7 +310,7 @@ func fileOf(c kept.Change) File {
 }
 
 // diffOf are the lines of a patch, without what is no text.
-func diffOf(ctx context.Context, states workspace.StepFiles) (out []Change, err error) {
+func diffOf(ctx context.Context, states worktree.StepFiles) (out []Change, err error) {
 	var patch bytes.Buffer
 	if err := states.Patch(ctx, &patch); err != nil {
 		return nil, err

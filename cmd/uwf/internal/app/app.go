@@ -33,7 +33,7 @@ import (
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
@@ -505,7 +505,7 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 	}
 	return transcript.Reader{
 		Store: e.Reader.Store, Thread: t, ID: id, Workflow: wf,
-		Changes: e.Files().Totals(ctx, head, workspace.MostTotals), Quoting: a.Quoting(),
+		Changes: e.Files().Totals(ctx, head, worktree.MostTotals), Quoting: a.Quoting(),
 	}, nil
 }
 

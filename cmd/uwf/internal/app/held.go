@@ -13,16 +13,16 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/worktree"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -169,7 +169,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 }
 
 // hold holds back a command that is of no step, such as workspace.setup.
-func (a *App) hold(with *engine.Engine) workspace.Hold {
+func (a *App) hold(with *engine.Engine) worktree.Sandbox {
 	return func(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
 		nothing := func() error { return nil }
 		settings, err := with.Reader.Config(ctx)
@@ -188,7 +188,7 @@ func (a *App) hold(with *engine.Engine) workspace.Hold {
 
 // linked are what the links of workspace.link in a work tree lead to.
 func linked(settings protocol.Config, dir string) []string {
-	top := worktree.Top(dir)
+	top := gitdir.Top(dir)
 	if settings.Workspace == nil || top == "" {
 		return nil
 	}

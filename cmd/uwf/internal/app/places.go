@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/gitfile"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
@@ -194,7 +194,7 @@ func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 // NotInBundle turns the error that files are nowhere into one that says that the bundle
 // does not have them.
 func (a *App) NotInBundle(err error) error {
-	var none *workspace.NoFilesError
+	var none *worktree.NoFilesError
 	if a.Bundle == nil || !errors.As(err, &none) || !none.Gone {
 		return err
 	}
@@ -278,7 +278,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 		return 0, err
 	}
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
-	return e.Files().CheckFiles(ctx, func(f workspace.FileFault) {
+	return e.Files().CheckFiles(ctx, func(f worktree.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
 		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
 		if f.Err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -35,7 +35,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	}
 	printErr := a.Stands(out, judged, err)
 	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
-		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == workspace.InWorktree {
+		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == worktree.InWorktree {
 			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -242,7 +242,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 
 // notFetched says how to get what a partial clone does not have: uwf itself fetches nothing.
 func notFetched(err error) error {
-	var missing *files.MissingError
+	var missing *snapshot.MissingError
 	if !errors.As(err, &missing) || missing.Partial == "" {
 		return err
 	}

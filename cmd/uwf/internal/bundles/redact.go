@@ -109,7 +109,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	if c.IsSet("reason") {
 		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
 	}
-	done, err := e.ThreadFiles().Redact(ctx, id, c.String("files"), c.Bool("shared"))
+	done, err := e.Files().Redact(ctx, id, c.String("files"), c.Bool("shared"))
 	there, rerr := a.redactObjects(ctx, done, c.Bool("shared"))
 	if coded := (*protocol.Error)(nil); there.States > 0 && errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
 		err = nil

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/secret"
 )
@@ -40,8 +40,8 @@ func TestErrors(t *testing.T) {
 		{"import: link", importError("f", &bundle.LinkError{Links: []string{"a"}}), nil, protocol.CodeInvalid, 2},
 		{"import: conflict", importError("f", &bundle.ConflictError{}), nil, protocol.CodeFailed, 2},
 		{"import: other", importError("f", plain), plain, "", 0},
-		{"export: partial clone", notFetched(&files.MissingError{Partial: "/repo", Object: "abc"}), nil, protocol.CodeFailed, 2},
-		{"export: missing", notFetched(&files.MissingError{Object: "abc"}), nil, "", 0},
+		{"export: partial clone", notFetched(&snapshot.MissingError{Partial: "/repo", Object: "abc"}), nil, protocol.CodeFailed, 2},
+		{"export: missing", notFetched(&snapshot.MissingError{Object: "abc"}), nil, "", 0},
 		{"export: other", notFetched(plain), plain, "", 0},
 		{"verify: invalid", unproved(&protocol.Error{Code: protocol.CodeInvalid, Message: "m", Hints: []string{"h"}}), nil, protocol.CodeCorrupt, 1},
 		{"verify: not found", unproved(&protocol.Error{Code: protocol.CodeNotFound, Message: "m"}), nil, protocol.CodeNotFound, 0},

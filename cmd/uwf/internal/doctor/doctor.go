@@ -25,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/limits"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -371,7 +371,7 @@ func (x *examination) running(ctx context.Context) {
 // git reports whether the files of steps can be kept here, and what of them is not.
 func (x *examination) git(ctx context.Context) {
 	const area, older = "git", "install git 2.38 or newer"
-	v, err := files.GitVersion(ctx, x.Env, x.Env.Dir)
+	v, err := snapshot.GitVersion(ctx, x.Env, x.Env.Dir)
 	switch {
 	case err != nil:
 		x.note(area, older, "the files of steps are not kept: %v", err)
@@ -388,15 +388,15 @@ func (x *examination) git(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	repo, err := files.Find(ctx, x.Env, dir)
-	if errors.Is(err, files.ErrNone) {
+	repo, err := snapshot.Find(ctx, x.Env, dir)
+	if errors.Is(err, snapshot.ErrNone) {
 		return
 	}
 	if err != nil {
 		x.warn(area, "--workspace none works there as it is", "the files of %s are not kept: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
 		return
 	}
-	spec := files.Spec{Root: repo.Root}
+	spec := snapshot.Spec{Root: repo.Root}
 	if x.config != nil && x.config.Workspace != nil {
 		spec.MaxFile = int64(x.config.Workspace.MaxFileMB) << 20
 	}

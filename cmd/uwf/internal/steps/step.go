@@ -22,9 +22,9 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -312,7 +312,7 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at
 }
 
 // PrintFiles prints what differs, as a patch unless a format is asked for.
-func (a Commands) PrintFiles(ctx context.Context, out any, kept workspace.StepFiles, list []files.Change, stat bool) error {
+func (a Commands) PrintFiles(ctx context.Context, out any, kept worktree.StepFiles, list []snapshot.Change, stat bool) error {
 	own := render.Text
 	return render.Print(a.Env.Stdout, a.Format(&own), out, a.Page(func(w *term.Page) {
 		if stat {
@@ -326,7 +326,7 @@ func (a Commands) PrintFiles(ctx context.Context, out any, kept workspace.StepFi
 }
 
 // FileChanges are changes as results have them.
-func FileChanges(list []files.Change) []FileChange {
+func FileChanges(list []snapshot.Change) []FileChange {
 	changes := make([]FileChange, len(list))
 	for i, f := range list {
 		changes[i] = FileChange{Path: strings.ToValidUTF8(f.Path, "\uFFFD"), Status: map[byte]string{'A': "added", 'D': "removed"}[f.Status]}
@@ -341,7 +341,7 @@ func FileChanges(list []files.Change) []FileChange {
 }
 
 // statText is a line for each file.
-func statText(list []files.Change) string {
+func statText(list []snapshot.Change) string {
 	var b strings.Builder
 	for _, f := range list {
 		lines := "binary"

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/files"
+	"github.com/united-workforce/uwf/step/snapshot"
 )
 
 func TestAgentName(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAgentName(t *testing.T) {
 
 func TestFileChanges(t *testing.T) {
 	t.Parallel()
-	list := []files.Change{
+	list := []snapshot.Change{
 		{Path: "new", Status: 'A', Added: 3}, {Path: "old", Status: 'D', Removed: 2}, {Path: "both\xff\x1b", Status: 'M', Added: 1, Removed: 4},
 		{Path: "mode", Status: 'T'}, {Path: "picture", Status: 'A', Added: -1, Removed: -1},
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -267,7 +267,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := workspace.BisectOptions{Argv: argv, Told: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
+	o := worktree.BisectOptions{Argv: argv, Tried: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
 	o.Out, _ = a.Env.Stderr.(*os.File)
 	if a.Flags.Quiet {
 		o.Out = nil

@@ -14,9 +14,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/threadfiles"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -64,7 +63,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 			return err
 		}
 	}
-	report, err := e.ThreadFiles().Prune(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
+	report, err := e.Files().Prune(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 		return err
 	}
 	for member := range heads.Family(facts, []string{id}) {
-		unsaved, err := e.ThreadFiles().Unsaved(ctx, member, facts[member])
+		unsaved, err := e.Files().Unsaved(ctx, member, facts[member])
 		if err != nil {
 			if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
 				coded.Hints = append(coded.Hints, "uwf thread rm "+id+" --force removes it, whatever is in it")
@@ -125,7 +124,7 @@ func (a Commands) threadPrune(ctx context.Context, c *ucli.Context, e *engine.En
 	const most = 100_000 // a time can hold no more days
 	keep := time.Duration(min(term.NumberOf(c, "keep-days"), most)) * 24 * time.Hour
 	o := prune.Options{Home: e.Reader.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
-	report, err := e.ThreadFiles().Prune(ctx, o, c.Bool("force"))
+	report, err := e.Files().Prune(ctx, o, c.Bool("force"))
 	if err != nil {
 		return err
 	}
@@ -175,12 +174,12 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.En
 	if err != nil {
 		return err
 	}
-	out, err := e.ThreadFiles().Apply(ctx, id, threadfiles.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
+	out, err := e.Files().Apply(ctx, id, worktree.ApplyOptions{Dir: dir, Branch: c.String("branch"), Message: c.String("message"), Dirty: c.Bool("dirty")})
 	if err != nil {
 		return err
 	}
 	if len(out.Left) > 0 {
-		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", workspace.Some(out.Left), id)
+		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", worktree.Some(out.Left), id)
 	}
 	if out.Root != "" {
 		git := "git -C " + plaintext.Word(out.Root)
@@ -219,9 +218,9 @@ func (a Commands) threadWorktreesCommand() *ucli.Command {
 }
 
 func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
-	list := e.ThreadFiles().Worktrees
+	list := e.Files().Worktrees
 	if c.Bool("clean") {
-		list = e.ThreadFiles().Clean
+		list = e.Files().Clean
 	}
 	all, err := list(ctx)
 	if err != nil {
@@ -267,7 +266,7 @@ func remark(w protocol.Worktree, cleaned bool) string {
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
 		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"},
-			workspace.ModeInPlace, workspace.InWorktree, workspace.AsItIs),
+			worktree.ModeInPlace, worktree.InWorktree, worktree.ModeNone),
 		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)", Action: forWorktree[string]},
 		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree", Action: forWorktree[bool]},
 	}
@@ -275,7 +274,7 @@ func treeFlags() []ucli.Flag {
 
 // forWorktree is the action of --base and --dirty.
 func forWorktree[T any](c *ucli.Context, _ T) error {
-	if c.String("workspace") != workspace.InWorktree {
+	if c.String("workspace") != worktree.InWorktree {
 		return cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
 	}
 	if c.IsSet("base") && c.Bool("dirty") {
@@ -285,14 +284,14 @@ func forWorktree[T any](c *ucli.Context, _ T) error {
 }
 
 // workspaceOptions are those of the flags.
-func workspaceOptions(c *ucli.Context) workspace.Options {
-	return workspace.Options{Mode: cmp.Or(c.String("workspace"), workspace.ByDefault), Base: c.String("base"), Dirty: c.Bool("dirty")}
+func workspaceOptions(c *ucli.Context) worktree.Options {
+	return worktree.Options{Mode: cmp.Or(c.String("workspace"), worktree.ModeDefault), Base: c.String("base"), Dirty: c.Bool("dirty")}
 }
 
 // sayWorktree says where the worktree of a new thread is.
 func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
 	facts, err := e.Reader.Heads.Facts(ctx, id)
-	if w := facts.Workspace; err == nil && w != nil && w.Mode == workspace.InWorktree {
+	if w := facts.Workspace; err == nil && w != nil && w.Mode == worktree.InWorktree {
 		at := w.Base[:min(len(w.Base), 10)]
 		if w.Branch != "" {
 			at = "branch " + w.Branch + " at " + at

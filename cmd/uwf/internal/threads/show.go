@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -88,7 +88,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}
 	if len(s.Left) > 0 {
-		lines = append(lines, "not kept", workspace.Some(s.Left))
+		lines = append(lines, "not kept", worktree.Some(s.Left))
 	}
 	if sum := s.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
@@ -156,7 +156,7 @@ func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 		return t.Start.Cwd + ", files are not kept"
 	}
 	text := w.Root
-	if w.Mode == workspace.InWorktree {
+	if w.Mode == worktree.InWorktree {
 		text += ", a worktree of its own"
 	}
 	if w.Branch != "" {

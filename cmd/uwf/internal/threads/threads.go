@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/workspace"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -203,7 +203,7 @@ func (a Commands) Fork() *ucli.Command {
 		Flags: []ucli.Flag{moveFlag(), term.OneOf(ucli.StringFlag{
 			Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
 				"here (where the other thread has them, as they were) or keep (there, as they are)",
-		}, workspace.FilesWorktree, workspace.FilesHere, workspace.FilesKeep)},
+		}, worktree.FilesWorktree, worktree.FilesHere, worktree.FilesKeep)},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		of, h, err := a.Place(ctx, c.Args().First())
 		if err != nil {

@@ -1,0 +1,494 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// ApplyOptions of [Keeper.Apply].
+type ApplyOptions struct {
+	Dir     string // in the work tree that the result is brought to
+	Branch  string // gets the result, and no work tree is touched; "": the branch that is checked out in Dir
+	Message string // of the commit; "": the thread's title
+	Dirty   bool   // even with uncommitted changes there, as long as the result does not touch them
+}
+
+// landing is what an apply records before it changes a work tree. If it is found again, the
+// apply was cut off.
+type landing struct {
+	Root string `json:"root"`
+	From string `json:"from"` // commit of the branch that is checked out
+	To   string `json:"to"`
+}
+
+// maxLanding bounds its file, in bytes.
+const maxLanding = 64 << 10
+
+// application is one that is under way.
+type application struct {
+	Keeper
+	Locked
+	w    *heads.Workspace
+	o    ApplyOptions
+	from snapshot.Repo // the thread's worktree; Root "": it is gone
+	head string        // commit that the worktree is at
+	spec snapshot.Spec // of the target
+	to   snapshot.Repo // the target
+	out  protocol.ThreadApplied
+	// again: an apply that was killed had begun to bring the same result.
+	again bool
+}
+
+// Apply brings what a thread has made in its worktree to a branch of the user's: as a commit,
+// or as a merge if the branch has moved since. It does all of it or nothing. Errors are
+// *protocol.Error.
+func (f Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
+	t, err := f.Lock(ctx, id)
+	if err != nil {
+		return protocol.ThreadApplied{}, fault.Of(err)
+	}
+	defer t.Release()
+	a := &application{Keeper: f, Locked: t, w: t.Facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
+	if home, err := a.fromElsewhere(ctx); home || err != nil {
+		return a.out, err
+	}
+	if a.w != nil && a.w.Mode == InPlace && o.Branch == "" {
+		a.out.Root, a.out.Already = a.w.Root, true
+		return a.out, nil
+	}
+	if err := a.run(ctx); err != nil {
+		return a.out, a.explain(err)
+	}
+	return a.out, nil
+}
+
+// fromElsewhere handles a thread that has gone on elsewhere: its work tree here gets the files
+// of its last step. If that tree is the user's own (home), nothing more needs to be done. A
+// thread without a work tree here is applied like one whose worktree is gone.
+func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) {
+	last := a.LastKept(ctx, a.Head)
+	if last == nil || !a.Facts.Foreign() {
+		return false, nil
+	}
+	if a.w == nil || a.w.Mode == ModeNone {
+		repo, err := snapshot.Find(ctx, a.Env, a.o.Dir)
+		if err != nil || a.Facts.Repository == nil {
+			return false, nil //nolint:nilerr // apply itself says what is wrong
+		}
+		if base, ok := repo.Commit(ctx, a.Facts.Repository.Base); ok {
+			a.w = &heads.Workspace{Mode: InWorktree, Root: a.Dirs.Worktree(a.ID), Repo: repo.Common, Base: base}
+		}
+		return false, nil
+	}
+	if _, err := os.Lstat(a.w.Root); err != nil {
+		return false, nil //nolint:nilerr // likewise
+	}
+	changed, err := a.CatchUp(ctx, a.ID, a.w, last)
+	if home = a.w.Mode == InPlace && changed != nil; home {
+		a.out.Files = changed
+	}
+	return home, err
+}
+
+func (a *application) run(ctx context.Context) error {
+	if err := a.find(ctx); err != nil {
+		return err
+	}
+	lock, err := a.LockTree(ctx, a.ID, a.to.Root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }()
+	now, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := a.result(ctx)
+	if err != nil {
+		return err
+	}
+	if a.o.Branch != "" {
+		return a.toBranch(ctx, result)
+	}
+	return a.toWorkTree(ctx, now, result)
+}
+
+// find finds the two work trees.
+func (a *application) find(ctx context.Context) error {
+	switch {
+	case a.w == nil || a.w.Mode == ModeNone:
+		return fault.Hinted(fault.New(protocol.CodeFailed,
+			"thread %s has no worktree: nothing tells what it has made from what was there", a.ID),
+			"--workspace worktree of uwf run and uwf thread start gives a thread one")
+	case a.w.Mode == InPlace:
+		return fault.Hinted(fault.New(protocol.CodeFailed,
+			"thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
+			"git -C "+plaintext.Word(a.w.Root)+" switch -c "+plaintext.Word(a.o.Branch))
+	}
+	var err error
+	a.to, err = snapshot.Find(ctx, a.Env, a.o.Dir)
+	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
+		return err
+	}
+	if err != nil || !SameFile(a.to.Common, a.w.Repo) {
+		hint := "--cwd DIR names one"
+		if _, gone := os.Lstat(a.w.Repo); gone != nil {
+			hint = ForkIn(string(a.Head), a.o.Dir)
+		}
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started",
+			place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.ID), hint)
+	}
+	a.from, err = snapshot.Find(ctx, a.Env, a.w.Root)
+	switch {
+	case errors.Is(err, snapshot.ErrNone), errors.Is(err, fs.ErrNotExist):
+		a.from = snapshot.Repo{}
+	case err != nil:
+		return err
+	}
+	if a.from.Root == a.to.Root {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root),
+			a.ID), "--cwd DIR names the work tree that is to have the result")
+	}
+	if a.spec, err = a.SpecOf(a.to, a.ID); err != nil {
+		return err
+	}
+	if a.to.Head == "" {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)),
+			"git commit --allow-empty -m start")
+	}
+	c, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	a.spec.Hide = a.Unread(c, a.to.Root, a.o.Dir)
+	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
+	return nil
+}
+
+// file is a file that an apply keeps beside the snapshots, where the thread's agents have no
+// business.
+func (a *application) file(suffix string) string {
+	return filepath.Join(a.spec.Git, "apply", a.ID+suffix)
+}
+
+// begin finishes what was cut off in the target, and takes a snapshot of it.
+func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) {
+	if err := os.Remove(a.spec.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	taken, _, err := snapshot.Begin(ctx, a.Env, a.to, &a.spec, a.file(".restore"))
+	if err != nil {
+		return "", err
+	}
+	return taken.Tree, a.goOn(ctx, taken.Tree)
+}
+
+// goOn moves the branch if an apply wrote the files and was then cut off.
+func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
+	path := a.file(".json")
+	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var cut landing
+	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
+		a.to.Head != cut.To {
+		return os.Remove(path) // somebody has moved on from there
+	}
+	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
+		return errors.Join(ctx.Err(), os.Remove(path)) // something was redacted from it
+	}
+	laid, err := a.to.Laid(ctx, a.spec, now, snapshot.Edited{}, cut.From, cut.To)
+	if err != nil {
+		return err
+	}
+	if differ, err := a.to.Differing(ctx, a.spec, laid, now); err != nil {
+		return err
+	} else if len(differ) == 0 {
+		err := a.publish(ctx, cut.To, func() error { return a.to.Follow(ctx, a.spec, cut.From, cut.To, a.why(), true) })
+		if err != nil {
+			return err
+		}
+		a.to.Head = cut.To
+	}
+	return os.Remove(path)
+}
+
+// result is the commit that holds what the thread has made.
+func (a *application) result(ctx context.Context) (string, error) {
+	tree, err := a.made(ctx)
+	if err != nil {
+		return "", err
+	}
+	tree, apart, err := a.to.WithLinksOf(ctx, a.spec, tree, a.head, a.out.Left...)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(apart, snapshot.Modules) {
+		a.out.Left = append(a.out.Left, snapshot.Modules)
+	}
+	before, err := a.to.TreeOf(ctx, a.spec, a.head)
+	if err != nil {
+		return "", err
+	}
+	if tree == before {
+		return a.head, nil
+	}
+	if made, ok := a.to.Made(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // by one that was cut off
+		a.again = true
+		return made, nil
+	}
+	message := a.o.Message
+	if message == "" {
+		if message, err = a.title(ctx); err != nil {
+			return "", err
+		}
+	}
+	return a.to.MakeCommit(ctx, a.spec, tree, message+"\n", a.head)
+}
+
+// made is the state of the thread's files: as they are in its worktree, or, if that is gone,
+// after the last step.
+func (a *application) made(ctx context.Context) (protocol.Tree, error) {
+	if a.from.Root != "" {
+		k, err := a.Open(ctx, a.ID, a.w.Root, a.w)
+		if err != nil {
+			return "", err
+		}
+		defer k.Release()
+		if a.from, a.head = k.Repo, k.Repo.Head; a.head == "" {
+			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
+				plaintext.Word(a.w.Branch), a.ID), ForkIn(string(a.Head), a.o.Dir))
+		}
+		only, err := k.Look(ctx, a.w.Base, nil)
+		if err != nil {
+			return "", err
+		}
+		a.out.Left = slices.Concat(only.Left, only.Submodules, only.Repositories)
+		return k.Spec.Tree, nil
+	}
+	a.head = a.w.Base
+	if tip, ok := a.to.Commit(ctx, "refs/heads/"+a.w.Branch); ok && a.w.Branch != "" {
+		a.head = tip
+	}
+	last, err := a.StepFiles(ctx, a.Head)
+	if err == nil {
+		a.out.Left = last.Left
+		err = a.Fetch(ctx, a.spec.Git, last.After)
+	}
+	return last.After, err
+}
+
+// title is the first line of a commit, and where it comes from.
+func (a *application) title(ctx context.Context) (string, error) {
+	title := ""
+	if a.Facts.Title != nil {
+		title = *a.Facts.Title
+	}
+	if title == "" {
+		t, err := thread.Open(ctx, a.Read, a.Head)
+		if err != nil {
+			return "", err
+		}
+		title, _, _ = strings.Cut(strings.TrimSpace(t.Task()), "\n")
+	}
+	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.ID, nil
+}
+
+// toBranch makes a branch that has the result, or moves one on.
+func (a *application) toBranch(ctx context.Context, result string) error {
+	branch := a.o.Branch
+	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
+		return err
+	} else if at != "" {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch),
+			place.Shown(at)), "without --branch, the result is brought to the branch that is checked out here")
+	}
+	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
+	if exists {
+		behind, err := a.to.Contains(ctx, a.spec, result, old)
+		if err != nil {
+			return err
+		}
+		if !behind {
+			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
+				place.Shown(branch)), "--branch names another one")
+		}
+	}
+	err := a.publish(ctx, result, func() error { return a.to.Point(ctx, branch, result, old, a.why(), a.again) })
+	if err != nil {
+		return err
+	}
+	a.out.Branch, a.out.Commit, a.out.Already = branch, result, exists && old == result
+	return a.follow(ctx, result)
+}
+
+// toWorkTree brings the result to the branch that is checked out, its files and its
+// index.
+func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result string) error {
+	branch, err := a.to.Branch(ctx)
+	if err != nil {
+		return err
+	}
+	if branch == "" {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)),
+			"git switch -c NAME", "--branch NAME makes one with the result")
+	}
+	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root),
+			cmp.Or(what, "command (index.lock)")), "git status says how to end it")
+	}
+	a.out.Branch = branch
+	if a.out.Already, err = a.to.Contains(ctx, a.spec, a.to.Head, result); err != nil || a.out.Already {
+		a.out.Commit = a.to.Head
+		return err
+	}
+	to, err := a.together(ctx, result)
+	if err != nil {
+		return err
+	}
+	edited, err := a.to.Edited(ctx, a.spec, now)
+	if err != nil {
+		return err
+	}
+	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
+		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
+			place.Shown(a.to.Root), Some(edited.Tracked)),
+			"to keep the changes elsewhere: git stash -u", "--dirty leaves them as they are",
+			"--branch NAME makes a branch with the result")
+	}
+	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
+	if err != nil {
+		return err
+	}
+	if a.out.Files, err = a.differing(ctx, now, laid); err != nil {
+		return err
+	}
+	if err := a.publish(ctx, to, func() error { return a.land(ctx, now, laid, to) }); err != nil {
+		return err
+	}
+	a.out.Commit, a.out.Merged = to, to != result
+	return a.follow(ctx, result)
+}
+
+// publish copies a commit into the user's repository, for point to make a ref to it. Their git
+// keeps it until then, and ours keeps it for another try if this one is cut off.
+func (a *application) publish(ctx context.Context, commit string, point func() error) (err error) {
+	defer func() { err = errors.Join(err, a.to.Release(a.why())) }()
+	if err := a.to.Remember(ctx, a.spec, resultRef(a.ID), commit); err != nil {
+		return err
+	}
+	if err := a.to.Import(ctx, a.spec, commit, a.why()); err != nil {
+		return err
+	}
+	return point()
+}
+
+// why is the reflog message for the user's git.
+func (a *application) why() string { return appliedBy(a.ID) }
+
+func appliedBy(id string) string { return "uwf thread apply " + id }
+
+func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*protocol.FileChanges, error) {
+	list, err := snapshot.Diff(ctx, a.Env, a.spec.Git, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return FileChanges(list), nil
+}
+
+// together is the commit that the branch will point to: the result if nothing was committed
+// since, else a merge.
+func (a *application) together(ctx context.Context, result string) (string, error) {
+	ahead, err := a.to.Contains(ctx, a.spec, result, a.to.Head)
+	if err != nil || ahead {
+		return result, err
+	}
+	tree, err := a.to.Merge(ctx, a.spec, a.to.Head, result)
+	if err != nil {
+		return "", err
+	}
+	return a.to.MakeCommit(ctx, a.spec, tree, "Merge the result of uwf thread "+a.ID+"\n", a.to.Head, result)
+}
+
+// land writes the files, and then moves the branch and the index.
+func (a *application) land(ctx context.Context, now, laid protocol.Tree, to string) error {
+	path := a.file(".json")
+	text, _ := json.Marshal(landing{Root: a.to.Root, From: a.to.Head, To: to}) // texts always encode
+	if err := durable.WriteFile(durable.OS(), path, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	if _, err := snapshot.Restore(ctx, a.Env, a.spec, now, laid, a.file(".restore")); err != nil {
+		if _, cut := os.Lstat(a.file(".restore")); cut != nil {
+			return errors.Join(err, os.Remove(path)) // nothing was written
+		}
+		return err
+	}
+	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
+		return fault.Hinted(fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch),
+			place.Shown(a.to.Root), err)), "the files are written; this finishes it: uwf thread apply "+a.ID)
+	}
+	return os.Remove(path)
+}
+
+// follow records that the user has the result, and marks it as committed in the thread's
+// worktree.
+func (a *application) follow(ctx context.Context, result string) error {
+	if err := a.to.Remember(ctx, a.spec, appliedRef(a.ID), result); err != nil {
+		return err
+	}
+	if a.from.Root == "" || a.head == result {
+		return nil
+	}
+	return a.from.Follow(ctx, a.spec, a.head, result, a.why(), true)
+}
+
+// explain gives an error its code and a hint.
+func (a *application) explain(err error) error {
+	var conflict *snapshot.ConflictError
+	var blocked *snapshot.InTheWayError
+	var unsaved *snapshot.UnsavedError
+	byHand := "uwf thread apply " + a.ID + " --branch NAME, and git merge NAME: git then has its own tools"
+	switch {
+	case errors.As(err, &conflict):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
+				place.Shown(a.out.Branch), Some(conflict.Paths))}, byHand)
+	case errors.Is(err, snapshot.ErrNobody):
+		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
+	case errors.Is(err, snapshot.ErrTooOld):
+		return fault.Hinted(fault.Of(err), byHand)
+	case errors.As(err, &blocked):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
+				place.Shown(a.to.Root), Some(blocked.Paths))},
+			"commit it, or move it away", byHand)
+	case errors.As(err, &unsaved):
+		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")
+	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*snapshot.GitError)):
+		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root),
+				place.Shown(err.Error()))},
+			"git -C "+plaintext.Word(a.to.Root)+" status shows whether git works there", ForkIn(string(a.Head),
+				a.o.Dir))
+	}
+	return fault.Of(err)
+}

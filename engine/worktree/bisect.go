@@ -1,0 +1,377 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/oscommand"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// BisectOptions of [Keeper.Bisect].
+type BisectOptions struct {
+	Argv  []string                      // the command; it fails if a step has introduced the fault
+	Out   *os.File                      // what it prints; nil: nobody sees it
+	Tried func(protocol.BisectedStep)   // after each try; may be nil
+	Made  func(worktree, commit string) // may be nil
+}
+
+// cannotTell is the exit status of a command that cannot tell, as for git bisect run.
+const cannotTell = 125
+
+// bisection is one that is under way.
+type bisection struct {
+	Keeper
+	o     BisectOptions
+	steps []protocol.BisectedStep // from the good one to the bad one
+	trees []protocol.Tree         // after each; "": not kept
+	known map[protocol.Tree]string
+
+	repo snapshot.Repo // in which the worktree is made
+	spec snapshot.Spec // of the worktree
+	id   string        // of the worktree, as a thread has one
+	path string        // of the worktree
+	dir  string        // where the command runs
+}
+
+// Bisect finds the first step after which a command fails, between a step after which it
+// succeeds (or the start of the thread) and one after which it fails. It tries each in a
+// temporary worktree. Errors are *protocol.Error.
+func (e Keeper) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
+	b := &bisection{Keeper: e, o: o, known: map[protocol.Tree]string{}}
+	out, err := b.run(ctx, good, bad)
+	if err != nil {
+		return out, fault.Ended(ctx, err)
+	}
+	return out, nil
+}
+
+func (b *bisection) run(ctx context.Context, good, bad protocol.Hash) (out protocol.ThreadBisected, err error) {
+	if err := b.load(ctx, good, bad); err != nil {
+		return out, err
+	}
+	lock, err := b.make(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		err = errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+		_ = lock.RemoveAndUnlock()
+	}()
+	if err := b.ends(ctx); err != nil {
+		return out, err
+	}
+	lo, hi, err := b.search(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.First, out.Tried = b.steps[hi], b.tried()
+	for i := lo + 1; i < hi; i++ {
+		out.Unsure = append(out.Unsure, b.steps[i])
+	}
+	return out, nil
+}
+
+// load reads the steps between, and what their files were.
+func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
+	t, err := thread.Open(ctx, b.Read, bad)
+	if err != nil {
+		return err
+	}
+	found := good == t.StartHash
+	var first thread.Step
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return err
+		}
+		first = s
+		tree := protocol.Tree("")
+		if s.Files != nil {
+			tree = s.Files.Tree
+		}
+		b.add(protocol.BisectedStep{Step: s.Hash, Number: s.Index + 1, Role: s.Role}, tree)
+		if s.Hash == good {
+			found = true
+			break
+		}
+	}
+	switch {
+	case !found || good == bad:
+		return fault.Hinted(fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad),
+			"uwf thread bisect <good> <bad> -- <command>, both of one thread")
+	case good == t.StartHash && first.Files != nil:
+		b.add(protocol.BisectedStep{Step: good}, first.Files.Before)
+	case good == t.StartHash:
+		b.add(protocol.BisectedStep{Step: good}, "")
+	}
+	slices.Reverse(b.steps)
+	slices.Reverse(b.trees)
+	for _, i := range []int{0, len(b.trees) - 1} {
+		if b.trees[i] == "" {
+			return noFiles(b.steps[i].Step, false)
+		}
+	}
+	if b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees); err != nil {
+		return err
+	}
+	for i, tree := range b.trees {
+		b.trees[i] = snapshot.Substitute(ctx, b.Env, b.repo.Store(b.Dirs.Git()), tree)
+	}
+	return nil
+}
+
+func (b *bisection) add(s protocol.BisectedStep, tree protocol.Tree) {
+	b.steps, b.trees = append(b.steps, s), append(b.trees, tree)
+}
+
+// repoWith is a work tree of the repository in which states of files are kept.
+func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.Tree) (snapshot.Repo, error) {
+	all, err := b.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return snapshot.Repo{}, err
+	}
+	roots := []string{b.Env.Dir, root}
+	for _, facts := range all {
+		if w := facts.Workspace; w != nil && w.Repo != "" {
+			roots = append(roots, w.Root, filepath.Dir(w.Repo))
+		}
+	}
+	tried := map[string]bool{"": true}
+	var first *snapshot.Repo
+	lacks := func(store string) bool {
+		return slices.ContainsFunc(trees, func(t protocol.Tree) bool { return t != "" && !snapshot.Has(ctx, b.Env, store, t) })
+	}
+	for _, root := range roots {
+		repo, err := snapshot.Find(ctx, b.Env, root)
+		if err != nil || tried[repo.Common] {
+			continue
+		}
+		tried[repo.Common] = true
+		if !lacks(repo.Store(b.Dirs.Git())) {
+			return repo, nil
+		}
+		if first == nil && repo.Head != "" {
+			first = &repo
+		}
+	}
+	if first != nil && !lacks(b.Imported(trees[0].Function())) {
+		return *first, nil // they came from elsewhere, and are tried where the person is
+	}
+	return snapshot.Repo{}, noFiles(b.steps[len(b.steps)-1].Step, true)
+}
+
+// make makes the worktree. It belongs to no thread: whoever finds it later may remove it,
+// unless the lock is held.
+func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
+	id, err := threadid.New(b.Env.Now(), b.Env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := b.Making(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w, err := b.AddWorktree(ctx, NewTree{Id: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
+	if err != nil {
+		return nil, errors.Join(err, lock.RemoveAndUnlock())
+	}
+	b.id = id
+	b.path, b.dir = b.Dirs.Worktree(id), w.Root
+	if b.o.Made != nil {
+		b.o.Made(b.path, b.repo.Head)
+	}
+	repo, err := snapshot.Find(ctx, b.Env, b.dir)
+	if err == nil {
+		b.spec, err = b.SpecOf(repo, id)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)), lock.RemoveAndUnlock())
+	}
+	return lock, nil
+}
+
+// at is where the person is in the repository, else its root.
+func (b *bisection) at() string {
+	if _, ok := place.Below(b.repo.Root, b.Env.Dir); ok {
+		return b.Env.Dir
+	}
+	return b.repo.Root
+}
+
+// remove removes the worktree with all that a try has left.
+func (b *bisection) remove(ctx context.Context) error {
+	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
+	if b.spec.Ref != "" {
+		err = errors.Join(err, snapshot.Forget(ctx, b.Env, b.spec))
+	}
+	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
+}
+
+// ends checks that the bad step fails and the good one does not.
+func (b *bisection) ends(ctx context.Context) error {
+	last := len(b.steps) - 1
+	switch result, err := b.try(ctx, 0); {
+	case err != nil:
+		return err
+	case result != protocol.BisectGood:
+		return fault.Hinted(fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s",
+			named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path",
+			"an older step, or @0, the start, may be good")
+	}
+	switch result, err := b.try(ctx, last); {
+	case err != nil:
+		return err
+	case result != protocol.BisectBad:
+		return fault.New(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]),
+			words(result))
+	}
+	return nil
+}
+
+func named(s protocol.BisectedStep) string {
+	if s.Number == 0 {
+		return "0, the start"
+	}
+	return fmt.Sprintf("%d (%s)", s.Number, place.Shown(s.Role))
+}
+
+func words(result string) string {
+	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails",
+		protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
+}
+
+// search halves the range between the last good step and the first bad one, as long as a step
+// in it can be tried.
+func (b *bisection) search(ctx context.Context) (lo, hi int, err error) {
+	lo, hi = 0, len(b.steps)-1
+	for {
+		i := b.next(lo, hi)
+		if i < 0 {
+			return lo, hi, nil
+		}
+		result, err := b.try(ctx, i)
+		if err != nil {
+			return lo, hi, err
+		}
+		switch result {
+		case protocol.BisectGood:
+			lo = i
+		case protocol.BisectBad:
+			hi = i
+		}
+	}
+}
+
+// next is the step in the middle that can be tried, or the one nearest to it; -1: there
+// is none.
+func (b *bisection) next(lo, hi int) int {
+	middle, best := (lo+hi)/2, -1
+	for i := lo + 1; i < hi; i++ {
+		if b.trees[i] == "" || b.steps[i].Result != "" {
+			continue
+		}
+		if best < 0 || distance(i, middle) < distance(best, middle) {
+			best = i
+		}
+	}
+	return best
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+func (b *bisection) tried() (tried []protocol.BisectedStep) {
+	for _, s := range b.steps {
+		if s.Result != "" {
+			tried = append(tried, s)
+		}
+	}
+	return tried
+}
+
+// try runs the command with the files of a step.
+func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
+	result, known := b.known[b.trees[i]]
+	if !known {
+		if err := b.put(ctx, b.trees[i]); err != nil {
+			return "", fmt.Errorf("put the files of step %s into %s: %w", named(b.steps[i]), b.path, err)
+		}
+		if result, err = b.command(ctx); err != nil {
+			return "", err
+		}
+		b.known[b.trees[i]] = result
+	}
+	b.steps[i].Result = result
+	if b.o.Tried != nil {
+		b.o.Tried(b.steps[i])
+	}
+	return result, nil
+}
+
+// put makes the files of the worktree those of a tree. It removes whatever the command left,
+// except what git ignores.
+func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
+	b.spec.Tree = ""
+	if err := b.Fetch(ctx, b.spec.Git, tree); err != nil {
+		return err
+	}
+	if err := snapshot.Clear(ctx, b.Env, b.spec, tree); err != nil {
+		return err
+	}
+	return os.MkdirAll(b.dir, 0o777)
+}
+
+// command runs the command once.
+func (b *bisection) command(ctx context.Context) (result string, err error) {
+	path := b.o.Argv[0]
+	switch {
+	case filepath.IsAbs(path):
+	case strings.ContainsRune(filepath.ToSlash(path), '/'):
+		path = filepath.Join(b.dir, path)
+	default:
+		if path, err = proc.LookPath(path, b.dir, b.Env.Environ); err != nil {
+			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(),
+				Err: err}
+		}
+	}
+	cmd := proc.Command{Path: path, Args: b.o.Argv[1:], Dir: b.dir, Env: b.Env.Environ, Stdout: b.o.Out,
+		Stderr: b.o.Out, WithParent: true}
+	child, end, err := b.start(ctx, cmd)
+	if err != nil {
+		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(),
+			Err: err}
+		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
+			return "", fault.Hinted(failed, "the step kept it as no program: sh "+plaintext.Word(b.o.Argv[0])+", or what "+
+				"else it is written for, starts it")
+		}
+		return "", failed
+	}
+	status, err := child.Wait(ctx, b.Grace)
+	err = errors.Join(err, end())
+	switch {
+	case err != nil:
+		return "", err
+	case status.Signal != "":
+		return "", fault.New(protocol.CodeFailed, "the command was ended by a signal: %s", status.Signal)
+	case status.Code == 0:
+		return protocol.BisectGood, nil
+	case status.Code == cannotTell:
+		return protocol.BisectSkipped, nil
+	case status.Code == oscommand.NotFound, status.Code == oscommand.NotExecutable:
+		return "", fault.New(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)
+	}
+	return protocol.BisectBad, nil
+}

@@ -1,0 +1,349 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Change is a change of the files of a thread that was found possible, in its locked work tree.
+type Change struct {
+	*Checkout
+	From, To protocol.Tree
+	id       string
+	layout   snapshot.Layout
+}
+
+// Follow brings the files of a thread from those of one of its steps to those of its head; k is
+// its work tree. If they are others, or not available, it does nothing.
+func (e Keeper) Follow(ctx context.Context, k *Checkout, id string, before, now *thread.Thread) error {
+	from, here := e.FilesOf(ctx, before)
+	to, there := e.FilesOf(ctx, now)
+	if here != nil || there != nil || k.Spec.Tree != from.After {
+		return nil //nolint:nilerr // the next step reports it
+	}
+	return e.follow(ctx, k, id, now.Head, from.After, to.After)
+}
+
+// leaveThem is the hint for whoever cannot have other files.
+const leaveThem = "--keep-files leaves all files as they are"
+
+// Plan finds out whether the files of a thread can become those of a tree, and locks its work
+// tree; nil: nothing is kept, so they stay as they are. from are the files that must be there
+// now; "": any. Nothing is written in the work tree. Errors: [*snapshot.UnsavedError] in a
+// *protocol.Error if somebody has changed them.
+func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protocol.Tree) (*Change, error) {
+	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone || to == "" {
+		return nil, nil
+	}
+	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+	}
+	c := &Change{Checkout: k, From: from, To: to, id: t.ID}
+	err = e.nobodyAtWork(ctx, t.ID, k.Repo.Root)
+	for _, tree := range []protocol.Tree{from, to} {
+		if err == nil && tree != "" {
+			err = e.Fetch(ctx, k.Spec.Git, tree)
+		}
+	}
+	if err == nil {
+		c.layout, err = snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
+	}
+	if err != nil {
+		k.Release()
+		return nil, notRestored(err)
+	}
+	if c.From == "" {
+		c.From = c.layout.Taken.Tree
+	}
+	return c, nil
+}
+
+// nobodyAtWork refuses to change the files of a work tree in which a step of another thread runs
+// that holds no lock of it, since its files are not kept. Children of the thread are stopped.
+func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
+	for h, err := range e.Heads.Heads(ctx) {
+		if err != nil || h.Thread == id {
+			continue // a thread that cannot be read does not run
+		}
+		dir := e.RunDir(h.Thread)
+		run := dir.Read()
+		if _, inside := place.Below(root, run.Cwd); !inside || !run.Status.InFlight() || !dir.Alive(run) {
+			continue
+		}
+		if e.isBelow(ctx, h.Thread, id) {
+			continue
+		}
+		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, place.Shown(root))
+		return fault.Hinted(busy, "uwf thread wait "+h.Thread)
+	}
+	return nil
+}
+
+// isBelow reports whether a thread plays a role of another one, or of its children.
+func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
+	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	for range generations {
+		facts, err := e.Heads.Facts(ctx, id)
+		if err != nil || facts.Parent == nil {
+			return false
+		}
+		if id = facts.Parent.Thread; id == above {
+			return true
+		}
+	}
+	return false
+}
+
+// Lay writes the files, and returns what that changed; nil: nothing. The intent of the change
+// must be durable: if this is cut off, some files are written.
+func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.layout.Lay(ctx); err != nil {
+		return nil, notRestored(err)
+	}
+	c.Spec.Tree = c.To
+	return c.by.changed(ctx, c.Spec.Git, c.From, c.To), nil
+}
+
+// Claim notes which thread's files are about to be laid in a work tree that is locked: the steps of
+// other threads are refused until the intent of that thread, which comes next, is settled, also
+// while nobody holds the lock.
+func (e Keeper) Claim(k *Checkout, id string) error {
+	path := e.claimOf(k.Repo.Root)
+	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
+}
+
+// Take is [Change.Lay]. The step that is made among these files goes on with the work tree, which
+// stays locked; nil: nothing is kept.
+func (c *Change) Take(ctx context.Context) (*Checkout, error) {
+	if c == nil {
+		return nil, nil
+	}
+	_, err := c.Lay(ctx)
+	return c.Checkout, err
+}
+
+// Claim is [Keeper.Claim] of the work tree.
+func (c *Change) Claim() error {
+	if c == nil {
+		return nil
+	}
+	return c.by.Claim(c.Checkout, c.id)
+}
+
+const maxClaim = 100 // bytes
+
+func (e Keeper) claimOf(root string) string {
+	tree := e.ofTree(root)
+	return filepath.Join(filepath.Dir(tree), "claimed", filepath.Base(tree))
+}
+
+// claimedAround is [Keeper.unclaimed] for a thread whose files are not kept, in a directory.
+func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
+	if !e.anyClaim() { // to find the work tree starts git
+		return nil
+	}
+	repo, err := snapshot.Find(ctx, e.Env, dir)
+	if err != nil {
+		return nil //nolint:nilerr // it is in no work tree, or git cannot tell
+	}
+	return e.unclaimed(repo.Root, id, false)
+}
+
+// anyClaim reports whether a change of files stands half-way somewhere. A claim outlives its intent
+// until its work tree is used again.
+func (e Keeper) anyClaim() bool {
+	dir := filepath.Dir(e.claimOf(""))
+	entries, _ := os.ReadDir(dir) // without it nobody has ever claimed anything
+	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
+		by, err := safeopen.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, safeopen.NoFollow)
+		if _, parsed := threadid.Parse(string(by)); err != nil || parsed != nil {
+			return false
+		}
+		return e.RunDir(string(by)).CutOff()
+	})
+}
+
+// unclaimed refuses a work tree in which a change for another thread was cut off: its files are
+// those of no step. Whoever holds the lock of the tree removes a claim that has no intent.
+func (e Keeper) unclaimed(root, id string, locked bool) error {
+	path := e.claimOf(root)
+	by, err := safeopen.ReadFile(path, maxClaim, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	other := string(by)
+	if _, parsed := threadid.Parse(other); err != nil || parsed != nil {
+		return err
+	}
+	if i, err := e.RunDir(other).Intent(); err == nil && i.Kind == "" && locked {
+		return e.FS.Remove(path)
+	} else if err == nil && i.Kind == "" {
+		return nil
+	}
+	if other == id {
+		return nil
+	}
+	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way",
+		place.Shown(root), other)
+	return fault.Hinted(busy, "uwf thread step "+other+" settles it; with --keep-files it leaves the files as they are")
+}
+
+// Release gives the work tree back.
+func (c *Change) Release() {
+	if c != nil {
+		c.Checkout.Release()
+	}
+}
+
+// follow makes the files of a thread those at its head, if they are those of another tree now.
+func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protocol.Hash, from, to protocol.Tree) error {
+	for _, tree := range []protocol.Tree{from, to} {
+		if err := e.Fetch(ctx, k.Spec.Git, tree); err != nil {
+			return notRestored(err)
+		}
+	}
+	l, err := snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
+	if err != nil {
+		return notRestored(err)
+	}
+	if err := e.Claim(k, id); err != nil {
+		return err
+	}
+	dir := e.RunDir(id)
+	i := rundir.Intent{Kind: rundir.Moving, HeadFrom: head, HeadTo: head, TreeFrom: from, TreeTo: to}
+	if err := dir.SetIntent(i); err != nil {
+		return err
+	}
+	if err := l.Lay(ctx); err != nil {
+		return notRestored(err)
+	}
+	k.Spec.Tree = to
+	return dir.DropIntent()
+}
+
+// Now is the state of the files of a thread as they are; "": they are not kept, or cannot be.
+func (e Keeper) Now(ctx context.Context, t Thread, dir string) protocol.Tree {
+	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone {
+		return ""
+	}
+	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return ""
+	}
+	defer k.Release()
+	return k.Spec.Tree
+}
+
+// Restore makes the files of a thread those of a tree, whatever they are now: known are files
+// that are kept with a step, and others that it finds are kept under a ref of their own, of which
+// it warns.
+func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to protocol.Tree) error {
+	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone || to == "" {
+		return nil
+	}
+	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
+	if err != nil {
+		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+	}
+	defer k.Release()
+	if base := t.Facts.Workspace.Base; base != "" {
+		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
+			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of "+
+				"thread %s", place.Shown(k.Repo.Root), t.ID)
+			return fault.Hinted(other, "uwf thread step "+t.ID+" --cwd DIR of the right one", leaveThem)
+		}
+	}
+	return e.replace(ctx, k, t.ID, known, to)
+}
+
+// replace is [Keeper.Restore] in a work tree that is open.
+func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to protocol.Tree) error {
+	if err := e.Fetch(ctx, k.Spec.Git, to); err != nil {
+		return notRestored(err)
+	}
+	if err := e.Claim(k, id); err != nil {
+		return err
+	}
+	rescued, err := snapshot.Replace(ctx, e.Env, k.Spec, known, to)
+	if rescued.Ref != "" {
+		text := "the files were put back"
+		if len(rescued.Paths) > 0 {
+			text += "; these were changed: " + Some(rescued.Paths)
+		}
+		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " " +
+			"show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
+	}
+	if err != nil {
+		return notRestored(err)
+	}
+	k.Spec.Tree = to
+	return nil
+}
+
+// mostStashed is how many paths a hint names.
+const mostStashed = 5
+
+// notRestored says why files stay as they are, and what to do.
+func notRestored(err error) error {
+	var unsaved *snapshot.UnsavedError
+	var blocked *snapshot.InTheWayError
+	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
+	switch {
+	case errors.As(err, &unsaved):
+		why.Message = "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths)
+		keep := "git stash -u" // with what the steps have made, where git does not know it
+		if len(unsaved.Paths) <= mostStashed {
+			words := []string{"git stash push -u --"}
+			for _, path := range unsaved.Paths {
+				words = append(words, plaintext.Word(path))
+			}
+			keep = strings.Join(words, " ")
+		}
+		return fault.Hinted(why, "to keep the changes elsewhere: "+keep, leaveThem)
+	case errors.As(err, &blocked):
+		why.Message = "the files are not put back: " + place.Shown(blocked.Error())
+		return fault.Hinted(why, "move them away", leaveThem)
+	}
+	return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+}
+
+// Around are the files before and after the last step of a chain; "": not kept, or not known.
+// That they are not is warned of, and no error. Errors: they are not on this machine.
+func (e Keeper) Around(ctx context.Context, t Thread, chain *thread.Thread) (before, after protocol.Tree, err error) {
+	switch w := t.Facts.Workspace; {
+	case w == nil || w.Mode == ModeNone || chain.Last == nil:
+		return "", "", nil
+	case chain.Last.Files == nil:
+		e.Warn((&NoFilesError{Step: chain.Head}).Error() + ": they stay as they are")
+		return "", "", nil
+	}
+	step, err := e.FilesOf(ctx, chain)
+	if err != nil {
+		return "", "", fault.Hinted(fault.Of(err), leaveThem)
+	}
+	return step.Before, step.After, nil
+}

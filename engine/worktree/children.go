@@ -1,0 +1,256 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Children may work in git worktrees of their own. Each begins with its parent's files as they
+// are when the child is started. The worktree itself is made when the child takes its first
+// step, and removed when the child has ended: its steps keep what it made. Changes may be
+// merged into the parent's files when the children are joined.
+
+// ChildTrees is what the worktrees of children begin with. nil: they work where their parent
+// does.
+type ChildTrees struct {
+	repo snapshot.Repo
+	rel  string // of the parent's directory in its work tree
+	dir  string // in which worktrees are
+	tree protocol.Tree
+}
+
+// ChildTrees finds out what the worktrees of children begin with: the files of the parent's
+// directory, in which they would work otherwise.
+func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
+	w := parent.Facts.Workspace
+	if w == nil || w.Mode == ModeNone {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+			"role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
+			"uwf run, and uwf thread start, keep them in a git work tree: --workspace in-place, or --workspace worktree")
+	}
+	k, err := e.Open(ctx, parent.ID, at, w)
+	if err != nil {
+		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
+	}
+	defer k.Release()
+	if k.Repo.Head == "" {
+		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+			"%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role),
+			"git commit --allow-empty -m start")
+	}
+	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
+}
+
+// treesBeside are worktrees of a repository for those who would work in a directory of it.
+func (e Keeper) treesBeside(repo snapshot.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
+	rel, ok := place.Below(repo.Root, dir)
+	if !ok {
+		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s",
+			place.Shown(dir), place.Shown(repo.Root))
+	}
+	trees := filepath.Dir(e.Dirs.Worktree("x"))
+	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
+		return nil, err
+	}
+	trees, err := place.Real(trees)
+	return &ChildTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
+}
+
+// OwnTree returns the worktree on this machine for a child that had one where it comes from;
+// nil: it had none. above is where its parent works.
+func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspace) (*heads.Workspace, error) {
+	at, err := heads.Find(ctx, e.Heads, child)
+	if err != nil {
+		return nil, err
+	}
+	t, err := thread.Open(ctx, e.Read, at.Head)
+	if err != nil || t.Start.Workspace == nil || t.Start.Workspace.Mode != InWorktree {
+		return nil, err
+	}
+	repo, err := snapshot.Find(ctx, e.Env, above.Root)
+	if err != nil {
+		return nil, NoWorkTree(above.Root, err)
+	}
+	trees, err := e.treesBeside(repo, above.Root, "")
+	if err != nil {
+		return nil, err
+	}
+	_, own := trees.Of(child)
+	return own, nil
+}
+
+// Of is the workspace of a child, for its chain and for this machine; nil: it has none.
+func (t *ChildTrees) Of(child string) (*protocol.Workspace, *heads.Workspace) {
+	if t == nil {
+		return nil, nil
+	}
+	return &protocol.Workspace{Mode: InWorktree, Tree: t.tree},
+		&heads.Workspace{Mode: InWorktree, Root: filepath.Join(t.dir, child, t.rel), Repo: t.repo.Common, Base: t.repo.Head}
+}
+
+// Joined are the children of a role whose results a step of a thread is about to join.
+type Joined struct {
+	Keeper
+	Thread string
+	Chain  *thread.Thread
+	Role   string
+	Kids   children.Kids
+
+	made []*StepFiles // in worktrees of their own, by the order of Kids; nil: nothing
+}
+
+// Find finds what the children have made in worktrees of their own, and adds the files that
+// they changed to their results. It adds nothing for children that were not completed or had
+// no worktree.
+func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
+	j.made = make([]*StepFiles, len(j.Kids))
+	for i, k := range j.Kids {
+		if k.Ended.Status != protocol.StatusCompleted {
+			continue
+		}
+		m, ok, err := j.madeBy(ctx, k.Ended.Head)
+		if err != nil {
+			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)),
+				"uwf thread retry "+j.Thread+"/"+k.Key+" plays it anew")
+		}
+		if !ok {
+			continue
+		}
+		list, err := m.Changes(ctx)
+		if err != nil {
+			return fmt.Errorf("child %s: %w", k.Key, err)
+		}
+		j.made[i], results[i].Files = &m, children.Paths(list)
+	}
+	return nil
+}
+
+// Merge returns the files of the thread merged with what its children have made; conflicts are
+// the paths that two of them changed in the same places.
+func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conflicts []string, err error) {
+	if k == nil {
+		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the "+
+			"files of thread %s cannot be kept", j.Role, j.Thread)
+	}
+	merged, err := j.mergedBefore(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	var all []StepFiles
+	for i, m := range j.made {
+		if m != nil && !merged[j.Kids[i].Ended.Head] {
+			all = append(all, *m)
+		}
+	}
+	return j.merge(ctx, k, k.Spec.Tree, all)
+}
+
+// mergedBefore returns the heads of children whose files an earlier step merged before its
+// role was asked again: what a person has made of them since is left alone.
+func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
+	merged := map[protocol.Hash]bool{}
+	for s, err := range j.Chain.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Role != j.Role || len(s.Children) == 0 {
+			break
+		}
+		out, err := j.Chain.Output(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if fields, _ := out.Value.(map[string]any); fields[protocol.StatusKey] == moderator.JoinConflict {
+			continue
+		}
+		for _, c := range s.Children {
+			merged[c.Head] = true
+		}
+	}
+	return merged, nil
+}
+
+// madeBy is what a thread with a head has made, in a worktree of its own, of the files that
+// it began with; ok is false if it had no worktree. Errors are those of [Keeper.StepFiles].
+func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles, ok bool, err error) {
+	t, err := thread.Open(ctx, e.Read, head)
+	if err != nil {
+		return made, false, fault.Of(err)
+	}
+	if w := t.Start.Workspace; w == nil || w.Mode != InWorktree || w.Tree == "" {
+		return made, false, nil
+	}
+	if made, err = e.FilesOf(ctx, t); err != nil {
+		return made, true, err
+	}
+	made.Before = snapshot.Substitute(ctx, e.Env, made.store, t.Start.Workspace.Tree)
+	return made, true, nil
+}
+
+// merge merges what others have made into a tree, in their order. Where two of them changed
+// the same places it returns the paths, and no tree. It writes nothing but objects.
+func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
+	made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
+	for _, m := range made {
+		for _, part := range []protocol.Tree{m.Before, m.After} {
+			if err := e.Fetch(ctx, k.Spec.Git, part); err != nil {
+				return "", nil, err
+			}
+		}
+		next, err := snapshot.MergeTrees(ctx, e.Env, k.Spec.Git, m.Before, tree, m.After)
+		var conflict *snapshot.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			conflicts = append(conflicts, conflict.Paths...)
+		case errors.Is(err, snapshot.ErrTooOld):
+			return "", nil, fault.Of(err)
+		case err != nil:
+			return "", nil, err
+		default:
+			tree = next
+		}
+	}
+	if len(conflicts) == 0 {
+		return tree, nil, nil
+	}
+	slices.Sort(conflicts)
+	conflicts = slices.Compact(conflicts)
+	return "", conflicts[:min(len(conflicts), maxListed)], nil
+}
+
+// Lay replaces the files of a thread, whose work tree is open, by those of a tree that others
+// have made. The intent of that must be durable.
+func (e Keeper) Lay(ctx context.Context, k *Checkout, to protocol.Tree) error {
+	l, err := snapshot.Prepare(ctx, e.Env, k.Spec, k.Spec.Tree, to)
+	if err == nil {
+		err = l.Lay(ctx)
+	}
+	var unsaved *snapshot.UnsavedError
+	var blocked *snapshot.InTheWayError
+	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
+	switch {
+	case errors.As(err, &unsaved):
+		why.Message = "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths)
+		return why
+	case errors.As(err, &blocked):
+		why.Message = "what the children have made is not written: " + place.Shown(blocked.Error())
+		return fault.Hinted(why, "move them away")
+	case err != nil:
+		return err
+	}
+	k.Spec.Tree = to
+	return nil
+}

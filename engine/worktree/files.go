@@ -1,0 +1,310 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// What happens to the worktrees of threads. A worktree in which nothing was made is removed
+// when its thread ends; others stay until somebody removes them. The files of a thread's steps
+// are kept as long as the thread is, so the worktree of one that goes on can be recreated.
+
+// appliedRef names how much of a thread's result the user has on a branch.
+func appliedRef(id string) string { return "refs/uwf-applied/" + id }
+
+// applyRef keeps the user's work tree as it was before the result was applied.
+func applyRef(id string) string { return "refs/uwf-apply/" + id }
+
+// resultRef keeps the commit that an apply is about to bring.
+func resultRef(id string) string { return "refs/uwf-result/" + id }
+
+// Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
+// are *protocol.Error.
+func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Found, error) {
+	w := facts.Workspace
+	if w == nil || w.Mode != InWorktree {
+		return Found{}, nil
+	}
+	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
+		return f.unapplied(ctx, id, facts)
+	}
+	only, err := f.OnlyInWorktree(ctx, id, w, false)
+	return only, fault.OrNil(err)
+}
+
+// unapplied is [Keeper.Unsaved] for a worktree that is gone.
+func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Found, err error) {
+	at, err := heads.Find(ctx, f.Heads, id)
+	if err != nil {
+		return only, fault.Of(err)
+	}
+	last, err := f.StepFiles(ctx, at.Head)
+	if err != nil || facts.Parent != nil {
+		return only, nil // nothing could be lost; a child's work belongs to its parent
+	}
+	w := facts.Workspace
+	repo, _, err := f.TreeOf(ctx, w, id)
+	if err != nil {
+		return only, nil // its repository is gone, and the snapshots with it
+	}
+	spec, err := f.SpecOf(repo, id)
+	if err != nil {
+		return only, fault.Of(err)
+	}
+	tip, _ := repo.Commit(ctx, "refs/heads/"+w.Branch)
+	for _, commit := range []string{w.Base, tip, appliedRef(id)} {
+		tree, err := repo.TreeOf(ctx, spec, commit)
+		if err != nil {
+			continue // there is no such commit
+		}
+		differ, err := repo.Differing(ctx, spec, tree, last.After)
+		if err == nil && len(differ) == 0 {
+			return Found{}, nil
+		}
+		only.Files = differ
+	}
+	if only.None() {
+		only.Files = []string{"."}
+	}
+	return only, nil
+}
+
+// Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
+// see [Keeper.Unsaved]. Errors are *protocol.Error.
+func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) error {
+	if w == nil || w.Mode == ModeNone {
+		return nil
+	}
+	repo, _, err := f.TreeOf(ctx, w, id)
+	if err != nil { // the repository is gone, and what it kept with it
+		return nil
+	}
+	spec, err := f.SpecOf(repo, id)
+	if err != nil {
+		return fault.Of(err)
+	}
+	if err := snapshot.Forget(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
+		return fault.Of(err)
+	}
+	if w.Mode != InWorktree {
+		return nil
+	}
+	if err := repo.Release(appliedBy(id)); err != nil {
+		return fault.Of(err)
+	}
+	return fault.OrNil(repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base))
+}
+
+// Worktrees lists the worktrees of threads, and those below the home that belong to no thread.
+// Errors are *protocol.Error.
+func (f Keeper) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
+	facts, err := f.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return nil, fault.Of(err)
+	}
+	list := []protocol.Worktree{}
+	for id, of := range facts {
+		if w := of.Workspace; w != nil && w.Mode == InWorktree {
+			if tree := f.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // gone with its end
+				list = append(list, tree)
+			}
+		}
+	}
+	dirs, err := os.ReadDir(filepath.Dir(f.Dirs.Worktree("x")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Of(err)
+	}
+	for _, d := range dirs {
+		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {
+			list = append(list, f.worktree(ctx, d.Name(), nil))
+		}
+	}
+	slices.SortFunc(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
+	return list, ctx.Err()
+}
+
+func hasEnded(s protocol.Status) bool {
+	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
+}
+
+// worktree describes one worktree; w is nil if it belongs to no thread.
+func (f Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) protocol.Worktree {
+	out := protocol.Worktree{Path: f.Dirs.Worktree(id)}
+	if w != nil {
+		out.Thread, out.Branch, out.Base, out.Repo = id, w.Branch, w.Base, w.Repo
+		switch at, err := heads.Find(ctx, f.Heads, id); {
+		case err != nil:
+		case at.End != nil:
+			out.Status = at.End.Status
+		default:
+			out.Status = protocol.StatusIdle
+			if now, err := f.Show(ctx, id); err == nil {
+				out.Status = now.Status
+			}
+		}
+	}
+	if at, err := threadid.Time(id); err == nil {
+		out.CreatedAt = at.UnixMilli()
+	}
+	if _, err := os.Lstat(out.Path); err != nil {
+		out.Gone = true
+		return out
+	}
+	_ = filepath.WalkDir(out.Path, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				out.Bytes += info.Size()
+			}
+		}
+		return ctx.Err()
+	})
+	return out
+}
+
+// Clean removes the worktrees of ended threads, and those that belong to no thread, unless
+// they hold something that is nowhere else. Files kept by a thread's steps survive their
+// worktree. It returns every worktree that it checked: a removed one is marked as gone, the
+// others say why they stay. Errors are *protocol.Error.
+func (f Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
+	done := []protocol.Worktree{}
+	swept, err := f.Sweep(ctx)
+	for _, path := range swept {
+		done = append(done, protocol.Worktree{Path: path, Gone: true})
+	}
+	if err != nil {
+		return done, err
+	}
+	list, err := f.Worktrees(ctx)
+	if err != nil {
+		return done, err
+	}
+	for _, w := range list {
+		if w.Gone || w.Thread != "" && !hasEnded(w.Status) {
+			continue
+		}
+		w.Stays, err = f.clean(ctx, w)
+		if err != nil {
+			w.Stays = fault.Of(err).Message
+		}
+		w.Gone = w.Stays == ""
+		done = append(done, w)
+	}
+	return done, fault.OrNil(ctx.Err())
+}
+
+// clean removes a worktree, or says what prevents it.
+func (f Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
+	id := filepath.Base(w.Path)
+	if w.Thread == "" {
+		return f.cleanNobodys(ctx, id, w.Path)
+	}
+	t, err := f.Lock(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer t.Release()
+	its := t.Facts.Workspace
+	if its == nil || !t.Ended {
+		return "the thread goes on", nil
+	}
+	only, err := f.OnlyInWorktree(ctx, id, its, false, f.KeptTrees(ctx, t.Head)...)
+	if err != nil || !only.None() {
+		return has(only), err
+	}
+	repo, err := snapshot.Find(ctx, f.Env, w.Path)
+	if err != nil {
+		return "", err
+	}
+	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
+}
+
+// cleanNobodys is clean for a worktree that belongs to no thread.
+func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
+	repo, err := snapshot.Find(ctx, f.Env, path)
+	if errors.Is(err, snapshot.ErrNone) {
+		return "", os.Remove(path) // an empty directory, or it stays
+	}
+	if err != nil {
+		return "", err
+	}
+	lock, err := f.Making(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.RemoveAndUnlock() }()
+	all, err := Inspect(ctx, f.Env, repo, "", true)
+	if err != nil {
+		return "", err
+	}
+	if only := Decide(nil, nil, all); !only.None() {
+		return has(only), nil
+	}
+	return "", repo.RemoveWorktree(ctx, path, "", "")
+}
+
+func has(only Found) string { return "it has " + place.Shown(only.String()) }
+
+// Prune removes threads with their worktrees and the snapshots of their files. A thread whose
+// worktree has work that is nowhere else stays, unless force is set.
+func (f Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
+	facts, err := f.Heads.AllFacts(ctx)
+	if err != nil && facts == nil {
+		return prune.Report{}, err
+	}
+	if !force {
+		o.Spare = f.spare(facts)
+	}
+	report, err := prune.Run(ctx, o)
+	if o.DryRun {
+		return report, err
+	}
+	for _, gone := range report.Pruned {
+		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace),
+			fault.OrNil(f.Dirs.RemoveAgents(gone.Thread)))
+	}
+	return report, err
+}
+
+// spare returns why a thread stays. Children and the thread that they play a part of stay together.
+func (f Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id string) (string, error) {
+	known := map[string]string{}
+	return func(ctx context.Context, id string) (string, error) {
+		root := heads.RootOf(facts, id)
+		if why, ok := known[root]; ok {
+			return why, nil
+		}
+		known[root] = ""
+		for member := range heads.Family(facts, []string{root}) {
+			unsaved, err := f.Unsaved(ctx, member, facts[member])
+			switch {
+			case err != nil:
+				return "", err
+			case unsaved.None():
+			case member == root:
+				known[root] = "its worktree has " + place.Shown(unsaved.String())
+			default:
+				known[root] = "the worktree of thread " + member + " has " + place.Shown(unsaved.String())
+			}
+		}
+		return known[root], nil
+	}
+}
+
+// Locked is a thread under its lock.
+type Locked struct {
+	Thread
+	Release func()
+}

@@ -1,0 +1,364 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// aboutFiles is a thread from elsewhere, and the files that it is about.
+type aboutFiles struct {
+	*thread.Thread
+	tree  protocol.Tree // after its newest step with files, or those that it began with; "": not known
+	first protocol.Tree // that it began with, as far as that is known; "": not known
+	kept  bool          // with its last step
+	// above is the thread in whose files it works; "": it has files of its own.
+	above string
+}
+
+// filesFor finds out which files a thread is about; nil: about none.
+func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
+	t, err := thread.Open(ctx, e.Read, of.Head)
+	if err != nil {
+		return nil, nil //nolint:nilerr // of a chain that is damaged the step says so
+	}
+	r, w := of.Facts.Repository, t.Start.Workspace
+	f := &aboutFiles{Thread: t}
+	switch {
+	case w != nil && w.Tree != "":
+		f.first = w.Tree
+	case r != nil:
+		f.first = r.Tree
+	case t.Last != nil && t.Last.Files != nil:
+	case of.Facts.Parent == nil:
+		return nil, nil
+	default:
+		above, err := e.Heads.Facts(ctx, of.Facts.Parent.Thread)
+		if err != nil || above.Repository == nil {
+			return nil, err
+		}
+		f.above = of.Facts.Parent.Thread
+		return f, nil
+	}
+	f.kept = t.Last != nil && t.Last.Files != nil && t.Last.Files.Tree != ""
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Files != nil && s.Files.Tree != "" {
+			f.tree = s.Files.Tree
+			break
+		}
+	}
+	f.tree = cmp.Or(f.tree, f.first)
+	return f, nil
+}
+
+// kept returns the state that stands in for a state of files on this machine, usually itself.
+// The error is a [*NoFilesError].
+func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
+	store, err := "", error(nil)
+	if tree != "" {
+		store, err = e.WhereKept(ctx, "", tree)
+	}
+	if err == nil && store == "" {
+		err = &NoFilesError{Gone: true}
+	}
+	return snapshot.Substitute(ctx, e.Env, store, tree), err
+}
+
+// hasThem refuses a directory whose files are not those that a thread needs; the code is then
+// [protocol.CodeNotFound].
+func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
+	why := ""
+	k, err := e.Open(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
+	var coded *protocol.Error
+	switch {
+	case errors.As(err, &coded), err != nil && ctx.Err() != nil:
+		return fault.Of(err)
+	case errors.Is(err, snapshot.ErrNone):
+		why = ": it is in no git work tree"
+	case err != nil:
+		why = ": " + place.Shown(err.Error())
+	default:
+		defer k.Release()
+		if k.Spec.Tree == t.tree {
+			return nil
+		}
+	}
+	kept, err := e.kept(ctx, t.tree)
+	if k != nil && err == nil && k.Spec.Tree == kept { // something was taken out of them
+		return nil
+	}
+	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
+		"after its last step (%s)%s. Nothing was started",
+		id, place.Shown(dir), cmp.Or(t.tree, "unknown"), why)
+	clone := plaintext.Word(dir)
+	fork := fmt.Sprintf("uwf thread fork %s@%d --cwd ", id, t.Len())
+	hints := []string{"--cwd DIR of a clone that has them"}
+	if k == nil {
+		clone = "CLONE"
+	}
+	if err == nil {
+		hints = append(hints, "--cwd DIR of an empty directory makes a repository there that has them, without its history")
+	} else {
+		hints = append(hints, "where they are: uwf push "+id+", or uwf thread export "+id+" --files -o thread.uwfb and "+
+			"here: uwf thread import thread.uwfb")
+	}
+	return fault.Hinted(refused, append(hints,
+		fork+clone+" --files worktree makes another thread, in a worktree that has them",
+		fork+plaintext.Word(dir)+" --files keep makes one that works with the files as they are")...)
+}
+
+// nowhere is the error for a place without the files that a thread needs, which nobody can
+// bring there.
+func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
+	if t.above == "" {
+		return fault.Hinted(fault.New(protocol.CodeNotFound,
+			"thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was "+
+				"started", id, place.Shown(dir)),
+			"uwf push "+id+" where it was started takes them along", "--cwd DIR of a clone that has them")
+	}
+	return fault.Hinted(fault.New(protocol.CodeInvalid,
+		"thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come "+
+			"back of what was made there. Nothing was started",
+		id, t.above, place.Shown(dir)),
+		"workspace: worktree, in the role that it is a part of, gives each child files of its own, wherever it is made",
+		"--cwd DIR of a clone that has them")
+}
+
+// placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
+// a repository, else a worktree. refused is why the directory itself will not do.
+func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
+	if e.isForNew(ctx, dir) {
+		return e.repositoryIn(ctx, t, dir, about, refused)
+	}
+	return e.treeFor(ctx, t, dir, about, refused)
+}
+
+// isForNew reports whether a directory is one in which a repository can be made: it is empty,
+// or has only what a process left that was killed while it made one, and is in no work tree.
+func (e Keeper) isForNew(ctx context.Context, dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 1 {
+		return false
+	}
+	if len(entries) == 1 {
+		left, err := os.Lstat(unfinished(dir))
+		return err == nil && left.Mode().IsRegular() && entries[0].Name() == ".git"
+	}
+	_, err = snapshot.Find(ctx, e.Env, dir)
+	return errors.Is(err, snapshot.ErrNone)
+}
+
+// repositoryIn makes a repository in an empty directory with the files of a thread from
+// elsewhere. refused is what is said where they are not on this machine.
+func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
+	tree, err := e.kept(ctx, about.tree)
+	if err != nil {
+		return nil, refused
+	}
+	first, err := e.kept(ctx, about.first)
+	if err != nil {
+		first = tree
+	}
+	below := ""
+	if r := t.Facts.Repository; r != nil {
+		below = filepath.FromSlash(r.Dir)
+	}
+	w, err := e.NewRepository(ctx, t.ID, dir, below, first, tree)
+	if err == nil {
+		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
+			place.Shown(w.Root)))
+	}
+	return w, err
+}
+
+// A thread from elsewhere depends on the files that its last step left. The directory in which
+// a person lets it work may already have them, or those of an earlier step; otherwise the
+// thread gets a worktree with them, or, in an empty directory, a repository. Nobody is asked
+// to work among other files: they are not what the thread is about.
+
+// Elsewhere are the files that a thread needs and that are not where it works. The zero value:
+// they are there, or it needs none.
+type Elsewhere struct {
+	Refused error // whoever would work in them
+	Tree    protocol.Tree
+}
+
+// ForkIn is the hint for a thread whose worktree has lost its branch or its repository.
+func ForkIn(head, dir string) string {
+	return "uwf thread fork " + head + " --cwd " + plaintext.Word(dir) + " --files worktree makes a thread with its files"
+}
+
+// In is the workspace of a thread in a directory that a person has named, with the files of
+// its last step if it comes from elsewhere.
+func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
+	keepFiles bool) (*heads.Workspace, Elsewhere, error) {
+	var none Elsewhere
+	was, foreign := t.Facts.Workspace, t.Facts.Foreign()
+	own := was != nil && was.Mode == InWorktree
+	if own {
+		repo, err := snapshot.Find(ctx, e.Env, in.Root)
+		if err != nil || !SameFile(repo.Common, was.Repo) {
+			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed,
+				"thread %s works in %s: another directory cannot be given to it",
+				t.ID, place.Shown(was.Root)), ForkIn(string(t.Head), in.Root))
+		}
+		if !foreign {
+			return was, none, e.Recreate(ctx, t)
+		}
+	}
+	// Among other files than those of its last step it would go on as if they were its own.
+	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !SameFile(was.Root, in.Root)
+	last, err := e.filesFor(ctx, t)
+	if err != nil {
+		return nil, none, err
+	}
+	switch {
+	case last == nil || !foreign && !moved || keepFiles:
+	case own && last.kept:
+		return was, none, e.returned(ctx, t, last.Thread)
+	case own:
+	case last.tree == "":
+		if _, err := snapshot.Find(ctx, e.Env, in.Root); errors.Is(err, snapshot.ErrNone) {
+			return in, Elsewhere{Refused: last.nowhere(t.ID, in.Root)}, nil
+		}
+		last = nil
+	default:
+		refused := e.hasThem(ctx, t.ID, in.Root, last)
+		if refused != nil && refused.Code != protocol.CodeNotFound {
+			return nil, none, refused
+		}
+		if refused != nil && was != nil && was.Mode == InPlace && SameFile(was.Root, in.Root) {
+			if _, err := e.CatchUp(ctx, t.ID, was, last.Thread); err == nil {
+				return was, none, nil
+			}
+		}
+		if refused != nil {
+			w, err := e.placeFor(ctx, t, in.Root, last, refused)
+			if err != nil && ctx.Err() == nil { // a person's answer needs none of them
+				return in, Elsewhere{err, last.tree}, nil
+			}
+			return w, none, err
+		}
+	}
+	if own {
+		return was, none, nil
+	}
+	if was != nil && was.Mode == InPlace || last != nil {
+		kept, err := e.InPlace(ctx, in.Root)
+		if err == nil {
+			return kept, none, nil
+		}
+		if !errors.Is(err, snapshot.ErrNone) {
+			return nil, none, err
+		}
+	}
+	return in, none, nil
+}
+
+// returned gives the worktree of a thread that has gone on elsewhere the files of its last
+// step, and makes it again if it is gone.
+func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) error {
+	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); !errors.Is(err, fs.ErrNotExist) {
+		_, err := e.CatchUp(ctx, t.ID, t.Facts.Workspace, last)
+		return err
+	}
+	return e.treeAgain(ctx, t, last)
+}
+
+// CatchUp brings the work tree of a thread from the files of an earlier step to those of its
+// last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
+func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
+	t *thread.Thread) (*protocol.FileChanges, error) {
+	last, err := e.FilesOf(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	k, err := e.Open(ctx, id, w.Root, w)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	defer k.Release()
+	if k.Spec.Tree == last.After {
+		return nil, nil
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return nil, fault.Of(err)
+		}
+		if from := k.Spec.Tree; s.Files != nil && (s.Files.Tree == from || s.Files.Before == from) {
+			if err := e.follow(ctx, k, id, t.Head, from, last.After); err != nil {
+				return nil, err
+			}
+			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil
+		}
+	}
+	return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+		"thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id,
+		place.Shown(w.Root)),
+		"git -C "+plaintext.Word(w.Root)+" stash -u puts the changes away, and then it can go on",
+		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its "+
+			"files", id, t.Len()))
+}
+
+// treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
+// repository around a directory. refused says why the directory itself cannot be used.
+func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
+	refused error) (*heads.Workspace, error) {
+	tree, err := e.kept(ctx, about.tree)
+	if err != nil {
+		return nil, refused
+	}
+	repo, err := snapshot.Find(ctx, e.Env, dir)
+	if err != nil || repo.Head == "" {
+		return nil, refused
+	}
+	base := repo.Head
+	if r := t.Facts.Repository; r != nil {
+		var ok bool
+		if base, ok = repo.Commit(ctx, r.Base); !ok {
+			return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+				"thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. "+
+					"Nothing was started", t.ID, r.Base, place.Shown(repo.Root)),
+				"git -C "+plaintext.Word(repo.Root)+" fetch", "--cwd DIR of a clone that has it",
+				fmt.Sprintf("uwf thread fork %s@%d --cwd %s --files worktree makes another thread, in a worktree at its HEAD",
+					t.ID, about.Len(), plaintext.Word(repo.Root)))
+		}
+	}
+	wf, err := about.Workflow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := NewTree{Id: t.ID, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
+	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // it was cut off before the thread had it
+		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
+		if err == nil {
+			err = repo.RemoveWorktree(ctx, e.Dirs.Worktree(t.ID), "", "")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	w, err := e.AddWorktree(ctx, n)
+	if err == nil {
+		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; uwf thread apply %s brings home what "+
+			"is made there", t.ID, place.Shown(w.Root), t.ID))
+	}
+	return w, err
+}

@@ -1,0 +1,178 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/runfiles"
+)
+
+// Redact removes a path, of a file or a directory below the root of the work tree, from
+// everything that is kept of a thread's files. From then on, other states stand in for those
+// of its steps. If other threads have the path, too, that is an error unless shared is set.
+// Errors are *protocol.Error.
+func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
+	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
+	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
+	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
+		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", place.Shown(name))
+	}
+	t, err := f.Lock(ctx, id)
+	if err != nil {
+		return out, fault.Of(err)
+	}
+	defer t.Release()
+	all, err := f.keptTrees(ctx)
+	if err != nil {
+		return out, fault.Of(err)
+	}
+	ended := false // one that was cut off
+	for store, byThread := range all {
+		if len(byThread[id]) > 0 {
+			if err := f.redactIn(ctx, store, byThread, shared, &out); err != nil {
+				return out, fault.Of(err)
+			}
+			if out.States > 0 {
+				continue
+			}
+			cut, remains, err := snapshot.EndRedaction(ctx, f.Env, store.path, store.common)
+			if err != nil {
+				return out, fault.Of(err)
+			}
+			ended = ended || cut
+			out.Remains = append(out.Remains, remains...)
+		}
+	}
+	if out.States == 0 && !ended {
+		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, place.Shown(name))
+	}
+	slices.Sort(out.Also)
+	return out, nil
+}
+
+// redactIn redacts in one git directory of ours. Two threads may keep a state by one
+// commit, so that the second is found when the first has let it go.
+func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
+	out *protocol.FilesRedacted) error {
+	const rounds = 5
+	for round := range rounds {
+		r, err := f.holders(ctx, store, byThread, out, round == 0)
+		if err != nil || len(r.Trees) == 0 {
+			return err
+		}
+		if len(out.Also) > 0 && !shared {
+			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
+				Some(out.Also)),
+				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
+		}
+		threads := append([]string{out.Thread}, out.Also...)
+		if r.Refs, err = snapshot.RefsOf(ctx, f.Env, store.path, threads); err != nil {
+			return err
+		}
+		done, err := snapshot.Redact(ctx, f.Env, store.path, store.common, r)
+		out.States += len(done.Trees)
+		out.Remains = append([]string{}, done.Remains...)
+		for _, thread := range threads { // git's indexes name the content
+			if gone := os.Remove(f.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holders are the states of the files that hold the path, of the thread and of others,
+// which it notes. Where the thread has none, nobody's are meant, in the first round.
+func (f Keeper) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
+	out *protocol.FilesRedacted, first bool) (r snapshot.Redaction, err error) {
+	r.Path = out.Path
+	kept, err := snapshot.StatesByThread(ctx, f.Env, store.path)
+	if err != nil {
+		return r, err
+	}
+	for thread, trees := range byThread {
+		for _, tree := range trees {
+			kept[thread] = append(kept[thread], snapshot.Substitute(ctx, f.Env, store.path, tree))
+		}
+	}
+	if own, err := snapshot.WithPath(ctx, f.Env, store.path, out.Path, kept[out.Thread]); err != nil || first &&
+		len(own) == 0 {
+		return r, err
+	}
+	for thread, trees := range kept {
+		has, err := snapshot.WithPath(ctx, f.Env, store.path, out.Path, trees)
+		if err != nil {
+			return r, err
+		}
+		if len(has) == 0 {
+			continue
+		}
+		if thread != out.Thread && !slices.Contains(out.Also, thread) {
+			out.Also = append(out.Also, thread)
+		}
+		r.Trees = append(r.Trees, trees...)
+	}
+	return r, nil
+}
+
+// keptIn is a git directory of ours, and that of the user's.
+type keptIn struct{ path, common string }
+
+// keptTrees are the states of the files of all threads of this home, by where they are
+// kept.
+func (f Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
+	standings, err := heads.Standings(ctx, f.Heads)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := f.Heads.AllFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, all := &Stores{Keeper: f}, map[keptIn]map[string][]protocol.Tree{}
+	if _, err := s.All(ctx); err != nil {
+		return nil, err
+	}
+	for id, at := range standings {
+		seen := map[protocol.Hash]bool{}
+		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
+			var failed error
+			err := f.StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
+				for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
+					if tree == "" || failed != nil {
+						continue
+					}
+					var store string
+					if store, failed = s.With(ctx, step.Root, tree); store == "" {
+						continue
+					}
+					in := keptIn{store, s.Common[store]}
+					if all[in] == nil {
+						all[in] = map[string][]protocol.Tree{}
+					}
+					if tree = snapshot.Substitute(ctx, f.Env, store, tree); !slices.Contains(all[in][id], tree) {
+						all[in][id] = append(all[in][id], tree)
+					}
+				}
+			})
+			if err := errors.Join(err, failed); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,226 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+)
+
+// Prepare makes the index of a thread that has none from the user's index, so git need not
+// look at all the files on disk again. It clears the bits that make git overlook changes.
+func (r Repo) Prepare(ctx context.Context, s Spec) error {
+	if _, err := os.Lstat(s.Index); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(r.Index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // git begins with an empty one
+	}
+	if err != nil {
+		return err
+	}
+	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
+		return err
+	}
+	g, err := of(r.env.Environ, s)
+	if err == nil {
+		err = clearBits(ctx, g, s.Root)
+	}
+	if err == nil {
+		return nil
+	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse {
+		return errors.Join(err, os.Remove(s.Index)) // files that are not checked out would look removed
+	}
+	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
+}
+
+func (r Repo) key(name string) (string, bool) {
+	for _, k := range slices.Backward(r.Keys) {
+		if k[0] == name {
+			return k[1], k[1] != "false"
+		}
+	}
+	return "", false
+}
+
+// clearBits clears assume-unchanged, and skip-worktree for files that exist: these bits would
+// make an edit get lost silently.
+func clearBits(ctx context.Context, g git, root string) error {
+	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return err
+	}
+	var assumed, skipped []string
+	for _, entry := range fields(out) {
+		if len(entry) < 3 {
+			continue
+		}
+		tag, path := entry[0], entry[2:]
+		if tag >= 'a' && tag <= 'z' {
+			assumed = append(assumed, path)
+		}
+		if tag == 'S' || tag == 's' {
+			if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path))); err == nil {
+				skipped = append(skipped, path)
+			}
+		}
+	}
+	for flag, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
+		if len(paths) == 0 {
+			continue
+		}
+		if _, err := g.run(ctx, joined(paths), "update-index", flag, "-z", "--stdin"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NoRoomError means that our git directory cannot be written to: the disk is full or
+// read-only, or a limit applies.
+type NoRoomError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
+func (e *NoRoomError) Unwrap() error { return e.Err }
+
+// enoughRoom is the free space above which a disk does not count as full, in bytes.
+const enoughRoom = 16 << 20
+
+// room is an error if there is none.
+func room(store string) error {
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600,
+		durable.FullFlush)
+	if err != nil {
+		return &NoRoomError{Dir: store, Err: err}
+	}
+	return os.Remove(temporary)
+}
+
+// Begin brings everything up to date before a step, finishes a restore that was cut
+// off ([Finish]), and makes the snapshot that the step begins with; the spec then says
+// what the next one follows. rescued is as of [Finish]. Errors: [*NoRoomError], and those
+// of [Take] and [Finish].
+func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
+	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
+		var full *NoRoomError
+		if none := room(s.Git); errors.As(none, &full) {
+			err = full
+		}
+	}
+	return taken, rescued, err
+}
+
+func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
+	record string) (taken Taken, rescued string, err error) {
+	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold paths that were redacted since
+		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return taken, "", err
+		}
+	}
+	_, err = os.Lstat(s.Index)
+	first := errors.Is(err, fs.ErrNotExist)
+	if err := r.Seed(ctx, s.Git, first); err != nil {
+		return taken, "", err
+	}
+	g, err := of(e.Environ, *s)
+	if err != nil {
+		return taken, "", err
+	}
+	known := recall(s.Index)
+	parent, before, err := g.newest(ctx, s.Ref, known)
+	if err != nil {
+		return taken, "", err
+	}
+	if known.Tree != "" && parent != known.Commit && !g.has(ctx, sumOf(known.Tree)) {
+		if parent, before, err = r.moved(ctx, e, g, *s, known); err != nil {
+			return taken, "", err
+		}
+	}
+	if err := r.Prepare(ctx, *s); err != nil {
+		return taken, "", err
+	}
+	s.Parent = cmp.Or(parent, r.Head)
+	if rescued, err = Finish(ctx, e, *s, record); err != nil {
+		return taken, rescued, err
+	}
+	taken, err = begin(ctx, g, *s, before)
+	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // new objects of the user, or a damaged index
+		if err := r.Seed(ctx, s.Git, true); err != nil {
+			return taken, rescued, err
+		}
+		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
+			if _, sparse := r.key("core.sparsecheckout"); !sparse {
+				err = os.Remove(s.Index)
+				if err == nil || errors.Is(err, fs.ErrNotExist) {
+					taken, err = begin(ctx, g, *s, before)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return taken, rescued, err
+	}
+	s.Tree = taken.Tree
+	if taken.Commit != "" {
+		s.Parent = taken.Commit
+	}
+	return taken, rescued, nil
+}
+
+// moved copies the files kept of a thread whose repository was moved. They are in uwf's git directory
+// for the old place. If that is gone too, the thread begins with a new index: the old one names
+// objects that are nowhere.
+func (r Repo) moved(
+	ctx context.Context, e env.Env, g git, s Spec, known indexNote,
+) (commit string, tree protocol.Tree, err error) {
+	others, err := filepath.Glob(filepath.Join(filepath.Dir(s.Git), "*", "objects"))
+	if err != nil {
+		return "", "", err
+	}
+	for _, other := range others {
+		from := filepath.Dir(other)
+		old, err := inStore(e, from)
+		if err != nil || from == s.Git {
+			continue
+		}
+		if commit, _, err := old.newest(ctx, s.Ref, known); err != nil || commit != known.Commit {
+			continue
+		}
+		if err := fetch(ctx, e, from, s.Git, s.Ref); err == nil {
+			return g.newest(ctx, s.Ref, known)
+		}
+	}
+	for _, file := range []string{noteFile(s.Index), s.Index} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", "", err
+		}
+	}
+	if err := r.Seed(ctx, s.Git, true); err != nil {
+		return "", "", err
+	}
+	return g.newest(ctx, s.Ref, indexNote{})
+}
+
+// begin makes a snapshot; before is the tree that the last one kept.
+func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+	s.Tree = ""
+	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
+		s.Tree = n.Tree
+	}
+	return take(ctx, g, s, before)
+}

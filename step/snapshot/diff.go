@@ -1,0 +1,294 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// difference is a path that is not the same in two trees, with what it is in the second.
+type difference struct {
+	status     byte   // A, D, M, T
+	was        string // mode in the first
+	mode, hash string
+	path       string
+}
+
+// differing lists the paths in which two trees differ.
+func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, error) {
+	list, _, err := g.compare(ctx, a, b)
+	return list, err
+}
+
+// compare lists the paths in which two trees differ; more are further arguments for git, whose
+// extra output it returns.
+func (g git) compare(ctx context.Context, a, b protocol.Tree,
+	more ...string) (list []difference, rest []string, err error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, more...)
+	out, err := g.run(ctx, nil, append(args, plainly(a, b)...)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for rest = fields(out); len(rest) > 1 && strings.HasPrefix(rest[0], ":"); rest = rest[2:] {
+		meta := strings.Fields(rest[0])
+		if len(meta) != 5 {
+			return nil, nil, fmt.Errorf("git diff-tree prints %q", rest[0])
+		}
+		list = append(list, difference{status: meta[4][0], was: strings.TrimPrefix(meta[0], ":"), mode: meta[1],
+			hash: meta[3], path: rest[1]})
+	}
+	return list, rest, nil
+}
+
+func names(list []difference) []string {
+	paths := make([]string, len(list))
+	for i, d := range list {
+		paths[i] = d.path
+	}
+	return paths
+}
+
+// Change is a file that differs between two snapshots.
+type Change struct {
+	Path           string
+	Status         byte // 'A' added, 'D' removed, 'M' changed
+	Added, Removed int  // lines; -1: it is no text
+}
+
+// Diff lists what differs between two trees of a git directory of ours, by path. An
+// empty tree has no files.
+func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]Change, error) {
+	if a == b {
+		return nil, nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return nil, err
+	}
+	raw, counted, err := g.compare(ctx, a, b, "--numstat")
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string][2]int{}
+	for _, entry := range counted {
+		if parts := strings.SplitN(entry, "\t", 3); len(parts) == 3 {
+			lines[parts[2]] = [2]int{count(parts[0]), count(parts[1])}
+		}
+	}
+	list := make([]Change, len(raw))
+	for i, d := range raw {
+		n := lines[d.path]
+		list[i] = Change{Path: d.path, Status: d.status, Added: n[0], Removed: n[1]}
+		if d.status == 'T' {
+			list[i].Status = 'M'
+		}
+	}
+	return list, nil
+}
+
+// Totals says how much differs between trees, in pairs; nil: one of them is not there.
+func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]*protocol.FileTotals, len(pairs))
+	there, err := g.there(ctx, pairs)
+	if err != nil {
+		return nil, err
+	}
+	var ask strings.Builder
+	var asked []int
+	for i, pair := range pairs {
+		a, b := sumOf(pair[0]), sumOf(pair[1])
+		if !there[a] || !there[b] {
+			continue
+		}
+		if sums[i] = (&protocol.FileTotals{}); a != b {
+			ask.WriteString(a + " " + b + "\n")
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return sums, nil
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "diff-tree", "-r", "--stdin", "--shortstat", "--no-ext-diff",
+		"--no-textconv", "--no-renames", "--no-color")
+	if err != nil {
+		return nil, err
+	}
+	for i, line := -1, ""; ; {
+		line, out, _ = cutLine(out)
+		switch {
+		case line == "" && len(out) == 0:
+			return sums, nil
+		case strings.HasPrefix(line, " ") && i >= 0:
+			*sums[asked[i]] = shortstat(line)
+		case line != "":
+			i++
+		}
+		if i == len(asked) {
+			return nil, fmt.Errorf("git diff-tree prints %q", line)
+		}
+	}
+}
+
+func cutLine(text []byte) (line string, rest []byte, ok bool) {
+	first, rest, ok := bytes.Cut(text, []byte{'\n'})
+	return string(first), rest, ok
+}
+
+// there tells which trees exist, by their sums.
+func (g git) there(ctx context.Context, pairs [][2]protocol.Tree) (map[string]bool, error) {
+	var ask strings.Builder
+	for _, pair := range pairs {
+		for _, tree := range pair {
+			if tree.Valid() {
+				ask.WriteString(sumOf(tree) + "\n")
+			}
+		}
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	there := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if sum, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind == "tree" {
+			there[sum] = true
+		}
+	}
+	return there, err
+}
+
+// shortstat reads " 2 files changed, 3 insertions(+), 1 deletion(-)".
+func shortstat(line string) (sum protocol.FileTotals) {
+	for part := range strings.SplitSeq(line, ",") {
+		words := strings.Fields(part)
+		if len(words) < 2 {
+			continue
+		}
+		n, _ := strconv.Atoi(words[0]) // git's
+		switch words[1][0] {
+		case 'f':
+			sum.Files = n
+		case 'i':
+			sum.Added = n
+		case 'd':
+			sum.Removed = n
+		}
+	}
+	return sum
+}
+
+// count is a number of lines as git tells it, "-" for what is no text.
+func count(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// plainly are the arguments of a diff that starts no programs.
+func plainly(a, b protocol.Tree) []string {
+	return []string{"--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", sumOf(a), sumOf(b)}
+}
+
+// Patch writes what differs between two trees as a patch that git can apply.
+func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w io.Writer) error {
+	if a == b {
+		return nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return err
+	}
+	if err := g.sound(ctx, e, store, a, b); err != nil {
+		return err
+	}
+	out, err := g.run(ctx, nil, append([]string{"diff-tree", "-r", "-p", "--binary"}, plainly(a, b)...)...)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+// inStore is git with a git directory of ours and no work tree. Programs that lie in the
+// current directory, or in the work tree whose snapshots these are, do not count as the
+// user's.
+func inStore(e env.Env, store string) (git, error) {
+	environ := proc.OwnPath(e.Environ, e.Dir)
+	if owner := Owner(store); owner != "" {
+		environ = proc.OwnPath(environ, filepath.Dir(owner))
+	}
+	g, err := newGit(environ, store)
+	g.own = true
+	return g.in(store, "", ""), err
+}
+
+// known replaces "" with the empty tree, which it makes if necessary.
+func (g git) known(ctx context.Context, a, b protocol.Tree) (protocol.Tree, protocol.Tree, error) {
+	for _, t := range []*protocol.Tree{&a, &b} {
+		if *t != "" {
+			continue
+		}
+		sum, err := g.line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
+		if err != nil {
+			return a, b, err
+		}
+		*t = treeOf(sum)
+	}
+	return a, b, nil
+}
+
+// IsStore reports whether a git directory of ours was made.
+func IsStore(store string) bool {
+	_, err := os.Lstat(filepath.Join(store, "objects"))
+	return err == nil
+}
+
+// Missing returns those of the given objects that a git directory of ours does not have, in
+// their order.
+func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) ([]protocol.Tree, error) {
+	if len(ids) == 0 || !IsStore(store) {
+		return ids, nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	var ask strings.Builder
+	for _, id := range ids {
+		ask.WriteString(sumOf(id) + "\n")
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	var lacking []protocol.Tree
+	next := 0
+	for line := range strings.Lines(string(out)) { // "<type>", or "<sum> missing"
+		if next == len(ids) {
+			break
+		}
+		if strings.HasSuffix(strings.TrimSpace(line), " missing") {
+			lacking = append(lacking, ids[next])
+		}
+		next++
+	}
+	return append(lacking, ids[next:]...), nil
+}

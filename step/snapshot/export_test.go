@@ -1,0 +1,15 @@
+package snapshot
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// SeedByCopying is [Repo.Seed] where no file can have two names.
+func (r Repo) SeedByCopying(ctx context.Context, store string) error {
+	dirs, err := r.objects(filepath.Dir(store))
+	if err != nil {
+		return err
+	}
+	return r.copyObjects(ctx, dirs, store)
+}

@@ -1,0 +1,289 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitdir"
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// Repo is a work tree of git, as it was found.
+type Repo struct {
+	Root   string // of the work tree, without symbolic links
+	Common string // the git directory that all work trees of the repository share
+	Dir    string // that of this work tree
+	Index  string // the user's
+	Format string // of hashes: sha1 or sha256
+	Head   string // commit; "": there is none yet
+	// Partial: objects are fetched when they are needed, by the user's git.
+	Partial bool
+
+	env env.Env
+	// Keys are those of the repository's config that are harmless, as [Spec.Keys].
+	Keys [][2]string
+}
+
+// Find returns the work tree around a directory, which is absolute and without symbolic links.
+// Where there is no .git it costs nothing. Errors: [ErrNone]; [*RefusedError], also for what
+// git itself refuses, such as another user's repository.
+func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
+	if !inRepository(dir) {
+		return Repo{}, ErrNone
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, findPatience, errWaits)
+	defer cancel()
+	g, err := newGit(e.Environ, dir)
+	if err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: err.Error()}
+	}
+	type result struct {
+		keys    [][2]string
+		partial bool
+		err     error
+	}
+	config := make(chan result, 1)
+	go func() {
+		keys, partial, err := harmless(ctx, g)
+		config <- result{keys, partial, err}
+	}()
+	out, err := g.run(ctx, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
+		"--absolute-git-dir",
+		"--git-path", "index", "--show-object-format", "--revs-only", "HEAD")
+	settings := <-config
+	if err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: reason(err)}
+	}
+	if settings.err != nil {
+		return Repo{}, &RefusedError{Dir: dir, Reason: reason(settings.err)}
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) == 5 {
+		lines = append(lines, "")
+	}
+	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
+		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or " +
+			"newer is needed, and a path of one line"}
+	}
+	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
+	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
+		*to = filepath.FromSlash(lines[i])
+	}
+	if _, set := r.key(lfsStorage); !set { // or else git-lfs would keep the content of large files beside our objects only
+		r.Keys = append(r.Keys, [2]string{lfsStorage, filepath.Join(r.Common, "lfs")})
+	}
+	return r, r.check(dir)
+}
+
+// reason is git's message about a failure, if it printed one.
+func reason(err error) string {
+	var failed *GitError
+	if errors.As(err, &failed) && failed.Stderr != "" {
+		return "git: " + failed.Stderr
+	}
+	return err.Error()
+}
+
+// findPatience is what git gets to find a repository.
+const findPatience = 10 * time.Second
+
+// errWaits means that a git command took too long. Anyone who can write to a repository can
+// make git wait for ever.
+var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe, which find . -type p prints")
+
+// inRepository reports whether a directory, or one above it, has a .git.
+func inRepository(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		if filepath.Dir(dir) == dir {
+			return false
+		}
+	}
+}
+
+// check refuses a work tree that is not where its .git lies: by core.worktree a repository
+// could have us store any directory of the machine.
+func (r *Repo) check(dir string) error {
+	rest, err := filepath.Rel(r.Root, dir)
+	if err != nil || !filepath.IsLocal(rest) {
+		return &RefusedError{Dir: dir, Reason: "the work tree of its repository is elsewhere, at " + r.Root}
+	}
+	own, common, ok := gitdir.Dirs(r.Root)
+	if !ok || !same(own, r.Dir) || !same(common, r.Common) {
+		return &RefusedError{Dir: r.Root, Reason: "its .git does not lead to the repository that git finds, " + r.Dir}
+	}
+	if r.Format != "sha1" && r.Format != "sha256" {
+		return &RefusedError{Dir: r.Root, Reason: "unknown kind of hashes " + r.Format}
+	}
+	return nil
+}
+
+// same reports whether two paths are of one directory.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// harmlessKeys are the keys of a repository's config that only say how files are compared and
+// written. None starts a program or leads elsewhere.
+const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
+
+// lfsStorage is where git-lfs keeps the content of files. A repository could lead it anywhere: only the user's own
+// setting counts.
+const lfsStorage = "lfs.storage"
+
+// partialKeys say that git fetches objects when it needs them. They are only looked at.
+const partialKeys = `^extensions\.partialclone$|^remote\..*\.promisor$`
+
+// harmless reads them as git understands them, the last of each, and whether one of the
+// others is set.
+func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err error) {
+	out, err := g.run(ctx, nil, "config", "-z", "--show-scope", "--get-regexp", harmlessKeys+"|"+partialKeys+`|^lfs\.storage$`)
+	if err != nil {
+		if ended(err, saysNo) {
+			err = nil
+		}
+		return nil, false, err
+	}
+	for pair := range slices.Chunk(fields(out), 2) {
+		key, value, set := strings.Cut(pair[len(pair)-1], "\n")
+		if !set {
+			value = "true"
+		}
+		if key == lfsStorage && pair[0] != "global" && pair[0] != "system" {
+			continue
+		}
+		if key == "core.excludesfile" && !isFile(g, value) {
+			continue // git would wait for a pipe
+		}
+		if strings.HasPrefix(key, "extensions.") || strings.HasPrefix(key, "remote.") {
+			partial = partial || value != "false"
+			continue
+		}
+		keys = append(keys, [2]string{key, value})
+	}
+	return keys, partial, nil
+}
+
+// isFile reports whether a path of a config is that of a file.
+func isFile(g git, path string) bool {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(env.Env{Environ: g.env}.Get("HOME"), rest)
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Version is that of git.
+type Version struct {
+	Text         string
+	Major, Minor int
+}
+
+// AtLeast reports whether it is a version, or a newer one.
+func (v Version) AtLeast(major, minor int) bool {
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
+
+// GitVersion asks git for its version. dir is where git itself is not looked for.
+func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
+	g, err := newGit(e.Environ, dir)
+	if err != nil {
+		return Version{}, err
+	}
+	out, err := g.line(ctx, "version")
+	if err != nil {
+		return Version{}, err
+	}
+	found := versionText().FindStringSubmatch(out)
+	if found == nil {
+		return Version{}, fmt.Errorf("git says that its version is %q", out)
+	}
+	v := Version{Text: found[0]}
+	v.Major, _ = strconv.Atoi(found[1]) // digits
+	v.Minor, _ = strconv.Atoi(found[2])
+	return v, nil
+}
+
+// Survey says what a snapshot of a work tree would not keep, and why. It changes
+// nothing.
+func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.dir = r.Root
+	tracked, err := g.run(ctx, nil, "ls-files", "-s", "-z")
+	if err != nil {
+		return nil, err
+	}
+	others, err := g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(r.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	var notes []string
+	c := &changes{}
+	for _, entry := range fields(tracked) {
+		if meta, path, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, Gitlink) {
+			c.leave(path)
+		}
+	}
+	if len(c.left) > 0 {
+		notes = append(notes, "submodules: "+Some(c.left))
+	}
+	c = &changes{}
+	if barred, err := c.untracked(root, fields(others), s); err != nil {
+		notes = append(notes, err.Error())
+	} else if left := slices.Concat(c.left, barred, c.links); len(left) > 0 {
+		notes = append(notes, "too large, repositories within, or not readable: "+Some(left))
+	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse {
+		notes = append(notes, "what a sparse checkout leaves out stays as git has it")
+	}
+	if r.Partial {
+		notes = append(notes, "the clone is partial: what was never fetched cannot be put back or exported")
+	}
+	return append(notes, r.largeFiles()...), nil
+}
+
+// largeFiles says what becomes of files that git-lfs keeps.
+func (r Repo) largeFiles() []string {
+	switch {
+	case r.LacksLFS():
+		return []string{"files of git-lfs are kept as pointers: git-lfs is not installed"}
+	case r.usesLFS():
+		return []string{"the content of files of git-lfs lies in .git/lfs, which git lfs prune may empty"}
+	}
+	return nil
+}
+
+func (r Repo) usesLFS() bool {
+	text, err := safeopen.ReadFile(filepath.Join(r.Root, ".gitattributes"), maxSetting, safeopen.NoFollow)
+	return err == nil && strings.Contains(string(text), "filter=lfs")
+}
+
+// LacksLFS reports whether the repository has files of git-lfs, and git-lfs is not installed: these
+// files are pointers.
+func (r Repo) LacksLFS() bool { return r.usesLFS() && !hasLFS(r.env.Environ, r.Root) }

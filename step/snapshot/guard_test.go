@@ -1,0 +1,89 @@
+//go:build unix
+
+package snapshot_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+)
+
+// Nothing that lies in our git directory runs a program, whoever has put it there, and
+// whatever is done with it.
+func TestNothingRunsFromOurGitDirectory(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	first := w.take().Tree
+	w.sh(`echo two > a`)
+	second := w.take().Tree
+	evil := filepath.Join(w.dir, "evil")
+	program := filepath.Join(w.dir, "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntouch "+evil+"\nexit 1\n"), 0o755))
+	var hostile strings.Builder
+	for _, key := range []string{
+		"core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.gitProxy", "core.askPass", "core.alternateRefsCommand",
+		"filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.external", "diff.x.command", "diff.x.textconv", "merge.x.driver",
+		"gpg.program", "sequence.editor", "uploadpack.packObjectsHook", "credential.helper", "alias.update-index", "pack.packSizeLimit",
+	} {
+		section, name, _ := strings.Cut(key, ".")
+		if sub, rest, ok := strings.Cut(name, "."); ok {
+			section, name = section+" \""+sub+"\"", rest
+		}
+		hostile.WriteString("[" + section + "]\n\t" + name + " = " + program + "\n")
+	}
+	hostile.WriteString("[core]\n\thooksPath = hooks\n[remote \"p\"]\n\turl = ext::" + program + "\n\tpromisor = true\n[extensions]\n\tworktreeConfig = true\n[include]\n\tpath = more\n")
+	plant := func() {
+		for name, text := range map[string]string{
+			"config": hostile.String(), "config.worktree": hostile.String(), "more": hostile.String(),
+			"info/attributes": "* filter=x diff=x merge=x\n", "hooks/post-index-change": "", "hooks/reference-transaction": "", "hooks/post-checkout": "",
+		} {
+			path := filepath.Join(w.spec.Git, filepath.FromSlash(name))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			if strings.HasPrefix(name, "hooks/") {
+				text = "#!/bin/sh\ntouch " + evil + "\n"
+			}
+			_ = os.Remove(path)
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+		}
+	}
+	for name, do := range map[string]func() error{
+		"diff": func() error { _, err := snapshot.Diff(t.Context(), w.env, w.spec.Git, first, second); return err },
+		"totals": func() error {
+			_, err := snapshot.Totals(t.Context(), w.env, w.spec.Git, [][2]protocol.Tree{{first, second}})
+			return err
+		},
+		"has": func() error { snapshot.Has(t.Context(), w.env, w.spec.Git, first); return nil },
+		"collect": func() error {
+			_, err := snapshot.Collect(t.Context(), w.env, w.spec.Git, w.repo.Common, snapshot.Needs{Gone: func(string) bool { return false }}, false, func(run func() error) error { return run() })
+			return err
+		},
+		"tidy": func() error { return snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common) },
+		"objects": func() error {
+			o, err := snapshot.OpenObjects(w.env, []string{w.spec.Git})
+			if err != nil {
+				return err
+			}
+			_, _ = o.Object(t.Context(), first, true)
+			return o.Close()
+		},
+		"begin": func() error {
+			w.sh(`echo three > a`)
+			_, _, err := snapshot.Begin(t.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+			return err
+		},
+		"restore": func() error {
+			_, err := snapshot.Restore(t.Context(), w.env, w.spec, "", first, w.spec.Index+".restore")
+			return err
+		},
+	} {
+		plant()
+		_ = do() // it may well be refused
+		require.NoFileExists(t, evil, name)
+	}
+}

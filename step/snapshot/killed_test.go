@@ -1,0 +1,144 @@
+//go:build unix
+
+package snapshot_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+)
+
+// A restore that is killed at any moment is finished by who comes next, and the user's
+// repository is as it was.
+func TestKilledRestores(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	for n := range 400 {
+		w.write(fmt.Sprintf("many/%d", n), strings.Repeat("x", n))
+	}
+	trees := [2]protocol.Tree{w.take().Tree}
+	for n := range 400 {
+		w.write(fmt.Sprintf("many/%d", n), strings.Repeat("y", n+1))
+	}
+	w.write("a", "other\n")
+	trees[1] = w.take().Tree
+	user := w.user()
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 12 {
+		to := trees[n%2]
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(w.env.Environ, "FILES_TEST_SPEC="+w.spec.String(), "FILES_TEST_TO="+string(to))
+		require.NoError(t, cmd.Start())
+		timer := time.AfterFunc(time.Duration(10+r.IntN(90))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		timer.Stop()
+		w.spec.Tree = ""
+		_, err := os.Stat(w.spec.Index + ".restore")
+		cut := err == nil
+		for _, left := range []string{".graft", ".graft.lock"} { // by a git that was killed later
+			require.NoError(t, os.WriteFile(w.spec.Index+left, nil, 0o600))
+		}
+		kept, err := snapshot.Finish(t.Context(), w.env, w.spec, w.spec.Index+".restore")
+		require.NoError(t, err)
+		require.Equal(t, cut, kept != "")
+		if got := w.take().Tree; cut {
+			require.Equal(t, to, got)
+		} else {
+			require.Contains(t, trees, got)
+		}
+		w.restore(to)
+		require.Equal(t, user, w.user())
+	}
+}
+
+// A snapshot that is killed at any moment is made by who comes next, and neither git
+// directory is damaged, whatever the user does with theirs meanwhile.
+func TestKilledSnapshots(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	r := rand.New(rand.NewPCG(5, 6))
+	killed := 0
+	for n := range 40 {
+		for range 30 {
+			w.write(fmt.Sprintf("many/%d", r.IntN(60)), fmt.Sprint(n, r.Int()))
+		}
+		if n%8 == 7 {
+			w.sh("git add -A; git commit -q -m step; git gc -q --prune=now")
+		}
+		user := w.user()
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(w.env.Environ, "FILES_TEST_SPEC="+w.spec.String())
+		require.NoError(t, cmd.Start())
+		timer := time.AfterFunc(time.Duration(5+r.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		if cmd.Wait() != nil {
+			killed++
+		}
+		timer.Stop()
+		require.Equal(t, user, w.user())
+		w.spec.Tree = ""
+		require.Equal(t, w.added(), w.take().Tree)
+	}
+	require.Positive(t, killed)
+	w.sh("git fsck --no-dangling; git --git-dir " + w.spec.Git + " fsck --no-dangling")
+}
+
+// A worktree that was being made, filled or removed by one that is killed does no harm to
+// the user's repository, and is made, filled or removed by who comes next.
+func TestKilledWorktrees(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	tree := w.take().Tree
+	dir := filepath.Join(w.dir, "trees")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	before := w.user()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	add := func(path string) {
+		require.NoError(t, w.repo.AddWorktree(t.Context(), path, w.repo.Head, ""))
+	}
+	add(one)
+	w.sh("echo initializing > .git/worktrees/one/locked; printf '%040d\\n' 0 > .git/worktrees/one/HEAD; rm .git/worktrees/one/index; ! git fsck 2> /dev/null")
+	add(two)
+	w.sh("git fsck --no-dangling; mkdir .git/worktrees/three; echo initializing > .git/worktrees/three/locked; touch .git/worktrees/three/gitdir; mkdir .git/worktrees/four")
+	require.NoError(t, w.repo.RemoveWorktree(t.Context(), filepath.Join(dir, "three"), "", ""))
+	add(filepath.Join(dir, "four"))
+	w.sh("test -f .git/worktrees/four/gitdir; test ! -e .git/worktrees/three")
+	require.NoError(t, w.repo.RemoveWorktree(t.Context(), filepath.Join(dir, "four"), "", ""))
+	require.NoDirExists(t, one)
+
+	repo, err := snapshot.Find(t.Context(), w.env, two)
+	require.NoError(t, err)
+	s := w.spec
+	s.Root, s.Index, s.Tree, s.Ref = two, filepath.Join(w.dir, "uwf", "index2"), "", "refs/uwf/two"
+	record := s.Index + ".restore"
+	planned, err := snapshot.Plan(t.Context(), w.env, w.repo, s, "", w.repo.Head, "", record)
+	require.NoError(t, err)
+	require.Equal(t, tree, planned)
+	w.sh("cp a " + two) // the rest is missing
+	taken, rescued, err := snapshot.Begin(t.Context(), w.env, repo, &s, record)
+	require.NoError(t, err)
+	require.NotEmpty(t, rescued)
+	require.Equal(t, tree, taken.Tree)
+	require.FileExists(t, filepath.Join(two, "d/b"))
+
+	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
+	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's entry was gone
+	w.sh("touch .git/packed-refs.lock .git/packed-refs.new; mkdir .git/worktrees/five; touch .git/worktrees/five/HEAD")
+	require.NoError(t, snapshot.EndRemovals(t.Context(), dir, []string{w.repo.Common}))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoDirExists(t, filepath.Join(w.repo.Common, "worktrees", "five"))
+	require.Equal(t, before, w.user())
+}

@@ -1,0 +1,459 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// ConflictError names the files that two sides of a merge have changed.
+type ConflictError struct{ Paths []string }
+
+func (e *ConflictError) Error() string { return "both sides have changed " + Some(e.Paths) }
+
+// ErrTooOld means that git cannot merge without a work tree.
+var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
+
+// ErrNobody means that git has no name and address to make a commit with.
+var ErrNobody = errors.New("git does not know who you are")
+
+// MakeCommit makes a commit in the name of the user, in our git directory, of a tree with
+// parents.
+func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string,
+	parents ...string) (string, error) {
+	g, err := r.asUser(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	var base protocol.Tree
+	if len(parents) > 0 {
+		if base, err = r.TreeOf(ctx, s, parents[0]); err != nil {
+			return "", err
+		}
+	}
+	if err := g.sound(ctx, r.env, s.Git, base, tree); err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "--no-gpg-sign", "-F", "-"}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	out, err := g.run(ctx, []byte(message), append(args, sumOf(tree))...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// Made finds the commit of a tree on a parent that a ref of ours keeps: the one that it
+// leads to, or that this one has merged. ok is false if there is none.
+func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree,
+	parent string) (commit string, ok bool) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", false
+	}
+	for _, name := range []string{ref, ref + "^2"} {
+		said, err := g.line(ctx, "log", "-1", "--format=%H %T %P", "--end-of-options", name)
+		if words := strings.Fields(said); err == nil && len(words) == 3 && words[1] == sumOf(tree) && words[2] == parent {
+			return words[0], true
+		}
+	}
+	return "", false
+}
+
+// asUser is git with our git directory in the name of the person whose repository it
+// is.
+func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
+	var said []string // by the environment
+	for _, entry := range r.env.Environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") ||
+			name == "GIT_CONFIG_GLOBAL" {
+			said = append(said, entry)
+		}
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return g, err
+	}
+	g = g.inTheNameOf(said)
+	var who []string
+	for _, as := range []string{"AUTHOR", "COMMITTER"} {
+		ident, err := g.line(ctx, "var", "GIT_"+as+"_IDENT")
+		if err != nil {
+			return g, errors.Join(ErrNobody, err)
+		}
+		name, rest, _ := strings.Cut(ident, " <")
+		email, _, _ := strings.Cut(rest, "> ")
+		who = append(who, "GIT_"+as+"_NAME="+name, "GIT_"+as+"_EMAIL="+email)
+	}
+	g, err = inStore(r.env, s.Git)
+	return g.inTheNameOf(who), err
+}
+
+// inTheNameOf makes git commit in a person's name instead of ours.
+func (g git) inTheNameOf(who []string) git {
+	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
+		return strings.HasPrefix(entry, "GIT_AUTHOR_") || strings.HasPrefix(entry, "GIT_COMMITTER_")
+	})
+	g.env = append(g.env, who...)
+	return g
+}
+
+// Contains reports whether a commit is among those that lead to another.
+func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return false, err
+	}
+	if _, err = g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in); ended(err, saysNo) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Merge is the tree of two commits together. Nothing is written but objects in our git
+// directory. Errors: [*ConflictError], [ErrTooOld].
+func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", err
+	}
+	return g.merge(ctx, ours, theirs)
+}
+
+// MergeTrees merges two states of files that were both made from a third. Nothing is written
+// but objects in a git directory of ours. Errors are those of [Repo.Merge].
+func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs protocol.Tree) (protocol.Tree, error) {
+	switch {
+	case theirs == base || theirs == ours:
+		return ours, nil
+	case ours == base:
+		return theirs, nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return "", err
+	}
+	var commits [2]string
+	begun, err := g.line(ctx, "commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(base))
+	for i, tree := range []protocol.Tree{ours, theirs} {
+		if err == nil {
+			commits[i], err = g.line(ctx, "commit-tree", "--no-gpg-sign", "-m", "uwf", "-p", begun, sumOf(tree))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return g.merge(ctx, commits[0], commits[1])
+}
+
+func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, error) {
+	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only",
+		"--no-messages", ours, theirs})
+	switch list := fields(out); {
+	case err == nil && len(list) > 0:
+		return treeOf(list[0]), nil
+	case ended(err, saysNo) && len(list) > 1:
+		paths := slices.DeleteFunc(list[1:], func(path string) bool { return path == "" })
+		return "", &ConflictError{Paths: slices.Compact(paths)}
+	case ended(err, noSuchUse):
+		return "", ErrTooOld
+	}
+	return "", err
+}
+
+// Branch is the branch that is checked out, "" if none is.
+func (r Repo) Branch(ctx context.Context) (string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return "", err
+	}
+	ref, err := g.line(ctx, "symbolic-ref", "-q", "HEAD")
+	if ended(err, saysNo) {
+		return "", nil
+	}
+	return strings.TrimPrefix(ref, "refs/heads/"), err
+}
+
+// unfinished are files by which git knows that it is in the middle of something.
+func unfinished() map[string]string {
+	return map[string]string{
+		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+		"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "sequence of picks", "BISECT_LOG": "bisect",
+	}
+}
+
+// Unfinished names the git operation that a person has begun in the work tree and not
+// finished; "": none.
+func (r Repo) Unfinished() string {
+	for name, what := range unfinished() {
+		if _, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil {
+			return what
+		}
+	}
+	return ""
+}
+
+// CheckedOut is the work tree that has a branch; "": none has.
+func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
+	g, err := r.user(ctx)
+	if err != nil {
+		return "", err
+	}
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// Point moves a branch of the user's, or makes it if old is "". It fails if the branch is not
+// at old any more. again: a killed process tried it before, and may have left a lock.
+func (r Repo) Point(ctx context.Context, branch, to, old, why string, again bool) error {
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
+		return fmt.Errorf("%s is no name for a branch", branch)
+	}
+	return r.point(ctx, g, "refs/heads/"+branch, to, old, why, again)
+}
+
+func (r Repo) point(ctx context.Context, g git, ref, to, old, why string, again bool) error {
+	if old == "" {
+		old = strings.Repeat("0", len(to))
+	}
+	_, err := g.run(ctx, nil, "update-ref", "-m", why, ref, to, old)
+	if err != nil && again && unlocked(ctx, r.Common, r.locksOf(ctx, ref)) {
+		_, err = g.run(ctx, nil, "update-ref", "-m", why, ref, to, old)
+	}
+	return err
+}
+
+// Edited are the files that differ between a commit and the work tree or the user's
+// index: tracked ones, and others that git does not ignore.
+type Edited struct{ Tracked, Others []string }
+
+// Edited finds what a person has not committed; now is the work tree as it is.
+func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, error) {
+	var e Edited
+	ours, err := inStore(r.env, s.Git)
+	if err != nil {
+		return e, err
+	}
+	head, err := r.TreeOf(ctx, s, r.Head)
+	if err != nil {
+		return e, err
+	}
+	differing, err := ours.differing(ctx, head, now)
+	if err != nil {
+		return e, err
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return e, err
+	}
+	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z",
+		"--ignore-submodules=dirty", r.Head)
+	if err != nil {
+		return e, err
+	}
+	e.Tracked = fields(staged)
+	for _, d := range differing {
+		switch {
+		case slices.Contains(e.Tracked, d.path):
+		case d.status == 'A':
+			e.Others = append(e.Others, d.path)
+		default:
+			e.Tracked = append(e.Tracked, d.path)
+		}
+	}
+	slices.Sort(e.Tracked)
+	return e, nil
+}
+
+// Laid is a tree with what differs between two commits laid over it: what the work tree is to
+// be when its branch has gone from one to the other. Files that both sides have changed are in
+// the way, unless they are equal: [*InTheWayError].
+func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
+	g, err := inStore(r.env, s.Git)
+	if err != nil {
+		return "", err
+	}
+	var trees [2]protocol.Tree
+	for i, commit := range []string{from, to} {
+		if trees[i], err = r.TreeOf(ctx, s, commit); err != nil {
+			return "", err
+		}
+	}
+	plan, err := g.differing(ctx, trees[0], trees[1])
+	if err != nil {
+		return "", err
+	}
+	have, err := g.differing(ctx, over, trees[1])
+	if err != nil {
+		return "", err
+	}
+	differs := map[string]bool{}
+	for _, d := range have {
+		differs[d.path] = true
+	}
+	var blocked []string
+	edited := append(slices.Clone(e.Tracked), e.Others...)
+	for _, d := range plan {
+		for _, path := range edited {
+			if differs[d.path] && (path == d.path || strings.HasPrefix(path, d.path+"/") || strings.HasPrefix(d.path,
+				path+"/")) {
+				blocked = append(blocked, path)
+			}
+		}
+	}
+	if len(blocked) > 0 {
+		slices.Sort(blocked)
+		return "", &InTheWayError{Paths: slices.Compact(blocked)}
+	}
+	return g.graft(ctx, s, over, plan)
+}
+
+// Follow moves the branch that is checked out from one commit to another, and the user's
+// index with it, in which what else is staged stays. The files are there already. again is
+// as for [Repo.Point].
+func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string, again bool) error {
+	unlock, err := lockIndex(ctx, r.Index, why)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	fresh := r.Index + ".uwf.tmp"
+	defer func() { _ = os.Remove(fresh) }()
+	if err := scratch(fresh); err != nil {
+		return err
+	}
+	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {
+		return err
+	}
+	if err := r.update(ctx, s, fresh, from, to); err != nil {
+		return err
+	}
+	g, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := g.line(ctx, "rev-parse", "-q", "--verify", "HEAD")
+	if err != nil {
+		return err
+	}
+	if now != to {
+		if err := r.point(ctx, g, "HEAD", to, from, why, again); err != nil {
+			return err
+		}
+	}
+	return os.Rename(fresh, r.Index)
+}
+
+// update brings an index that was copied from the user's from one commit to another. Git reads
+// files for that, so it runs with our settings: the repository's may name programs.
+func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error {
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "sharedindex.") { // of a split one
+			continue
+		}
+		here := filepath.Join(s.Git, e.Name())
+		if err := copyFile(filepath.Join(r.Dir, e.Name()), here, time.Time{}); err != nil {
+			return err
+		}
+		defer func() { _ = os.Remove(here) }()
+	}
+	s.Root, s.Keys, s.Index = r.Root, r.Keys, index
+	g, err := of(r.env.Environ, s)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
+		return err
+	}
+	if _, sparse := r.key("core.sparsecheckout"); sparse { // what is new outside it is not there
+		added, err := g.paths(ctx, "A", from, to)
+		if err == nil {
+			err = g.skip(ctx, r.Root, added)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, saysNo) {
+		return err
+	}
+	return nil
+}
+
+// paths are those that were added (A) or removed (D) between two commits or trees.
+func (g git) paths(ctx context.Context, what, from, to string) ([]string, error) {
+	out, err := g.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter="+what, from, to)
+	return fields(out), err
+}
+
+// skip makes git overlook those of some files that are not there.
+func (g git) skip(ctx context.Context, root string, paths []string) error {
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		return !isGone(filepath.Join(root,
+			filepath.FromSlash(path)))
+	})
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := g.run(ctx, joined(paths), "update-index", "--skip-worktree", "-z", "--stdin")
+	return err
+}
+
+// lockIndex locks the user's index as git itself does. The lock holds who: a lock that already
+// holds it was left by a killed process, since there is only one at a time.
+func lockIndex(ctx context.Context, index, who string) (unlock func(), err error) {
+	const most = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	path, said := index+".lock", []byte(who+"\n")
+	mine := index + ".uwf.lock.tmp"
+	if err := os.WriteFile(mine, said, 0o600); err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(mine) }()
+	for {
+		err := os.Link(mine, path)
+		if err == nil {
+			return func() { _ = os.Remove(path) }, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if left, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(left, said) {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, &RefusedError{Dir: path, Reason: "another git command is at work, or was killed"}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Locked reports whether a git command is at work in the work tree, or was killed there.
+func (r Repo) Locked() bool {
+	_, err := os.Lstat(r.Index + ".lock")
+	return err == nil
+}

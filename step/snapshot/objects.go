@@ -1,0 +1,484 @@
+package snapshot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// Objects reads files and directories of git directories of ours, one after the other.
+type Objects struct {
+	// Partial is a repository whose objects these are, and that does not have all of its
+	// own; "": there is none.
+	Partial string
+
+	env     env.Env
+	readers []*reader
+}
+
+// MissingError means that an object is in no git directory of ours. We never fetch it
+// silently.
+type MissingError struct {
+	Object  protocol.Tree
+	Partial string // as [Objects.Partial]
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("file %s is not on this machine", e.Object)
+}
+
+// reader is a running git that answers requests for objects.
+type reader struct {
+	child *proc.Child
+	ask   *os.File
+	tell  *bufio.Reader
+	out   *os.File
+}
+
+// OpenObjects begins to read.
+func OpenObjects(e env.Env, stores []string) (*Objects, error) {
+	o := &Objects{env: e}
+	for _, store := range stores {
+		r, err := newReader(e, store)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		o.readers = append(o.readers, r)
+	}
+	return o, nil
+}
+
+func newReader(e env.Env, store string) (_ *reader, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	var ours, theirs [2]*os.File
+	defer func() {
+		for _, f := range theirs {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}()
+	if theirs[0], ours[0], err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if ours[1], theirs[1], err = os.Pipe(); err != nil {
+		return nil, errors.Join(err, ours[0].Close())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err == nil {
+		defer func() { _ = null.Close() }()
+		var child *proc.Child
+		child, err = proc.Start(proc.Command{
+			Path: g.exe, Args: []string{"cat-file", "--batch"}, Dir: g.dir, Env: g.env, Session: true, WithParent: true,
+			Stdin: theirs[0], Stdout: theirs[1], Stderr: null,
+		})
+		if err == nil {
+			return &reader{child: child, ask: ours[0], out: ours[1], tell: bufio.NewReaderSize(ours[1], 256<<10)}, nil
+		}
+	}
+	return nil, errors.Join(err, ours[0].Close(), ours[1].Close())
+}
+
+// Close ends it.
+func (o *Objects) Close() error {
+	var all error
+	for _, r := range o.readers {
+		_ = r.ask.Close()
+		_ = r.out.Close()
+		_, err := r.child.Wait(context.Background(), grace)
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// Object returns the content of a file, or of a directory as git has it.
+func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byte, error) {
+	want := "blob"
+	if dir {
+		want = "tree"
+	}
+	for i, r := range o.readers {
+		kind, content, err := r.get(sumOf(id))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		case kind == "":
+			continue
+		case kind != want:
+			return nil, fmt.Errorf("object %s is a %s, not a %s", id, kind, want)
+		}
+		o.readers[0], o.readers[i] = r, o.readers[0] // the next one is there, too
+		return content, nil
+	}
+	return nil, &MissingError{Object: id, Partial: o.Partial}
+}
+
+// get asks for an object; kind is "" if it is not there.
+func (r *reader) get(sum string) (kind string, content []byte, err error) {
+	if _, err := io.WriteString(r.ask, sum+"\n"); err != nil {
+		return "", nil, err
+	}
+	line, err := r.tell.ReadString('\n')
+	if err != nil {
+		return "", nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	words := strings.Fields(line)
+	if len(words) != 3 { // "<sum> missing"
+		return "", nil, nil
+	}
+	size, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil || size > maxObject {
+		return "", nil, fmt.Errorf("file %s has %s bytes: too many", sum, words[2])
+	}
+	content = make([]byte, size)
+	if _, err := io.ReadFull(r.tell, content); err != nil {
+		return "", nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	_, err = r.tell.Discard(1) // the end of the line
+	return words[1], content, err
+}
+
+// maxObject bounds what is read of a file at once, in bytes.
+const maxObject = 1 << 30
+
+// Object is a file, a link's target or a directory, as git has it.
+type Object struct {
+	Dir     bool
+	Content []byte
+}
+
+// Keep brings n objects into a git directory of ours that belongs to no repository, and keeps
+// threads' states of files with them, given newest first. Their hashes are of one function.
+// Git checks all of it once more, and takes it whole or not at all.
+func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
+	threads map[string][]protocol.Tree) error {
+	function := "sha1"
+	var refs strings.Builder
+	commits := map[string]string{} // by their hashes
+	for thread, trees := range threads {
+		function = trees[0].Function()
+		at := ""
+		for _, tree := range slices.Backward(trees) {
+			text := Commit(sumOf(tree), at, time.Unix(0, 0))
+			at = Hash(function, "commit", text)
+			commits[at] = text
+		}
+		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
+	}
+	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
+		return err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // a pack that no ref leads to yet
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Unlock() }()
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	if commits, err = unkept(ctx, e, store, function, commits); err != nil {
+		return err
+	}
+	from, to := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		p := NewPacker(to, function, n+len(commits))
+		var err error
+		for o, wrong := range objects {
+			if err = wrong; err != nil {
+				break
+			}
+			kind := Blob
+			if o.Dir {
+				kind = Tree
+			}
+			if err = p.Add(kind, o.Content); err != nil {
+				break
+			}
+		}
+		for _, text := range commits {
+			err = errors.Join(err, p.Add(CommitKind, []byte(text)))
+		}
+		err = errors.Join(err, p.Close())
+		_ = to.CloseWithError(err)
+		packed <- err
+	}()
+	_, err = g.feed(ctx, from, "index-pack", "--stdin", "--strict")
+	_ = from.CloseWithError(io.ErrClosedPipe) // git has ended before
+	if wrong := <-packed; wrong != nil && !errors.Is(wrong, io.ErrClosedPipe) {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, []byte(refs.String()), "update-ref", "--stdin")
+	return err
+}
+
+// unkept are the commits that a git directory of ours does not have yet.
+func unkept(ctx context.Context, e env.Env, store, function string,
+	commits map[string]string) (map[string]string, error) {
+	var ids []protocol.Tree
+	for sum := range commits {
+		ids = append(ids, protocol.Tree(function+":"+sum))
+	}
+	lacking, err := Missing(ctx, e, store, ids)
+	rest := map[string]string{}
+	for _, id := range lacking {
+		rest[sumOf(id)] = commits[sumOf(id)]
+	}
+	return rest, err
+}
+
+// Copy copies a state of files from one git directory of ours to another.
+func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
+	there, err := inStore(e, from)
+	if err != nil {
+		return err
+	}
+	ref := keptRefs + sumOf(tree)
+	if _, err := there.keep(ctx, tree, "", ref); err != nil {
+		return err
+	}
+	err = fetch(ctx, e, from, to, ref)
+	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
+	return errors.Join(err, gone)
+}
+
+// fetch copies a ref with all its objects from one of uwf's git directories to another.
+func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
+	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Unlock() }()
+	here, err := inStore(e, to)
+	if err != nil {
+		return err
+	}
+	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
+	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from,
+		"+"+ref+":"+ref)
+	return err
+}
+
+// Import copies a commit and everything it needs into the user's repository. No ref of theirs
+// leads there yet, but their git gc keeps it until [Repo.Release] is called with the same words.
+// Git packs it in our git directory; in theirs it would start the programs that the
+// repository's settings name.
+func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
+	user, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
+	if err != nil {
+		return err
+	}
+	ours, err := inStore(r.env, s.Git)
+	if err != nil {
+		return err
+	}
+	known, _, err := ours.sorted(ctx, strings.Fields(string(out)))
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(s.Git, "bring-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
+	if err := ours.packInto(ctx, dir, revs, append(missing(s, "--missing=allow-any"), "--revs")...); err != nil {
+		return err
+	}
+	if err := r.give(dir, why); err != nil {
+		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
+	}
+	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
+	return err
+}
+
+// packsIn is where a git directory has its packs.
+var packsIn = filepath.Join("objects", "pack")
+
+// keepName is the file by which git knows that a pack is to stay, as that of a fetch whose
+// refs are still to be written.
+func keepName(pack string) string { return strings.TrimSuffix(pack, filepath.Ext(pack)) + ".keep" }
+
+// Release lets the user's git collect again what [Repo.Import] copied with the same words,
+// unless a ref leads to it.
+func (r Repo) Release(why string) (err error) {
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	kept, err := fs.Glob(root.FS(), filepath.ToSlash(filepath.Join(packsIn, "*.keep")))
+	for _, path := range kept {
+		if text, lost := safeopen.ReadFileIn(root, path, maxSetting); lost == nil && string(text) == why+"\n" {
+			err = errors.Join(err, root.Remove(path))
+		}
+	}
+	return err
+}
+
+// give copies packs to those of the user. No link leads out of their git directory.
+func (r Repo) give(dir, why string) (err error) {
+	packs, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	slices.SortStableFunc(packs, byIndex)
+	for _, pack := range packs {
+		to := filepath.Join(packsIn, pack.Name())
+		if err := keepPack(root, keepName(to), why); err != nil {
+			return err
+		}
+		if _, err := root.Stat(to); err == nil {
+			continue
+		}
+		if err := copyIn(root, filepath.Join(dir, pack.Name()), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPack writes a file that keeps a pack, unless there is one.
+func keepPack(root *os.Root, path, why string) error {
+	if _, err := root.Lstat(path); err == nil {
+		return nil
+	}
+	return putIn(root, path, strings.NewReader(why+"\n"))
+}
+
+// copyIn copies a file into a directory, flushed, whole or not at all.
+func copyIn(root *os.Root, from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	return putIn(root, to, in)
+}
+
+// putIn writes a file in a directory, flushed, whole or not at all.
+func putIn(root *os.Root, to string, in io.Reader) error {
+	const readOnly = 0o444
+	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to)) // git removes such files in time
+	_ = root.Remove(temporary)                                                 // left by a killed process
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = root.Rename(temporary, to)
+	}
+	if err != nil {
+		_ = root.Remove(temporary)
+	}
+	return err
+}
+
+// DamagedError means that what is kept under a name is something else.
+type DamagedError struct {
+	Object string // its name: the hash of its content
+	Path   string // in the work tree; "": all of it
+}
+
+func (e *DamagedError) Error() string {
+	what := "what is kept of the files"
+	if e.Path != "" {
+		what = "what is kept of " + e.Path
+	}
+	return fmt.Sprintf("%s was changed: object %s has another hash", what, e.Object)
+}
+
+// sound returns an error if an object in which two trees differ does not match its name. The
+// objects of a repository have a second name in ours, so that whoever may write there, such as
+// a command that is confined to the work tree, can change them in place, and git does not look
+// at the hash of a file or directory that it reads. "" is a tree without files. Error:
+// [*DamagedError].
+func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.Tree) (err error) {
+	if a == b {
+		return nil
+	}
+	if a, b, err = g.known(ctx, a, b); err != nil {
+		return err
+	}
+	out, err := g.run(ctx, nil, "diff-tree", "-r", "-t", "--raw", "--no-renames", "--no-abbrev", "-z", sumOf(a), sumOf(b))
+	if err != nil {
+		return err
+	}
+	r, err := newReader(e, store)
+	if err != nil {
+		return err
+	}
+	objects := &Objects{env: e, readers: []*reader{r}}
+	defer func() { _ = objects.Close() }()
+	seen := map[string]bool{}
+	check := func(sum, path string) error {
+		if seen[sum] || strings.Trim(sum, "0") == "" {
+			return nil
+		}
+		seen[sum] = true
+		kind, content, err := r.get(sum)
+		if err != nil || kind == "" { // git reports a missing object when it needs it
+			return err
+		}
+		if Hash(a.Function(), kind, string(content)) != sum {
+			return &DamagedError{Object: sum, Path: path}
+		}
+		return ctx.Err()
+	}
+	for _, root := range []protocol.Tree{a, b} {
+		if err := check(sumOf(root), ""); err != nil {
+			return err
+		}
+	}
+	raw := fields(out)
+	for i := 0; i+1 < len(raw); i += 2 { // ":<mode> <mode> <hash> <hash> <status>", path
+		meta := strings.Fields(strings.TrimPrefix(raw[i], ":"))
+		if len(meta) != 5 {
+			return fmt.Errorf("git diff-tree prints %q", raw[i])
+		}
+		for side, mode := range meta[:2] {
+			if mode == Gitlink {
+				continue // a submodule is only named
+			}
+			if err := check(meta[2+side], raw[i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package snapshot_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+// What one git directory of ours has goes to one without a repository, and from there
+// to another repository's.
+func TestKeepAndBring(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.sh(`git init -q --object-format=` + format + `; echo one > a; mkdir d; ln -s ../a d/link; git add .; git commit -q -m first`)
+			one := w.take().Tree
+			w.sh(`echo two > d/b; chmod +x a`)
+			two := w.take().Tree
+
+			from, err := snapshot.OpenObjects(w.env, []string{w.spec.Git})
+			require.NoError(t, err)
+			var all []snapshot.Object
+			for _, line := range strings.Split(strings.TrimSpace(w.sh(`git --git-dir="$STORE" rev-list --objects --no-object-names `+sum(one)+" "+sum(two))), "\n") {
+				dir := strings.TrimSpace(w.sh(`git --git-dir="$STORE" cat-file -t `+line)) == "tree"
+				content, err := from.Object(t.Context(), protocol.Tree(format+":"+line), dir)
+				require.NoError(t, err)
+				all = append(all, snapshot.Object{Dir: dir, Content: content})
+			}
+			_, err = from.Object(t.Context(), protocol.Tree(format+":"+strings.Repeat("1", len(sum(one)))), true)
+			prosetest.Error(t, err)
+			_, err = from.Object(t.Context(), one, false)
+			require.ErrorContains(t, err, "not a blob")
+			require.NoError(t, from.Close())
+			objects := func(yield func(snapshot.Object, error) bool) {
+				for _, o := range all {
+					if !yield(o, nil) {
+						return
+					}
+				}
+			}
+
+			store := filepath.Join(w.dir, "uwf", "imported")
+			threads := map[string][]protocol.Tree{"x": {two, one}, "y": {one}}
+			require.NoError(t, snapshot.Keep(t.Context(), w.env, store, objects, len(all), threads))
+			require.NoError(t, snapshot.Keep(t.Context(), w.env, store, objects, len(all), threads), "once more")
+			git := func(args ...string) string {
+				cmd := exec.CommandContext(t.Context(), "git", append([]string{"--git-dir=" + store}, args...)...)
+				cmd.Env = w.env.Environ
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, string(out))
+				return strings.TrimSpace(string(out))
+			}
+			git("fsck", "--strict")
+			require.Equal(t, sum(two), git("rev-parse", "refs/uwf/x^{tree}"))
+			require.Equal(t, sum(one), git("rev-parse", "refs/uwf/x~^{tree}"))
+
+			other := newWorld(t)
+			other.sh(`git init -q --object-format=` + format)
+			other.take()
+			require.False(t, snapshot.Has(t.Context(), other.env, other.spec.Git, two))
+			require.NoError(t, snapshot.Copy(t.Context(), other.env, store, other.spec.Git, two))
+			require.True(t, snapshot.Has(t.Context(), other.env, other.spec.Git, two))
+			other.restore(two)
+			other.sh(`test -x a && test "$(readlink d/link)" = ../a && test "$(cat d/b)" = two`)
+		})
+	}
+}
+
+// Git has the last word: a tree whose files are not there, or that names a git
+// directory, is not kept, and no ref either.
+func TestKeepRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sum := make([]byte, 20)
+	for name, content := range map[string]string{"missing": "100644 a\x00" + string(sum), "git directory": "40000 .git\x00" + string(sum)} {
+		store := filepath.Join(w.dir, "uwf", name)
+		objects := func(yield func(snapshot.Object, error) bool) {
+			yield(snapshot.Object{Dir: true, Content: []byte(content)}, nil)
+		}
+		tree := protocol.Tree(fmt.Sprintf("sha1:%040x", 7))
+		require.Error(t, snapshot.Keep(t.Context(), w.env, store, objects, 1, map[string][]protocol.Tree{"x": {tree}}), name)
+		require.False(t, snapshot.Has(t.Context(), w.env, store, tree))
+		require.NoFileExists(t, filepath.Join(store, "refs", "uwf", "x"))
+	}
+	broken := func(yield func(snapshot.Object, error) bool) {
+		yield(snapshot.Object{}, fmt.Errorf("the bundle cannot be read"))
+	}
+	err := snapshot.Keep(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), broken, 1, map[string][]protocol.Tree{"x": {protocol.Tree(fmt.Sprintf("sha1:%040x", 7))}})
+	prosetest.Error(t, err)
+}
+
+func sum(t protocol.Tree) string {
+	return strings.TrimPrefix(strings.TrimPrefix(string(t), "sha1:"), "sha256:")
+}

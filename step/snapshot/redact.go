@@ -1,0 +1,423 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// redactedRefs lead from a state of the files to the one that stands for it, without what was
+// taken out. redactedFile exists if there is such a ref, and names the contents that nothing
+// else had, one per line: no import brings them back.
+const (
+	redactedRefs = "refs/uwf-redacted/"
+	redactedFile = "uwf-redacted"
+	// redactedPaths has the paths that were taken out, a line each.
+	redactedPaths = "uwf-redacted-paths"
+)
+
+// Substitute returns the state of the files that stands for one of which something was taken
+// out; else the state itself.
+func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree) protocol.Tree {
+	if !HasRedactions(store) || !tree.Valid() {
+		return tree
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return tree
+	}
+	for range maxRedacted {
+		sum, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sumOf(tree)+"^{tree}")
+		if err != nil || treeOf(sum) == tree {
+			return tree
+		}
+		tree = treeOf(sum)
+	}
+	return tree
+}
+
+// HasRedactions reports whether something was redacted in a git directory of ours.
+func HasRedactions(store string) bool {
+	_, err := os.Lstat(filepath.Join(store, redactedFile))
+	return err == nil
+}
+
+// SetSubstitutes lets existing states of the files stand for others, which are gone.
+func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[protocol.Tree]protocol.Tree) error {
+	if len(instead) == 0 {
+		return nil
+	}
+	g, err := inStore(e, store)
+	if err != nil {
+		return err
+	}
+	if err := noteRedacted(store, nil); err != nil {
+		return err
+	}
+	for tree, by := range instead {
+		if _, err := g.keep(ctx, by, "", redactedRefs+sumOf(tree)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRedacted bounds how often something is taken out of one state.
+const maxRedacted = 100
+
+// Redaction says what is to be taken out, and of what.
+type Redaction struct {
+	Path  string          // of a file or a directory, below the root, with slashes
+	Trees []protocol.Tree // states of the files
+	Refs  []string        // that keep them
+}
+
+// Redacted says what was taken out.
+type Redacted struct {
+	Trees []protocol.Tree // that held the path
+	// Remains says where the content still is, until git collects it or for good.
+	Remains []string
+}
+
+// WithPath lists the states of files that hold a path of one line.
+func WithPath(ctx context.Context, e env.Env, store, name string,
+	trees []protocol.Tree) (holding []protocol.Tree, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	var ask strings.Builder
+	for _, tree := range trees {
+		ask.WriteString(sumOf(tree) + ":" + name + "\n")
+	}
+	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+		if kind := strings.TrimSpace(line); (kind == "blob" || kind == "tree") && i < len(trees) {
+			holding = append(holding, trees[i])
+		}
+	}
+	return holding, nil
+}
+
+// StatesByThread are the states that the refs of threads keep, whether steps name them
+// or not. One that two threads keep by the same commit is told of one of them.
+func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
+		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
+	if err != nil {
+		return nil, err
+	}
+	states := map[string][]protocol.Tree{}
+	for line := range strings.Lines(string(out)) {
+		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			states[path.Base(ref)] = append(states[path.Base(ref)], treeOf(sum))
+		}
+	}
+	return states, nil
+}
+
+// Redact takes a path out of states of the files: others stand for them from now on, and
+// no ref of ours leads to the old ones. The content goes if nothing else has it.
+func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return done, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return done, err
+	}
+	defer func() { _ = held.Unlock() }()
+	trees := map[protocol.Tree]bool{}
+	for _, tree := range r.Trees {
+		trees[tree] = true
+	}
+	for _, ref := range r.Refs {
+		out, err := g.run(ctx, nil, "rev-list", "--first-parent", "--author=^uwf <uwf>", "--format=tree %T", ref)
+		if err != nil {
+			return done, err
+		}
+		tip, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+		if err != nil {
+			return done, err
+		}
+		for line := range strings.Lines(string(out) + "tree " + tip) {
+			if sum, ok := strings.CutPrefix(strings.TrimSpace(line), "tree "); ok {
+				trees[treeOf(sum)] = true
+			}
+		}
+	}
+	all := make([]protocol.Tree, 0, len(trees))
+	for tree := range trees {
+		all = append(all, tree)
+	}
+	slices.Sort(all)
+	contents, err := redacting(store)
+	if err != nil {
+		return done, err
+	}
+	if done.Trees, err = WithPath(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
+		return done, err
+	}
+	if err := errors.Join(noteRedacted(store, nil), notePath(store, r.Path)); err != nil {
+		return done, err
+	}
+	for _, tree := range done.Trees {
+		if err := g.takeOut(ctx, store, tree, r.Path, contents); err != nil {
+			return done, err
+		}
+	}
+	if err := g.standFurther(ctx, e, store, done.Trees); err != nil {
+		return done, err
+	}
+	for _, tree := range all {
+		if slices.Contains(r.Trees, tree) && !slices.Contains(done.Trees, tree) {
+			if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
+				return done, err
+			}
+		}
+	}
+	for _, ref := range r.Refs {
+		if err := g.rewrite(ctx, e, store, ref); err != nil {
+			return done, err
+		}
+	}
+	done.Remains, err = g.purged(ctx, e, store, common, contents)
+	return done, err
+}
+
+// purged removes what was taken out, as far as nothing else has it.
+func (g git) purged(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
+	remains, err = g.purge(ctx, e, store, common, contents)
+	if err = errors.Join(err, noteRedacted(store, contents)); err == nil {
+		err = os.Remove(filepath.Join(store, redactingFile))
+	}
+	return remains, err
+}
+
+// EndRedaction ends one that was killed when no state of the files had the path any more.
+// It reports whether there was one.
+func EndRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return false, nil, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() { _ = held.Unlock() }()
+	contents, err := redacting(store)
+	if err != nil || len(contents) == 0 {
+		return false, nil, err
+	}
+	remains, err = g.purged(ctx, e, store, common, contents)
+	return true, remains, err
+}
+
+// redactingFile names the contents that are being taken out of a git directory of ours, a
+// line each: found again, that was cut off.
+const redactingFile = "uwf-redacting"
+
+func redacting(store string) (map[string]bool, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactingFile), maxCopied, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	contents := map[string]bool{}
+	for _, sum := range strings.Fields(string(text)) {
+		contents[sum] = true
+	}
+	return contents, err
+}
+
+// RedactedContents are the files' contents that were taken out of a git directory of ours,
+// and that nothing else in it had.
+func RedactedContents(store string) ([]protocol.Tree, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedFile), maxCopied, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []protocol.Tree
+	for _, sum := range strings.Fields(string(text)) {
+		all = append(all, treeOf(sum))
+	}
+	return all, err
+}
+
+// noteRedacted adds contents to those that were taken out.
+func noteRedacted(store string, contents map[string]bool) error {
+	known, err := RedactedContents(store)
+	if err != nil {
+		return err
+	}
+	sums := map[string]bool{}
+	for _, id := range known {
+		sums[sumOf(id)] = true
+	}
+	for sum := range contents {
+		if sum != Hash(treeOf(sum).Function(), "blob", "") { // the empty file is no secret
+			sums[sum] = true
+		}
+	}
+	text := strings.Join(slices.Sorted(maps.Keys(sums)), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
+}
+
+// notePath adds a path to those that were taken out.
+func notePath(store, name string) error {
+	known, err := RedactedPaths(store)
+	if err != nil || slices.Contains(known, name) {
+		return err
+	}
+	text := strings.Join(append(known, name), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
+}
+
+// RedactedPaths are the paths that were taken out of what a git directory of ours keeps.
+func RedactedPaths(store string) ([]string, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedPaths), maxCopied, safeopen.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
+}
+
+// redactedIn returns a function that reports whether a path was taken out of what a git
+// directory of ours keeps. If the list is unreadable, it reports false.
+func redactedIn(store string) func(name string) bool {
+	gone, _ := RedactedPaths(store)
+	return func(name string) bool {
+		return slices.ContainsFunc(gone, func(path string) bool { return name == path || strings.HasPrefix(name, path+"/") })
+	}
+}
+
+// takeOut makes the state that stands for one, and notes what content it had.
+func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string,
+	contents map[string]bool) error {
+	index := filepath.Join(store, "redact.index")
+	defer func() { _ = os.Remove(index) }()
+	if err := scratch(index); err != nil {
+		return err
+	}
+	apart := g.in(store, "", index)
+	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
+		return err
+	}
+	out, err := apart.run(ctx, nil, "ls-files", "-s", "-z", "--", path)
+	if err != nil {
+		return err
+	}
+	var gone strings.Builder
+	for _, entry := range fields(out) {
+		meta, name, _ := strings.Cut(entry, "\t")
+		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != Gitlink {
+			contents[parts[1]] = true
+		}
+		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + name + "\x00")
+	}
+	if _, err := apart.run(ctx, []byte(gone.String()), "update-index", "-z", "--index-info"); err != nil {
+		return err
+	}
+	sum, err := apart.line(ctx, "write-tree", "--missing-ok")
+	if err != nil {
+		return err
+	}
+	sums := strings.Join(slices.Sorted(maps.Keys(contents)), "\n") + "\n"
+	if err := durable.Replace(durable.OS(), filepath.Join(store, redactingFile), []byte(sums), 0o600); err != nil {
+		return err
+	}
+	if _, err := g.keep(ctx, treeOf(sum), "", redactedRefs+sumOf(tree)); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "update-ref", "-d", keptRefs+sumOf(tree))
+	return err
+}
+
+// standFurther lets what stands for some states now stand for all those for which these stood: the
+// refs of a redaction before would keep the content of this one.
+func (g git) standFurther(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		sum, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if tree := treeOf(sum); slices.Contains(trees, tree) {
+			if _, err := g.keep(ctx, Substitute(ctx, e, store, tree), "", ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewrite lets a ref lead to what stands for its newest state, and to no older one.
+func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
+	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+	if err != nil {
+		return err
+	}
+	_, err = g.keep(ctx, Substitute(ctx, e, store, treeOf(sum)), "", ref)
+	return err
+}
+
+// purge removes contents that nothing leads to any more, and says where the others still are.
+func (g git) purge(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
+	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		sum, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if contents[sum] {
+			delete(contents, sum)
+			remains = append(remains, "a state of the files at another path, or of another thread: "+sum)
+		}
+	}
+	packed := false
+	for sum := range contents {
+		if err := os.Remove(filepath.Join(store, "objects", sum[:2], sum[2:])); err != nil && !errors.Is(err,
+			fs.ErrNotExist) {
+			return remains, err
+		}
+		if _, err := g.run(ctx, nil, "cat-file", "-e", sum); err == nil {
+			packed = true
+		}
+	}
+	if packed {
+		remains = append(remains, store+": in a pack, until uwf cas gc an hour from now")
+	}
+	theirs, err := newGit(e.Environ, store)
+	if common == "" || err != nil {
+		return remains, err
+	}
+	theirs = theirs.in(common, "", "")
+	for sum := range contents {
+		if _, err := theirs.run(ctx, nil, "cat-file", "-e", sum); err == nil {
+			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
+				"--prune=now)"), nil
+		}
+	}
+	return remains, nil
+}

@@ -1,0 +1,310 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// UnsavedError means that the files are not the ones that the caller expected.
+type UnsavedError struct {
+	Want, Have protocol.Tree
+	Paths      []string // that differ, some of them
+}
+
+func (e *UnsavedError) Error() string {
+	return "the files have been changed since: " + Some(e.Paths)
+}
+
+// InTheWayError names files that a snapshot would write over and that no snapshot has:
+// those that git ignores, or that were left out.
+type InTheWayError struct{ Paths []string }
+
+func (e *InTheWayError) Error() string {
+	return "what no snapshot keeps is in the way: " + Some(e.Paths)
+}
+
+// Some names a few paths.
+func Some(paths []string) string {
+	const most = 5
+	if n := len(paths) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), n)
+	}
+	return strings.Join(paths, ", ")
+}
+
+// intent is what a restore is about to do: found again, it was cut off.
+type intent struct {
+	From protocol.Tree `json:"from"`
+	To   protocol.Tree `json:"to"`
+}
+
+// maxIntent bounds its file, in bytes.
+const maxIntent = 4 << 10
+
+// Restore makes the files those of a tree, see [Prepare]. record is the path of a file that a
+// restore which was cut off leaves: see [Finish].
+//
+// Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
+func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
+	l, err := Prepare(ctx, e, s, have, to)
+	if err != nil || !l.Changes() {
+		return l.Taken, err
+	}
+	text, _ := json.Marshal(intent{From: l.Taken.Tree, To: l.to}) // texts always encode
+	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
+		return l.Taken, err
+	}
+	if err := l.Lay(ctx); err != nil {
+		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == l.Taken.Tree {
+			err = errors.Join(err, os.Remove(record)) // nothing was written
+		}
+		return l.Taken, err
+	}
+	return l.Taken, os.Remove(record)
+}
+
+// Layout is a tree that can be laid in the place of the files that are there.
+type Layout struct {
+	Taken Taken // the files that are there
+	to    protocol.Tree
+	git   git
+}
+
+// Prepare takes a snapshot of the files, and finds out whether those of a tree can be laid in
+// their place. If have is not "" and the files are not those, it fails, unless they differ only
+// by paths that were taken out of what is kept: such files stay. Files that git ignores stay,
+// too, and are never written over. Nothing is written in the work tree.
+//
+// Errors: as [Restore].
+func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l Layout, err error) {
+	if l.Taken, err = Take(ctx, e, s); err != nil {
+		return l, err
+	}
+	if l.git, err = of(e.Environ, s); err != nil {
+		return l, err
+	}
+	l.to = to
+	if l.Taken.Tree == to {
+		return l, nil
+	}
+	if have != "" && l.Taken.Tree != have {
+		differing, err := l.git.differing(ctx, have, l.Taken.Tree)
+		if err != nil { // we know that something differs, but not what
+			return l, errors.Join(err, &UnsavedError{Want: have, Have: l.Taken.Tree})
+		}
+		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
+			return l, &UnsavedError{Want: have, Have: l.Taken.Tree, Paths: changed}
+		}
+		if l.to, err = l.git.graft(ctx, s, to, differing); err != nil {
+			return l, err
+		}
+	}
+	if err := l.git.free(ctx, s.Root, l.Taken.Tree, l.to); err != nil {
+		return l, err
+	}
+	return l, l.git.sound(ctx, e, s.Git, l.Taken.Tree, l.to)
+}
+
+// Changes reports whether any file changes.
+func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
+
+// Lay writes the files. If it is cut off, some are written.
+func (l Layout) Lay(ctx context.Context) error {
+	if !l.Changes() {
+		return nil
+	}
+	_, err := l.git.run(ctx, nil, "read-tree", "-m", "-u", sumOf(l.Taken.Tree), sumOf(l.to))
+	return err
+}
+
+// Rescued is what a [Replace] has found; the zero value: nothing that is not kept anyway.
+type Rescued struct {
+	Ref    string   // that keeps it, until another one is kept there
+	Commit string   // that keeps it for good
+	Paths  []string // that somebody has changed, as far as that is known
+}
+
+// Replace makes the files those of a tree, whatever they are now. known are files that are kept
+// with a step, and need not be rescued; "": none. Files that git ignores stay, and are never
+// written over.
+//
+// Errors: [*InTheWayError], [*DamagedError], [*GitError].
+func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (found Rescued, err error) {
+	l, err := Prepare(ctx, e, s, "", to)
+	if err != nil || !l.Changes() {
+		return found, err
+	}
+	if l.Taken.Tree != known {
+		found.Paths = l.changed(ctx, known)
+		ref := rescueRef(s.Ref)
+		before, _, err := l.git.newest(ctx, ref, indexNote{})
+		if err == nil {
+			found.Commit, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), ref)
+		}
+		if err != nil {
+			return found, err
+		}
+		found.Ref = ref
+	}
+	_, err = l.git.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
+	return found, err
+}
+
+// changed are the paths that are neither as in the tree that is laid nor as in known.
+func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []string) {
+	laid, err := l.git.differing(ctx, l.Taken.Tree, l.to)
+	if known == "" || err != nil {
+		return names(laid)
+	}
+	other, err := l.git.differing(ctx, known, l.Taken.Tree)
+	if err != nil {
+		return names(laid)
+	}
+	both := names(other)
+	return slices.DeleteFunc(names(laid), func(path string) bool { return !slices.Contains(both, path) })
+}
+
+// Finish completes a restore that was cut off: it writes what the restore was to write, and
+// leaves other changes alone. First it keeps the files as it found them under a ref of their
+// own, which it returns; "": nothing was cut off.
+func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
+	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	var cut intent
+	if err != nil || json.Unmarshal(text, &cut) != nil || !cut.From.Valid() || !cut.To.Valid() {
+		return "", &RefusedError{Dir: record, Reason: "cannot be read: which files a restore was to write is not known"}
+	}
+	g, err := of(e.Environ, s)
+	if err != nil {
+		return "", err
+	}
+	rescue := s
+	rescue.Ref, rescue.Tree, rescue.Parent = rescueRef(s.Ref), "", s.Parent
+	taken, err := Take(ctx, e, rescue)
+	if err != nil {
+		return "", err
+	}
+	planned, err := g.differing(ctx, cut.From, cut.To)
+	if err != nil {
+		return "", err
+	}
+	to, err := g.graft(ctx, s, taken.Tree, planned)
+	if err != nil {
+		return "", err
+	}
+	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
+		return "", err
+	}
+	if err := g.sound(ctx, e, s.Git, taken.Tree, to); err != nil {
+		return "", err
+	}
+	if _, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to)); err != nil {
+		return "", err
+	}
+	return rescue.Ref, os.Remove(record)
+}
+
+// rescueRef is where what was found is kept.
+func rescueRef(ref string) string {
+	return "refs/uwf-rescue/" + path.Base(ref)
+}
+
+// graft is a tree with the paths of a plan as that wants them.
+func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []difference) (protocol.Tree, error) {
+	index := s.Index + ".graft"
+	defer func() { _ = os.Remove(index) }()
+	if err := scratch(index); err != nil {
+		return "", err
+	}
+	apart := g.in(s.Git, s.Root, index)
+	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
+		return "", err
+	}
+	var gone, put bytes.Buffer
+	for _, d := range plan {
+		if d.status == 'D' {
+			fmt.Fprintf(&gone, "0 %s\t%s\x00", d.hash, d.path)
+			continue
+		}
+		fmt.Fprintf(&put, "%s %s\t%s\x00", d.mode, d.hash, d.path)
+	}
+	for _, lines := range []*bytes.Buffer{&gone, &put} {
+		if _, err := apart.run(ctx, lines.Bytes(), "update-index", "--replace", "-z", "--index-info"); err != nil {
+			return "", err
+		}
+	}
+	sum, err := apart.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
+	return treeOf(sum), err
+}
+
+// free refuses to overwrite what no snapshot has: git itself overwrites files that it ignores.
+func (g git) free(ctx context.Context, root string, from, to protocol.Tree) error {
+	plan, err := g.differing(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	goes := map[string]bool{}
+	for _, d := range plan {
+		if d.status != 'A' {
+			goes[d.path] = true
+		}
+	}
+	var blocked []string
+	for _, d := range plan {
+		if d.status == 'A' {
+			blocked = append(blocked, inTheWay(root, d.path, goes)...)
+		}
+	}
+	if len(blocked) > 0 {
+		slices.Sort(blocked)
+		return &InTheWayError{Paths: slices.Compact(blocked)}
+	}
+	return nil
+}
+
+// inTheWay are the files that stand where a new one is to be, at its path, in the place
+// of a directory above it or in one with its name, but for those that go anyway.
+func inTheWay(root, name string, goes map[string]bool) (blocked []string) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		at := strings.Join(parts[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(at)))
+		switch {
+		case err != nil:
+			return nil // nothing is there
+		case goes[at]:
+			return nil
+		case !info.IsDir():
+			return []string{at}
+		}
+	}
+	_ = filepath.WalkDir(filepath.Join(root, filepath.FromSlash(name)), func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		if err != nil || relErr != nil || !d.IsDir() && !goes[rel] {
+			blocked = append(blocked, rel)
+		}
+		if err != nil || len(blocked) > maxTold {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return blocked
+}

@@ -1,0 +1,459 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// maxSetting bounds the small files that are taken over from a repository, in bytes.
+const maxSetting = 1 << 20
+
+// OwnerFile of a git directory of ours names the repository whose snapshots it has.
+const OwnerFile = "repository"
+
+// Store is where the snapshots of the repository are kept, in the directory for all of
+// them, <home>/git: no command that is confined writes there.
+func (r Repo) Store(all string) string {
+	sum := sha256.Sum256([]byte(r.Common))
+	return filepath.Join(all, hex.EncodeToString(sum[:10]))
+}
+
+// Owner is the git directory of the repository whose snapshots a git directory of ours
+// has; "": it is not known.
+func Owner(store string) string {
+	const longest = 8 << 10
+	text, err := safeopen.ReadFile(filepath.Join(store, OwnerFile), longest, safeopen.NoFollow)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(text), "\n")
+}
+
+// Seed makes our git directory, or brings its settings up to date. The user's objects
+// are linked into it if they are not there, or if again is set. The zero Repo with a
+// Format makes one that belongs to no repository.
+func (r Repo) Seed(ctx context.Context, store string, again bool) error {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(store, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, "uwf.lock"))
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", store, err)
+	}
+	defer func() { _ = held.Unlock() }()
+	if err := r.settings(store); err != nil || r.Common == "" {
+		return err
+	}
+	dirs, err := r.objects(filepath.Dir(store))
+	if err != nil || !again && r.seeded(store, dirs) {
+		return err
+	}
+	return r.link(ctx, dirs, store)
+}
+
+// settings writes what git reads of a git directory, where it is not so already.
+func (r Repo) settings(store string) error {
+	want := map[string][]byte{
+		"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config(),
+		"objects/info/alternates": nil, // of an older version: what it leads to may be anybody's
+	}
+	if r.Common != "" {
+		if err := r.takeOver(want); err != nil {
+			return err
+		}
+	}
+	for name, text := range want {
+		path := filepath.Join(store, filepath.FromSlash(name))
+		if len(text) == 0 {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+			continue
+		}
+		if have, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(have, text) {
+			continue
+		}
+		if err := durable.Replace(durable.OS(), path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver adds whose our git directory is, and the small files of the repository that
+// say which files count.
+func (r Repo) takeOver(want map[string][]byte) error {
+	want[OwnerFile] = []byte(r.Common + "\n")
+	for name, from := range map[string]string{
+		"info/exclude": filepath.Join(r.Common, "info/exclude"), "info/attributes": filepath.Join(r.Common,
+			"info/attributes"),
+		"info/sparse-checkout": filepath.Join(r.Dir, "info/sparse-checkout"), "shallow": filepath.Join(r.Common, "shallow"),
+	} {
+		text, err := safeopen.ReadFile(from, maxSetting, safeopen.NoFollow)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &RefusedError{Dir: from, Reason: err.Error()}
+		}
+		want[name] = text
+	}
+	return nil
+}
+
+// config is that of our git directory.
+func (r Repo) config() []byte {
+	var b bytes.Buffer
+	version, objects := 0, ""
+	if r.Format != "sha1" {
+		version, objects = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
+	}
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", version)
+	for _, s := range settings {
+		if section, name, _ := strings.Cut(s[0], "."); section == "core" {
+			fmt.Fprintf(&b, "\t%s = %s\n", name, quoted(s[1]))
+		}
+	}
+	b.WriteString(objects)
+	return b.Bytes()
+}
+
+// quoted is a value as git's config writes it.
+func quoted(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", "").Replace(value) + `"`
+}
+
+// maxAlternates is how far a repository may borrow from one that borrows, as in git.
+const maxAlternates = 5
+
+// objects are the directories in which the objects of the repository lie: its own, and those
+// that it borrows from. Our own git directories are never borrowed from: they hold other
+// repositories' files.
+func (r Repo) objects(ours string) (dirs []string, err error) {
+	if ours, err = filepath.EvalSymlinks(ours); err != nil {
+		return nil, err
+	}
+	next := []string{filepath.Join(r.Common, "objects")}
+	for depth := 0; len(next) > 0 && depth <= maxAlternates; depth++ {
+		var more []string
+		for _, dir := range next {
+			real, err := filepath.EvalSymlinks(dir)
+			if err != nil || slices.Contains(dirs, real) {
+				continue // git skips it, too
+			}
+			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
+				return nil, &RefusedError{Dir: r.Common, Reason: "it borrows objects from " + real}
+			}
+			dirs = append(dirs, real)
+			borrowed, err := alternates(real)
+			if err != nil {
+				return nil, err
+			}
+			more = append(more, borrowed...)
+		}
+		next = more
+	}
+	return dirs, nil
+}
+
+// alternates are the directories that one of objects borrows from, absolute.
+func alternates(objects string) (dirs []string, err error) {
+	text, err := safeopen.ReadFile(filepath.Join(objects, "info/alternates"), maxSetting, safeopen.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &RefusedError{Dir: objects, Reason: err.Error()}
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, `"`) {
+			continue
+		}
+		if !filepath.IsAbs(line) {
+			line = filepath.Join(objects, line)
+		}
+		dirs = append(dirs, line)
+	}
+	return dirs, nil
+}
+
+// seeded reports whether the objects have been linked since the user's newest commit, as far
+// as that can be told without running git.
+func (r Repo) seeded(store string, dirs []string) bool {
+	if r.Head == "" || slices.Contains(copied(store), r.Head) {
+		return true
+	}
+	at := filepath.Join(r.Head[:2], r.Head[2:])
+	if _, err := os.Lstat(filepath.Join(store, "objects", at)); err == nil {
+		return true
+	}
+	for _, dir := range dirs {
+		if _, err := os.Lstat(filepath.Join(dir, at)); err == nil {
+			return false
+		}
+		packs, err := os.ReadDir(filepath.Join(dir, "pack")) // it is in one of these
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		for _, pack := range packs {
+			if _, err := os.Lstat(filepath.Join(store, "objects/pack", pack.Name())); err != nil &&
+				filepath.Ext(pack.Name()) == ".pack" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// errNoLinks means that a file cannot have a second name where it is to have one.
+var errNoLinks = errors.New("no links")
+
+// link hard-links every object of the user's into our git directory: that takes no space, and
+// objects that the user's git prunes stay here. Where links are impossible, it copies them.
+func (r Repo) link(ctx context.Context, dirs []string, store string) error {
+	for _, dir := range dirs {
+		err := linkObjects(ctx, dir, filepath.Join(store, "objects"))
+		if errors.Is(err, errNoLinks) {
+			return r.copyObjects(ctx, dirs, store)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func linkObjects(ctx context.Context, from, to string) error {
+	dirs, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		name := dir.Name()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !dir.IsDir() || len(name) != 2 && name != "pack" || strings.Trim(name, "0123456789abcdef") != "" &&
+			name != "pack" {
+			continue
+		}
+		if err := linkDir(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkDir links the files of a directory that are not there yet. An index comes after
+// its pack, or git would look for what is not there.
+func linkDir(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) || len(entries) == 0 && err == nil {
+		return nil // a collection of the user's has just removed it
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	present := map[string]bool{}
+	have, err := os.ReadDir(to)
+	if err != nil {
+		return err
+	}
+	for _, e := range have {
+		present[e.Name()] = e.Type().IsRegular()
+	}
+	slices.SortStableFunc(entries, byIndex)
+	for _, e := range entries {
+		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
+			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// byIndex sorts the indexes of packs behind the others.
+func byIndex(a, b fs.DirEntry) int {
+	rank := func(e fs.DirEntry) int {
+		if filepath.Ext(e.Name()) == ".idx" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Compare(rank(a), rank(b))
+}
+
+// isObject reports whether a file is an object, a pack or a pack's index.
+func isObject(name string) bool {
+	switch filepath.Ext(name) {
+	case ".pack", ".idx", ".rev":
+		return strings.HasPrefix(name, "pack-")
+	}
+	return strings.Trim(name, "0123456789abcdef") == "" && (len(name) == 38 || len(name) == 62)
+}
+
+// linkFile gives a regular file a second name. One that another program has put into its
+// place meanwhile, such as a pipe for which git would wait, does not stay.
+func linkFile(from, to string) error {
+	err := os.Link(from, to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // it was pruned: nothing of ours names it
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %w", errNoLinks, err)
+	}
+	if info, err := os.Lstat(to); err != nil || info.Mode().IsRegular() {
+		return err
+	}
+	return os.Remove(to)
+}
+
+// Where hard links are impossible, as across file systems, the user's objects are copied into
+// our git directory: all of them once, then only new ones.
+
+// copiedFile in our git directory lists the commits whose objects have all been copied.
+const copiedFile = "copied"
+
+const maxCopied = 16 << 20 // bytes in it
+
+// copied are the commits that were copied.
+func copied(store string) []string {
+	text, _ := safeopen.ReadFile(filepath.Join(store, copiedFile), maxCopied, safeopen.NoFollow)
+	return strings.Fields(string(text))
+}
+
+// copyObjects copies what the user's refs, HEADs and index lead to. Git runs with our git
+// directory and none of the repository's settings.
+func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
+	user, err := r.user(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
+	if err != nil {
+		return err
+	}
+	tips := strings.Fields(string(out))
+	ours, err := inStore(r.env, store)
+	if err != nil {
+		return err
+	}
+	theirs := ours // with what they have, too
+	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
+	packs := filepath.Join(store, "objects", "pack")
+	known, _, err := ours.sorted(ctx, copied(store))
+	if err != nil {
+		return err
+	}
+	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
+	if err := theirs.packInto(ctx, packs, revs, append(missing(Spec{Partial: r.Partial}, "--missing=allow-any"),
+		"--revs")...); err != nil {
+		return err
+	}
+	staged, err := ours.in(store, "", r.Index).run(ctx, nil, "ls-files", "-s", "-z")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, entry := range fields(staged) {
+		if words := strings.Fields(entry); len(words) > 1 && words[0] != Gitlink {
+			names = append(names, words[1])
+		}
+	}
+	_, fresh, err := ours.sorted(ctx, names)
+	if err != nil {
+		return err
+	}
+	if fresh, _, err = theirs.sorted(ctx, fresh); err != nil {
+		return err
+	}
+	if len(fresh) > 0 {
+		if err := theirs.packInto(ctx, packs, strings.Join(fresh, "\n")+"\n"); err != nil {
+			return err
+		}
+	}
+	slices.Sort(tips)
+	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips),
+		"\n")+"\n"), 0o600)
+}
+
+// packInto puts objects into a pack in a directory.
+func (g git) packInto(ctx context.Context, dir, what string, args ...string) error {
+	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset"}, args...)
+	_, err := g.run(ctx, []byte(what), append(args, filepath.Join(dir, "pack"))...)
+	return err
+}
+
+// listed joins directories for one of git's environment variables.
+func listed(dirs []string) string {
+	list := make([]string, len(dirs))
+	for i, dir := range dirs {
+		list[i] = quoted(filepath.ToSlash(dir))
+	}
+	return strings.Join(list, string(filepath.ListSeparator))
+}
+
+// sorted separates objects that exist from those that do not.
+func (g git) sorted(ctx context.Context, names []string) (there, missing []string, err error) {
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	out, err := g.run(ctx, []byte(strings.Join(names, "\n")+"\n"), "cat-file", "--batch-check=%(objecttype) %(objectname)")
+	for line := range strings.Lines(string(out)) {
+		switch first, rest, _ := strings.Cut(strings.TrimSpace(line), " "); rest {
+		case "missing":
+			missing = append(missing, first)
+		default:
+			there = append(there, rest)
+		}
+	}
+	return there, missing, err
+}
+
+// copyFile copies a regular file whole, or not at all; at is the time of its last
+// change, unless it is zero.
+func copyFile(from, to string, at time.Time) (err error) {
+	in, err := safeopen.Open(from, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.CreateTemp(filepath.Dir(to), ".uwf-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(out.Name())
+		}
+	}()
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if !at.IsZero() {
+		if err := os.Chtimes(out.Name(), at, at); err != nil {
+			return err
+		}
+	}
+	return os.Rename(out.Name(), to)
+}

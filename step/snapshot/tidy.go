@@ -1,0 +1,296 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// Files of ours in our git directory.
+const (
+	packedFile = "uwf-packed" // how many loose objects there were in one of 256 directories when they were packed
+	tidyLock   = "uwf-tidy.lock"
+)
+
+// tidyAfter is how many new loose objects make packing worthwhile: those of about 250
+// snapshots, counted in one of 256 directories.
+const tidyAfter = 250 * 14 / 256
+
+// oneOf256 is the directory in which they are counted.
+const oneOf256 = "17"
+
+// Tidy packs the objects in a git directory of ours that the user's does not have, if there
+// are many: a snapshot's objects then take a tenth of the space. It looks at one directory.
+func Tidy(ctx context.Context, e env.Env, store, common string) error {
+	n := loose(store)
+	text, err := safeopen.ReadFile(filepath.Join(store, packedFile), maxSetting, safeopen.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	packed, bad := strconv.Atoi(strings.TrimSpace(string(text)))
+	if bad == nil && n <= packed+tidyAfter {
+		return nil
+	}
+	if bad != nil { // it was made from a repository full of loose objects
+		return note(store, n)
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Unlock() }()
+	g, err := inStore(e, store)
+	if err == nil {
+		err = g.pack(ctx, store, common)
+	}
+	return errors.Join(err, note(store, loose(store)))
+}
+
+func note(store string, n int) error {
+	return durable.Replace(durable.OS(), filepath.Join(store, packedFile), []byte(strconv.Itoa(n)+"\n"), 0o600)
+}
+
+func loose(store string) int {
+	entries, _ := os.ReadDir(filepath.Join(store, "objects", oneOf256)) // what is not there has none
+	return len(entries)
+}
+
+// pack packs the loose objects that the user's git directory does not have, whether or not
+// anything leads to them.
+func (g git) pack(ctx context.Context, store, common string) error {
+	var ours bytes.Buffer
+	dirs, err := os.ReadDir(filepath.Join(store, "objects"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if len(dir.Name()) != 2 {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(store, "objects", dir.Name()))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !isObject(e.Name()) {
+				continue
+			}
+			if _, err := os.Lstat(filepath.Join(common, "objects", dir.Name(), e.Name())); common == "" || err != nil {
+				ours.WriteString(dir.Name() + e.Name() + "\n")
+			}
+		}
+	}
+	if ours.Len() == 0 {
+		return nil
+	}
+	if _, err := g.run(ctx, ours.Bytes(), "pack-objects", "-q", filepath.Join(store, "objects", "pack",
+		"pack")); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "prune-packed", "-q")
+	return err
+}
+
+// Needs says what of a git directory of ours is needed. The zero value: everything.
+type Needs struct {
+	// Gone reports whether a thread, by the name of its ref, is gone. nil: none is.
+	Gone func(thread string) bool
+	// Trees are the states of the files that steps of others name.
+	Trees []protocol.Tree
+}
+
+// Collected says what was collected in a git directory of ours.
+type Collected struct {
+	Refs          int   // of threads that are gone
+	Kept          int   // refs that are left
+	Before, After int64 // bytes that the user's git directory does not hold, too
+}
+
+// Collect removes what keeps the files of threads that are gone, packs what is left and
+// removes what nothing keeps, if it is an hour old. In a dry run it only counts refs. alone
+// runs while nobody makes a thread.
+func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool,
+	alone func(func() error) error) (c Collected, err error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return c, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return c, err
+	}
+	defer func() { _ = held.Unlock() }()
+	if !dry {
+		g.sweep(ctx)
+	}
+	c.Before = taken(store, common)
+	c.After = c.Before
+	if needs.Gone != nil {
+		if !dry {
+			err = errors.Join(g.mendRefs(ctx, store), g.keepTrees(ctx, needs))
+		}
+		if err == nil {
+			err = alone(func() error { c.Refs, err = g.forget(ctx, needs, dry); return err })
+		}
+	}
+	if err != nil || dry {
+		return c, err
+	}
+	if needs.Gone != nil {
+		err = g.prune(ctx, store, common)
+	} else {
+		err = g.pack(ctx, store, common)
+	}
+	if err != nil {
+		return c, err
+	}
+	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
+		return c, err
+	}
+	left, err := g.ours(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.Kept, c.After = len(left), taken(store, common)
+	return c, note(store, loose(store))
+}
+
+// keptRefs keep states of the files by themselves: those that a thread shares with one
+// that is gone, and those that were brought from elsewhere.
+const keptRefs = "refs/uwf-kept/"
+
+// keepTrees keeps trees that are there and that will be kept by no commit.
+func (g git) keepTrees(ctx context.Context, needs Needs) error {
+	refs, err := g.ours(ctx)
+	if err != nil {
+		return err
+	}
+	var stay strings.Builder
+	for _, ref := range refs {
+		if !strings.HasPrefix(ref, keptRefs) && !needs.Gone(path.Base(ref)) {
+			stay.WriteString(ref + "\n")
+		}
+	}
+	kept := map[string]bool{}
+	if stay.Len() > 0 {
+		out, err := g.run(ctx, []byte(stay.String()), "log", "--format=%T", "--stdin")
+		if err != nil {
+			return err
+		}
+		for sum := range strings.Lines(string(out)) {
+			kept[strings.TrimSuffix(sum, "\n")] = true
+		}
+	}
+	for _, tree := range needs.Trees {
+		sum := sumOf(tree)
+		if _, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sum); err == nil {
+			continue
+		}
+		if kept[sum] || slices.Contains(refs, keptRefs+sum) {
+			continue
+		}
+		if kind, err := g.line(ctx, "cat-file", "-t", sum); err != nil || kind != "tree" {
+			continue // it is in another git directory, or nowhere
+		}
+		if _, err := g.keep(ctx, tree, "", keptRefs+sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RefsOf are the refs that keep states of the files of some threads.
+func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
+	g, err := inStore(e, store)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := g.ours(ctx)
+	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
+}
+
+// ours are the refs of threads, and of states of files.
+func (g git) ours(ctx context.Context) ([]string, error) {
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply",
+		"refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
+	return strings.Fields(string(out)), err
+}
+
+// forget removes the refs that nobody needs.
+func (g git) forget(ctx context.Context, needs Needs, dry bool) (n int, err error) {
+	needed := map[string]bool{}
+	for _, tree := range needs.Trees {
+		needed[sumOf(tree)] = true
+	}
+	refs, err := g.ours(ctx)
+	var remove strings.Builder
+	for _, ref := range refs {
+		if sum, kept := strings.CutPrefix(ref, keptRefs); kept && !needed[sum] || !kept && needs.Gone(path.Base(ref)) {
+			n++
+			remove.WriteString("delete " + ref + "\n")
+		}
+	}
+	if err == nil && n > 0 && !dry {
+		_, err = g.run(ctx, []byte(remove.String()), "update-ref", "--stdin")
+	}
+	return n, err
+}
+
+// prune removes what no ref leads to, and packs the rest. The packs that the user's git directory has, too,
+// stay as they are: they take no room.
+func (g git) prune(ctx context.Context, store, common string) error {
+	const young = "1.hour.ago" // somebody may be about to name it
+	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
+	if common != "" {
+		theirs, err := os.ReadDir(filepath.Join(common, "objects", "pack"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, pack := range theirs {
+			if _, err := os.Lstat(filepath.Join(store, "objects", "pack", pack.Name())); err == nil &&
+				filepath.Ext(pack.Name()) == ".pack" {
+				args = append(args, "--keep-pack="+pack.Name())
+			}
+		}
+	}
+	// Prune loose objects first: packing would make them young again.
+	if _, err := g.run(ctx, nil, "prune", "--expire="+young); err != nil {
+		return err
+	}
+	_, err := g.run(ctx, nil, args...)
+	return err
+}
+
+// taken is the space of the objects that the user's git directory does not also hold.
+func taken(store, common string) (sum int64) {
+	objects := filepath.Join(store, "objects")
+	_ = filepath.WalkDir(objects, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what has just gone takes none
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // likewise
+		}
+		if rel, err := filepath.Rel(objects, p); err == nil && common != "" {
+			if other, err := os.Lstat(filepath.Join(common, "objects", rel)); err == nil && os.SameFile(info, other) {
+				return nil
+			}
+		}
+		sum += info.Size()
+		return nil
+	})
+	return sum
+}

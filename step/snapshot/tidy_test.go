@@ -1,0 +1,211 @@
+//go:build unix
+
+package snapshot_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/snapshot"
+)
+
+// age makes everything in our git directory older than what a collection leaves alone.
+func (w *world) age() {
+	w.Helper()
+	old := time.Now().Add(-2 * time.Hour)
+	require.NoError(w, filepath.WalkDir(filepath.Join(w.spec.Git, "objects"), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = os.Chtimes(p, old, old)
+		}
+		return err
+	}))
+}
+
+// loose are the objects of ours that are not packed.
+func (w *world) loose() int {
+	w.Helper()
+	return strings.Count(w.sh(`find "$STORE/objects" -type f -links 1 -path '*/objects/??/*'`), "\n")
+}
+
+func (w *world) collect(needs snapshot.Needs, dry bool) snapshot.Collected {
+	w.Helper()
+	c, err := snapshot.Collect(w.Context(), w.env, w.spec.Git, w.repo.Common, needs, dry, func(run func() error) error { return run() })
+	require.NoError(w, err)
+	return c
+}
+
+// What a thread that is gone has kept goes, but for what others name; the user's git
+// directory is as it was.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`echo shared > a`)
+	shared := w.take().Tree
+	w.sh(`echo its own > a; echo its own > d/b`)
+	own := w.take().Tree
+	w.spec.Ref, w.spec.Parent, w.spec.Index = "refs/uwf/two", w.repo.Head, w.spec.Index+".two"
+	w.spec.Tree = ""
+	require.NoError(t, w.repo.Prepare(t.Context(), w.spec))
+	w.sh(`echo of two > a`)
+	two := w.take().Tree
+	w.age()
+	before := w.user()
+
+	needs := snapshot.Needs{Gone: func(thread string) bool { return thread == "one" }, Trees: []protocol.Tree{shared, protocol.Tree("sha1:" + strings.Repeat("1", 40))}}
+	require.Equal(t, 1, w.collect(needs, true).Refs)
+	require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, own))
+	require.Equal(t, 1, w.collect(needs, false).Refs)
+	has := func(tree protocol.Tree) bool { return snapshot.Has(t.Context(), w.env, w.spec.Git, tree) }
+	require.True(t, has(shared))
+	require.True(t, has(two))
+	require.False(t, has(own))
+	require.Zero(t, w.loose())
+	w.sh(`git fsck --strict; git --git-dir="$STORE" fsck --strict`)
+	require.Equal(t, before, w.user())
+	w.restore(shared)
+
+	// Nobody names it any more. Without knowing who is gone nothing goes.
+	w.age()
+	needs.Trees = nil
+	w.collect(snapshot.Needs{}, false)
+	require.True(t, has(shared))
+	require.Equal(t, 1, w.collect(needs, false).Refs)
+}
+
+// The user's packs stay shared, those that the user's git has replaced go.
+// A ref that was damaged stops neither the next snapshot nor a collection, and nothing that
+// it kept goes.
+func TestADamagedRef(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"no hash":   `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=5 conv=notrunc`,
+		"no end":    `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=40 conv=notrunc`,
+		"empty":     `: > "$STORE/refs/uwf/one"`,
+		"elsewhere": `echo 1111111111111111111111111111111111111111 > "$STORE/refs/uwf/one"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := repository(t)
+			w.sh(`echo first > a`)
+			first := w.take().Tree
+			w.sh(`echo second > a`)
+			second := w.take().Tree
+			w.sh(damage)
+			w.age()
+			w.collect(snapshot.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{first, second}}, false)
+			w.sh(damage)
+			w.sh(`echo third > a`)
+			for _, tree := range []protocol.Tree{first, second, w.take().Tree} {
+				require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, tree))
+			}
+		})
+	}
+}
+
+func TestCollectPacks(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git repack -q -a -d; echo x > a`)
+	tree := w.take().Tree
+	shared := strings.TrimSpace(w.sh("ls .git/objects/pack/*.pack"))
+	w.collect(snapshot.Needs{Gone: func(string) bool { return false }}, false)
+	theirs, err := os.Stat(filepath.Join(w.root, shared))
+	require.NoError(t, err)
+	ours, err := os.Stat(filepath.Join(w.spec.Git, "objects", "pack", filepath.Base(shared)))
+	require.NoError(t, err)
+	require.True(t, os.SameFile(theirs, ours))
+
+	w.sh(`git commit -qam two; git repack -q -a -d`)
+	w.age()
+	w.collect(snapshot.Needs{Gone: func(string) bool { return false }}, false)
+	require.NoFileExists(t, filepath.Join(w.spec.Git, "objects", "pack", filepath.Base(shared)))
+	w.sh(`git --git-dir="$STORE" fsck --strict`)
+	w.restore(tree)
+}
+
+// After many snapshots what they have left is packed, and none of them is lost.
+func TestTidy(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	require.NoError(t, snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
+	first := w.loose()
+	w.sh(`mkdir many; for i in $(seq 4000); do echo $i > many/$i; done`)
+	many := w.take().Tree
+	require.Greater(t, w.loose(), first+3500)
+	require.NoError(t, snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
+	require.Zero(t, w.loose())
+	w.sh(`rm -r many`)
+	w.take()
+	require.NoError(t, snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
+	require.NotZero(t, w.loose(), "few are left alone")
+	w.sh(`git --git-dir="$STORE" fsck --strict`)
+	w.restore(many)
+}
+
+// What a snapshot leaves out is said without making one.
+func TestSurvey(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`git init -q nested; head -c 3000 /dev/zero > large; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),module; echo '*.bin filter=lfs' > .gitattributes`)
+	repo, err := snapshot.Find(t.Context(), w.env, w.root)
+	require.NoError(t, err)
+	before := w.user()
+	notes, err := repo.Survey(t.Context(), snapshot.Spec{Root: repo.Root, MaxFile: 1000})
+	require.NoError(t, err)
+	require.Equal(t, before, w.user())
+	text := strings.Join(notes, "\n")
+	for _, want := range []string{"submodules: module", "large, nested", "git-lfs"} {
+		require.Contains(t, text, want)
+	}
+	v, err := snapshot.GitVersion(t.Context(), w.env, w.root)
+	require.NoError(t, err)
+	require.True(t, v.AtLeast(2, 31), fmt.Sprint(v))
+}
+
+// A git that cannot finish an object leaves nothing: neither the one that fails, nor one that was
+// killed before a collection, however young that is.
+func TestHalfWrittenObjects(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	halves := func() (found []string) {
+		require.NoError(t, filepath.WalkDir(filepath.Join(w.spec.Git, "objects"), func(p string, d fs.DirEntry, err error) error {
+			if strings.Contains(filepath.Base(p), "tmp") {
+				found = append(found, filepath.Base(p))
+			}
+			return err
+		}))
+		return found
+	}
+	bin := filepath.Join(w.dir, "bin")
+	require.NoError(t, os.Mkdir(bin, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nulimit -f 64\nPATH=${PATH#*:} exec git \"$@\"\n"), 0o755))
+	limited := w.env
+	limited.Environ = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, w.env.Environ[1:]...)
+	data := make([]byte, 1<<20)
+	_, _ = rand.Read(data)
+	w.write("large", string(data))
+	_, err := snapshot.Take(t.Context(), limited, w.spec)
+	require.Error(t, err)
+	require.Empty(t, halves())
+
+	for _, path := range []string{"17/tmp_obj_aBcDeF", "pack/tmp_pack_aBcDeF", "pack/.tmp-1-pack-0123.idx"} {
+		path = filepath.Join(w.spec.Git, "objects", path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, data, 0o400))
+	}
+	require.Len(t, halves(), 3)
+	w.collect(snapshot.Needs{}, false)
+	require.Empty(t, halves())
+	w.take()
+}
