@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 )
 
@@ -64,16 +65,42 @@ func (c Code) ExitCode() int {
 	return 1
 }
 
-// Error is a failure with a code and, if the one who saw it knows, what to type
-// next. Message stands alone: it repeats the text of Err as far as a user needs
-// it.
+// Error is a failure with a code and why, or what to type next. Message stands alone: it repeats
+// the text of Err as far as a user needs it.
 type Error struct {
 	Code    Code
 	Message string
 	Hints   []string // each a command, or a sentence that ends in one
-	Err     error    // the cause, for errors.Is and errors.As; may be nil
+	// Reasons are those of the error and of what has led to it, the first cause first. A front end
+	// has a table of what a person can do about each.
+	Reasons []Reason
+	Err     error // the cause, for errors.Is and errors.As; may be nil
 	// Machine: the fault is this machine's, see [OfMachine].
 	Machine bool
+}
+
+// Reason is a name in kebab-case for why something is so, and the facts that a person needs to do
+// something about it, such as an id or a directory: never a command.
+type Reason struct {
+	Name string            `json:"name"`
+	Data map[string]string `json:"data,omitempty"`
+}
+
+// Why returns a reason with facts: pairs of a key and a value. Those without a value are left out.
+func Why(name string, facts ...string) Reason {
+	r := Reason{Name: name, Data: map[string]string{}}
+	for pair := range slices.Chunk(facts, 2) {
+		if pair[1] != "" {
+			r.Data[pair[0]] = pair[1]
+		}
+	}
+	return r
+}
+
+// Because adds the reason that [Why] returns.
+func (e *Error) Because(name string, facts ...string) *Error {
+	e.Reasons = append(e.Reasons, Why(name, facts...))
+	return e
 }
 
 // Error implements error.

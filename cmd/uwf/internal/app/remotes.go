@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/answerlink"
 	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/notify"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
@@ -272,8 +273,8 @@ func (a *App) ThreadAt(ctx context.Context, l *remotes.Link, arg string) (string
 	if err == nil {
 		return id, nil
 	}
-	part := protocol.FoldCrockford(arg)
-	if len(part) < shortest || strings.ContainsAny(arg, "@/") {
+	part, ok := names.Part(arg)
+	if !ok {
 		return "", err
 	}
 	ids, listErr := l.Like(ctx, part)
@@ -290,11 +291,11 @@ func (a *App) ThreadAt(ctx context.Context, l *remotes.Link, arg string) (string
 
 // ThreadIDs are all threads, active and ended.
 func (a *App) ThreadIDs(ctx context.Context) ([]string, error) {
-	x, err := a.Index()
+	r, err := a.names()
 	if err != nil {
 		return nil, err
 	}
-	return threadIDs(ctx, x)
+	return r.Threads(ctx)
 }
 
 // notifyCommand is the subcommand of "uwf thread" that sends what waits in the outbox.

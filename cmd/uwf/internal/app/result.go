@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -323,7 +324,7 @@ func TitleText(title string, of *protocol.ForkedFrom) string {
 	}
 	from := string(of.Step)
 	if of.Thread != "" {
-		from = Shortened(of.Thread)
+		from = names.Short(of.Thread)
 	}
 	return term.Joined(title, "(fork of "+from+")")
 }

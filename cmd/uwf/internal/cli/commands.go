@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
@@ -289,7 +290,7 @@ func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.
 		if i > 0 {
 			w.Printf("\n")
 		}
-		t := term.NewTable(app.Named(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
+		t := term.NewTable(names.Of(it.Thread, facts), string(it.Status), it.Workflow, app.Started(it.Since, now),
 			app.TitleText(it.Title, nil))
 		t.Headed = false
 		w.Table(t)

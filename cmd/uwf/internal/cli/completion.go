@@ -10,7 +10,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
@@ -18,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -181,7 +181,7 @@ func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candid
 		return nil
 	}
 	f := view.Filter{Ended: ended, Limit: offered}
-	out := []cmdline.Candidate{{Word: app.Newest, Help: "the newest thread"}}
+	out := []cmdline.Candidate{{Word: names.Newest, Help: "the newest thread"}}
 	for item := range view.Items(ctx, e, view.Listed(ctx, e.Reader.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
 		if item.WorkflowName != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/steps"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -107,7 +108,7 @@ func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bo
 
 // headOf is the head of a thread, or a step of one.
 func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error) {
-	if arg != app.Newest && strings.Contains(arg, "@") {
+	if arg != names.Newest && strings.Contains(arg, "@") {
 		return a.Address(ctx, arg)
 	}
 	id, err := a.Thread(ctx, arg)
@@ -225,7 +226,7 @@ func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash,
 	if h == t.StartHash {
 		return h, "", wf, nil
 	}
-	from, err = app.Before(ctx, t, id, h)
+	from, err = a.Before(ctx, t, id, h)
 	return from, h, wf, err
 }
 

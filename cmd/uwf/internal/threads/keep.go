@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -237,7 +238,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
 			if tree.Thread != "" {
-				thread = app.Named(tree.Thread, facts)
+				thread = names.Of(tree.Thread, facts)
 			}
 			t.Row(thread, cmp.Or(status, "-"), beganAt(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -393,7 +394,7 @@ func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) 
 		}
 		id, cost := it.Thread, ""
 		if !it.Imported {
-			id = app.Shortened(id)
+			id = names.Short(id)
 		}
 		if sum := it.Totals; sum != nil && sum.Usage != nil {
 			cost = term.Dollars(sum.Usage, sum.StepsWithoutCost)
@@ -465,7 +466,7 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 		if err != nil {
 			return err
 		}
-		before, err := app.Before(ctx, r.Thread, id, step)
+		before, err := a.Before(ctx, r.Thread, id, step)
 		if err != nil {
 			return err
 		}

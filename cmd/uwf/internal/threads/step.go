@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -125,7 +126,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if id == "" {
 		id, err = a.Thread(ctx, c.Args().First())
 	}
-	if err != nil && w.Do == engine.DoPoke && strings.Contains(c.Args().First(), app.Newest) {
+	if err != nil && w.Do == engine.DoPoke && strings.Contains(c.Args().First(), names.Newest) {
 		id, w.At, err = a.Place(ctx, c.Args().First())
 	}
 	if err != nil {
@@ -372,7 +373,7 @@ func (a Commands) threadRetryCommand() *ucli.Command {
 
 func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 	w, err := a.workOf(c), error(nil)
-	parent, key, child := app.CutChild(c.Args().First())
+	parent, key, child := names.CutChild(c.Args().First())
 	if child && !c.IsSet("prompt") {
 		return a.retryChild(ctx, parent, key)
 	}
@@ -384,7 +385,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 		if strings.TrimSpace(w.Prompt) == "" {
 			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
 		}
-	} else if strings.LastIndex(c.Args().First(), app.Newest) <= 0 { // not <thread>@<step>
+	} else if strings.LastIndex(c.Args().First(), names.Newest) <= 0 { // not <thread>@<step>
 		if id, e, err := a.threadHere(ctx, c); err == nil {
 			if at, err := e.Reader.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
 				w.Do, w.Wake = engine.DoStep, true
@@ -491,7 +492,7 @@ func runningText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Tim
 	for it := range items {
 		r, pid := *it.Run, "gone"
 		if root, key, child := strings.Cut(r.Path, "/"); child && !it.Imported {
-			r.Path = children.Address(app.Shortened(root), key)
+			r.Path = children.Address(names.Short(root), key)
 		}
 		if some = true; r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)

@@ -1,0 +1,502 @@
+// Package names finds the threads and steps that people name.
+//
+// A thread is its full id, a unique beginning or end of it, "@" for the newest, "@^" or "@{2}" for an
+// older one, or <parent>/<key> for a child. A step is its hash or a unique beginning of it, or its place
+// in a thread: <thread>@3, <thread>@-1, <thread>@<role>, <thread>@<role>@2.
+package names
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/suggest"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Newest names the thread that was started last in this home, ended or not.
+const Newest = "@"
+
+// shortest is how much of the end of an id stands for it, at least. Strangers choose
+// the ids of their threads, so it does so only for our own.
+const shortest = 4
+
+// Resolver finds threads and steps. Its errors are *protocol.Error with a reason, or of the store
+// and the heads.
+type Resolver struct {
+	Heads heads.Heads
+	// Store opens the nodes; only names of steps need it.
+	Store func(context.Context) (cas.Store, error)
+	// Child finds a child of a thread by its key.
+	Child func(ctx context.Context, parent, key string) (string, error)
+	Warn  func(string) // told what a person should know; nil: nobody is told
+	// Alias finds a thread by a name that only the caller knows; nil: there is none.
+	Alias func(ctx context.Context, name string) (id string, known bool, err error)
+	// Any: "@" is the newest thread of all, also if it comes from elsewhere.
+	Any bool
+}
+
+// In finds what a reader reads.
+func In(r *status.Reader) Resolver {
+	return Resolver{
+		Heads: r.Heads, Store: func(context.Context) (cas.Store, error) { return r.Store, nil }, Child: r.Child,
+		Warn: r.Warn,
+	}
+}
+
+// maxMessage bounds a message, which may quote a name of any length.
+const maxMessage = 1000
+
+func fail(code protocol.Code, format string, args ...any) *protocol.Error {
+	return &protocol.Error{Code: code, Message: plaintext.Short(fmt.Sprintf(format, args...), maxMessage)}
+}
+
+// Thread finds a thread. All but ids and children's keys name threads that are nobody's child.
+func (r Resolver) Thread(ctx context.Context, name string) (string, error) {
+	if r.Alias != nil {
+		if id, known, err := r.Alias(ctx, name); known {
+			return id, err
+		}
+	}
+	if parent, key, ok := CutChild(name); ok {
+		id, err := r.Thread(ctx, parent)
+		if err != nil {
+			return "", err
+		}
+		return r.Child(ctx, id, key)
+	}
+	if n, ok := newestBut(name); ok {
+		return r.newest(ctx, n)
+	}
+	if id, err := threadid.Parse(name); err == nil {
+		return id, r.known(ctx, id)
+	}
+	return r.byPart(ctx, name)
+}
+
+// CutChild splits the name of a child into its parent's and its key. A path is none.
+func CutChild(name string) (parent, key string, ok bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i <= 0 || i == len(name)-1 || strings.ContainsAny(name[:1], "./~") || strings.HasSuffix(name, ".yaml") ||
+		strings.HasSuffix(name, ".yml") {
+		return "", "", false
+	}
+	return name[:i], name[i+1:], true
+}
+
+// damaged is a Heads of which a part may be unreadable.
+type damaged interface {
+	Damage(context.Context) error       // of all threads
+	DamagedHeads(context.Context) error // of the active ones
+}
+
+// known returns an error for an id that is neither active nor ended.
+func (r Resolver) known(ctx context.Context, id string) error {
+	at, err := heads.Find(ctx, r.Heads, id)
+	switch x, may := r.Heads.(damaged); {
+	case errors.Is(err, heads.ErrNoThread):
+		return r.unknown(ctx, id)
+	case err != nil || at.End == nil || !may || r.Warn == nil:
+	default:
+		if damage := x.DamagedHeads(ctx); damage != nil {
+			r.Warn(fmt.Sprintf("%v: if that is thread %s, it is active", damage, id))
+		}
+	}
+	return err
+}
+
+// newest is the newest thread except n of those that were started here.
+func (r Resolver) newest(ctx context.Context, n int) (string, error) {
+	ids, err := r.Threads(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", fail(protocol.CodeNotFound, "there is no thread yet").Because("no-thread-yet")
+	}
+	slices.SortFunc(ids, threadid.NewestFirst)
+	if r.Any && n < len(ids) {
+		return ids[n], nil
+	}
+	// Whoever names @ may be about to step or to kill it: a guess is not enough.
+	facts, err := r.Heads.AllFacts(ctx)
+	if err != nil {
+		return "", unclear("newest-damaged", err.Error())
+	}
+	left := n
+	for _, id := range ids {
+		switch known := facts[id]; {
+		case known.Parent != nil: // a child is named by its parent
+		case known.Doubt != nil:
+			return "", unclear("newest-damaged", "thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error())
+		case known.Unclear():
+			return "", unclear("newest-lost", "thread "+id+" may have been started here or elsewhere: what facts.jsonl said of "+
+				"it was damaged or lost")
+		case known.StartedHere() && left == 0:
+			return id, nil
+		case known.StartedHere():
+			left--
+		}
+	}
+	if n > 0 {
+		return "", fail(protocol.CodeNotFound, "there are not %d threads that were started here", n+1).
+			Because("too-few-threads")
+	}
+	return "", fail(protocol.CodeNotFound, "@ is the newest thread that was started here, and all were imported").
+		Because("all-imported", "thread", ids[0])
+}
+
+// unclear: nobody can tell any more which thread @ means.
+func unclear(reason, why string) error {
+	return fail(protocol.CodeInvalid, "cannot tell which thread @ is: %s", why).Because(reason)
+}
+
+func (r Resolver) byPart(ctx context.Context, name string) (string, error) {
+	part := protocol.FoldCrockford(name)
+	all, err := r.Threads(ctx)
+	if err != nil {
+		return "", err
+	}
+	var matches []string
+	facts, _ := r.Heads.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
+	for _, id := range all {
+		if facts[id].Parent != nil {
+			continue // a child is named by its parent
+		}
+		ends := facts != nil && len(part) >= shortest && strings.HasSuffix(id, part) && facts[id].StartedHere()
+		if part != "" && (strings.HasPrefix(id, part) || ends) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", r.unknown(ctx, name)
+	case 1:
+		return matches[0], nil
+	}
+	slices.Reverse(matches) // the newest first
+	return "", suggest.Ambiguous("thread", name, matches)
+}
+
+// Part returns what a name may be the beginning or the end of, for a place that lists ids; false if it is
+// too short, or no part of an id.
+func Part(name string) (part string, ok bool) {
+	part = protocol.FoldCrockford(name)
+	return part, len(part) >= shortest && !strings.ContainsAny(name, "@/")
+}
+
+// Short returns the end of an id, which names a thread that was started here.
+func Short(id string) string { return id[max(0, len(id)-2*shortest):] }
+
+// Of returns an id as a person may type it: short for a thread that was started here, whole for
+// one from elsewhere.
+func Of(id string, facts map[string]heads.Facts) string {
+	if facts != nil && facts[id].StartedHere() {
+		return Short(id)
+	}
+	return id
+}
+
+// Threads lists active and ended threads, each once.
+func (r Resolver) Threads(ctx context.Context) ([]string, error) {
+	seen := map[string]bool{}
+	var ids []string
+	add := func(id string) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for h, err := range r.Heads.Heads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		add(h.Thread)
+	}
+	for e, err := range r.Heads.History(ctx) {
+		if err != nil {
+			continue // a damaged old line must not hide the others here
+		}
+		add(e.Thread)
+	}
+	return ids, nil
+}
+
+// unknown returns an error about a word that names no thread: it says what the word names instead.
+func (r Resolver) unknown(ctx context.Context, name string) error {
+	if name != "" && strings.Trim(name, Newest) == "" {
+		return fail(protocol.CodeNotFound, "thread not found: %s", name).Because("repeated-newest")
+	}
+	of, _, found := strings.Cut(name, Newest)
+	if found && of == "" {
+		of, _ = CutNewest(name)
+	}
+	if found && of != name { // not @{x}
+		if _, _, err := r.Step(ctx, name); err != nil {
+			return err
+		}
+		return namesStep(name, of)
+	}
+	if strings.ContainsAny(name, `./\`) {
+		return fail(protocol.CodeNotFound, "there is no file %s", name).Because("names-path", "path", name)
+	}
+	if s, err := r.Store(ctx); err == nil {
+		if h := protocol.Hash(protocol.FoldCrockford(name)); h.Valid() && isStep(ctx, s, h) {
+			return namesStep(name, "")
+		}
+	}
+	if x, ok := r.Heads.(heads.Registry); ok {
+		if _, err := x.Workflow(ctx, name); err == nil {
+			return fail(protocol.CodeNotFound, "%s is a workflow; a thread is expected here", name).
+				Because("names-workflow", "workflow", name)
+		}
+	}
+	if x, ok := r.Heads.(damaged); ok {
+		if err := x.Damage(ctx); err != nil {
+			return fail(protocol.CodeNotFound, "thread not found: %s; but some lines cannot be read, and it may be one of "+
+				"them:\n%v", name, err).Because("threads-damaged")
+		}
+	}
+	if ids, err := r.Threads(ctx); err == nil && len(name) >= shortest {
+		ends := func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(name)) }
+		if at := slices.IndexFunc(ids, ends); at >= 0 {
+			return fail(protocol.CodeNotFound, "thread not found: %s: a thread from elsewhere is named by the beginning of "+
+				"its id", name).Because("end-of-foreign-id", "thread", ids[at])
+		}
+	}
+	return fail(protocol.CodeNotFound, "thread not found: %s", name).Because("no-thread")
+}
+
+func namesStep(name, thread string) error {
+	return fail(protocol.CodeNotFound, "%s is a step; a thread is expected here", name).
+		Because("names-step", "step", name, "thread", thread)
+}
+
+func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
+	_, err := cas.Read[protocol.Step](ctx, s, h)
+	return err == nil
+}
+
+// Node finds a node by its hash or a unique beginning of it.
+func (r Resolver) Node(ctx context.Context, name string) (cas.Hash, error) {
+	s, err := r.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	h, err := cas.Resolve(ctx, s, name)
+	var many *cas.AmbiguousError
+	switch {
+	case errors.As(err, &many):
+		hashes := make([]string, len(many.Candidates))
+		for i, c := range many.Candidates {
+			hashes[i] = string(c)
+		}
+		return "", suggest.Ambiguous("hash", name, hashes)
+	case errors.Is(err, cas.ErrNotFound):
+		none := fail(protocol.CodeNotFound, "node not found: %s", name).Because("no-node", "node", name)
+		none.Err = err
+		return "", none
+	}
+	return h, err
+}
+
+// Step finds a step, or the start of a thread. thread is that which the name names; "": none.
+func (r Resolver) Step(ctx context.Context, name string) (thread string, h cas.Hash, err error) {
+	of, place, found := strings.Cut(name, Newest)
+	if !found {
+		h, err := r.Node(ctx, name)
+		if err != nil {
+			if id, threadErr := r.Thread(ctx, name); threadErr == nil {
+				return "", "", fail(protocol.CodeNotFound, "%s is a thread, not a step", name).
+					Because("names-thread", "thread", id)
+			}
+		}
+		return "", h, err
+	}
+	if of == "" {
+		of, place = CutNewest(name)
+	}
+	thread, err = r.Thread(ctx, of)
+	if none := (*protocol.Error)(nil); errors.As(err, &none) && none.Code == protocol.CodeNotFound {
+		err = none.Because("no-thread-in-address", "address", name)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	h, err = r.stepOf(ctx, thread, place)
+	return thread, h, err
+}
+
+// CutNewest splits @, @^ or @{2} from the place behind it, before which another @ may
+// stand: as in @-1, @@-1 and @^@-1.
+func CutNewest(name string) (of, place string) {
+	end := len(Newest)
+	for end < len(name) && name[end] == '^' {
+		end++
+	}
+	if n := strings.IndexByte(name, '}'); strings.HasPrefix(name, "@{") && n > 0 {
+		end = n + 1
+	}
+	if rest := name[end:]; end == len(Newest) || rest == "" || rest[0] == '@' {
+		return name[:end], strings.TrimPrefix(rest, Newest)
+	}
+	return Newest, name[len(Newest):]
+}
+
+// newestBut is how many newer threads than the one that is meant there are: 0 for @, 2 for
+// @^^ and @{2}.
+func newestBut(name string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(name, Newest)
+	if !ok {
+		return 0, false
+	}
+	if strings.Trim(rest, "^") == "" {
+		return len(rest), true
+	}
+	if rest, ok = strings.CutPrefix(rest, "{"); !ok {
+		return 0, false
+	}
+	if rest, ok = strings.CutSuffix(rest, "}"); !ok {
+		return 0, false
+	}
+	but, err := strconv.ParseUint(rest, 10, 31)
+	return int(but), err == nil
+}
+
+// StepIn is [Resolver.Step] for a name that need not say which thread is meant.
+func (r Resolver) StepIn(ctx context.Context, id, name string) (cas.Hash, error) {
+	of, _, _ := strings.Cut(name, Newest)
+	if _, err := threadid.Parse(of); err == nil {
+		_, h, err := r.Step(ctx, name)
+		return h, err
+	}
+	if h := protocol.Hash(protocol.FoldCrockford(name)); h.Valid() {
+		return r.Node(ctx, name)
+	}
+	return r.stepOf(ctx, id, strings.TrimLeft(name, Newest))
+}
+
+// stepOf finds the step at a place in a thread. It reads as many steps as lie
+// between that and the head.
+func (r Resolver) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
+	at, err := heads.Find(ctx, r.Heads, id)
+	if err != nil || place == "" {
+		return at.Head, err
+	}
+	s, err := r.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	t, err := thread.Open(ctx, s, at.Head)
+	if err != nil {
+		return "", err
+	}
+	c := chain{Thread: t, id: id}
+	n, numberErr := strconv.Atoi(place)
+	if numberErr == nil {
+		return c.number(ctx, n)
+	}
+	role, visit, found := strings.Cut(place, Newest)
+	nth := -1
+	if found {
+		if nth, err = strconv.Atoi(visit); err != nil || nth == 0 {
+			return "", fail(protocol.CodeUsage, "%q is not a visit of a role: it is a number, 1 is the first, -1 the last",
+				visit).Because("no-visit-number", "thread", id, "role", role)
+		}
+	}
+	return c.visit(ctx, role, nth)
+}
+
+// chain is a thread in which a step is looked for.
+type chain struct {
+	*thread.Thread
+	id string
+}
+
+// number finds a step by its number: from 1, from -1 back, 0 is the start.
+func (c chain) number(ctx context.Context, asked int) (cas.Hash, error) {
+	n := asked
+	if n < 0 {
+		n += c.Len() + 1
+	}
+	switch {
+	case asked == 0:
+		return c.StartHash, nil
+	case n < 1 || n > c.Len():
+		return "", c.none("thread %s has no step %d: it has %d", c.id, asked, c.Len())
+	}
+	s, err := c.find(ctx, func(s thread.Step) bool { return s.Index == n-1 })
+	return s.Hash, err
+}
+
+func (c chain) none(format string, args ...any) *protocol.Error {
+	return fail(protocol.CodeNotFound, format, args...).Because("no-step", "thread", c.id)
+}
+
+// find is the newest step of a thread that is meant.
+func (c chain) find(ctx context.Context, meant func(thread.Step) bool) (thread.Step, error) {
+	for s, err := range c.Steps(ctx) {
+		if err != nil || meant(s) {
+			return s, err
+		}
+	}
+	return thread.Step{}, c.none("thread %s has no such step", c.id)
+}
+
+// visit finds the nth step of a role: from 1, from -1 back.
+func (c chain) visit(ctx context.Context, role string, nth int) (cas.Hash, error) {
+	visits := map[string]int{}
+	if c.Last != nil {
+		visits = c.Last.Visits
+	}
+	total, known := visits[role]
+	if !known {
+		return "", c.unknownRole(ctx, role)
+	}
+	want := nth
+	if nth < 0 {
+		want = total + nth + 1
+	}
+	if want < 1 || want > total {
+		return "", c.none("role %q has no visit %d in thread %s: it has %d", role, nth, c.id, total)
+	}
+	s, err := c.find(ctx, func(s thread.Step) bool { return s.Role == role && s.Visits[role] == want })
+	return s.Hash, err
+}
+
+// unknownRole distinguishes a role that has not made a step from one that does not exist.
+func (c chain) unknownRole(ctx context.Context, role string) error {
+	wf, err := c.Workflow(ctx)
+	if err != nil {
+		return err
+	}
+	if _, exists := wf.Roles[role]; exists {
+		return c.none("role %q has made no step of thread %s yet", role, c.id)
+	}
+	near := append(suggest.Nearest(role, slices.Sorted(maps.Keys(wf.Roles)), 1), "")
+	return fail(protocol.CodeNotFound, "thread %s has no step %q: it is neither a number nor a role of its workflow", c.id,
+		role).Because("no-step", "thread", c.id, "near", near[0])
+}
+
+// Before returns the node before a step, which must be one of the thread's; that before the
+// start is the start.
+func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.Hash, error) {
+	if h == t.StartHash {
+		return h, nil
+	}
+	s, err := chain{t, id}.find(ctx, func(s thread.Step) bool { return s.Hash == h })
+	if err != nil || s.Prev == nil {
+		return t.StartHash, err
+	}
+	return *s.Prev, nil
+}
