@@ -411,7 +411,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	// Copies: the output is kept until the last step is made, and must not keep all
 	// nodes of its step with it.
 	role, hash := got.Step.Role, got.Hash
-	out.Role, out.StepHash, out.Agent, out.Usage = &role, &hash, got.Step.Agent, got.Step.Usage
+	out.Role, out.StepHash, out.Agent, out.Usage = protocol.NullString(role), protocol.NullHash(hash), got.Step.Agent, got.Step.Usage
 	out.Files = a.kept.Changed(ctx, got.Step)
 	if unpublished != nil {
 		return out, unpublished

@@ -40,7 +40,7 @@ func TestAWorkerHasTheThreadUntilTheEnd(t *testing.T) {
 	out, err := w.background(id, script, toTheEnd)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusRunning, out.Status)
-	require.Equal(t, "planner", *out.CurrentRole)
+	require.Equal(t, "planner", string(out.CurrentRole))
 	require.True(t, *out.Background)
 
 	_, err = w.Step(context.Background(), id, StepOptions{})
@@ -52,7 +52,7 @@ func TestAWorkerHasTheThreadUntilTheEnd(t *testing.T) {
 	w.open("go")
 	w.eventually("the second step runs", func() bool {
 		s := w.show(id)
-		return s.Status == protocol.StatusRunning && *s.CurrentRole == "worker"
+		return s.Status == protocol.StatusRunning && string(s.CurrentRole) == "worker"
 	})
 	w.open("go2")
 	require.True(t, w.wait(id).Done)

@@ -130,7 +130,7 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	item := listed(o, status.Listed{Thread: good, Head: w.head(good)})
 	require.Equal(t, protocol.StatusSuspended, item.Status)
 	require.Equal(t, "suspended [suspended]", item.StatusDisplay)
-	require.Equal(t, "test", *item.WorkflowName)
+	require.Equal(t, "test", string(item.WorkflowName))
 	require.NotNil(t, item.StartedAt)
 	item = listed(o, status.Listed{Thread: bad, Head: w.head(bad)})
 	require.Equal(t, protocol.StatusCorrupt, item.Status)

@@ -70,7 +70,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	e := requireCode(t, err, protocol.CodeLocked, id)
 	prosetest.Text(t, e.Hints)
 	require.Equal(t, protocol.StatusRunning, out.Status)
-	require.Equal(t, "planner", *w.show(id).CurrentRole)
+	require.Equal(t, "planner", string(w.show(id).CurrentRole))
 	_, err = w.Step(context.Background(), id, StepOptions{Fresh: true})
 	requireCode(t, err, protocol.CodeLocked)
 
@@ -84,8 +84,8 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	w.Events, w.Turns = p.add, true
 	out = w.mustStep(id, StepOptions{})
 	require.True(t, out.Adopted)
-	require.Equal(t, "planner", *out.Role)
-	require.Equal(t, "worker", *out.CurrentRole)
+	require.Equal(t, "planner", string(out.Role))
+	require.Equal(t, "worker", string(out.CurrentRole))
 	require.Equal(t, []string{"start 1 planner by fake adopted=true", "end idle <nil>"}, p.events)
 	require.Equal(t, 1, w.agentRuns())
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
@@ -158,7 +158,7 @@ func TestInterruptedLieIsToldOnce(t *testing.T) {
 	require.Equal(t, 1, w.agentRuns())
 	out := w.mustStep(id, StepOptions{})
 	require.False(t, out.Adopted)
-	require.Equal(t, "worker", *out.CurrentRole)
+	require.Equal(t, "worker", string(out.CurrentRole))
 	require.Equal(t, 2, w.agentRuns())
 }
 
@@ -201,7 +201,7 @@ func TestInterruptedResumeIsAdopted(t *testing.T) {
 			out, err := test.adopt(w, id)
 			require.NoError(t, err)
 			require.True(t, out.Adopted)
-			require.Equal(t, "worker", *out.CurrentRole)
+			require.Equal(t, "worker", string(out.CurrentRole))
 			require.Equal(t, test.steps+1, w.agentRuns())
 			require.Equal(t, protocol.StatusIdle, w.show(id).Status)
 		})
@@ -248,14 +248,14 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 	out := w.mustStep(id, StepOptions{})
 	require.True(t, out.Done)
-	require.Nil(t, out.StepHash)
+	require.Empty(t, out.StepHash)
 	require.Equal(t, ended.Head, out.Head)
 
 	line, err = w.Reader.Heads.Ended(ctx, id)
 	require.NoError(t, err)
 	require.NoError(t, w.Reader.Heads.Reopen(ctx, line, 2))
 	w.plays("ready,done,ready")
-	require.Equal(t, "worker", *w.mustResume(id, "more").CurrentRole)
+	require.Equal(t, "worker", string(w.mustResume(id, "more").CurrentRole))
 	require.Equal(t, 3, w.agentRuns())
 }
 

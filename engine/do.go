@@ -253,7 +253,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 		out, err = s.begin(ctx, before, t)
 	}
 	s.release()
-	if now := s.dir.Read(); i.Kind == "" || out.StepHash != nil || now.Unfinished(i.HeadFrom) {
+	if now := s.dir.Read(); i.Kind == "" || out.StepHash != "" || now.Unfinished(i.HeadFrom) {
 		return out, err
 	}
 	return out, errors.Join(err, s.takeBack(context.WithoutCancel(ctx), i))

@@ -109,7 +109,7 @@ func (e *Engine) below(k children.Kid) *Engine {
 func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 	var made []protocol.StepOutput
 	for _, out := range outs {
-		if out.StepHash != nil {
+		if out.StepHash != "" {
 			made = append(made, out)
 		}
 	}
@@ -466,7 +466,7 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 	if err != nil {
 		c := fault.Of(err)
 		_, ended, _ := e.Reader.Lookup(ctx, id)
-		others := out.StepHash == nil && ended != nil
+		others := out.StepHash == "" && ended != nil
 		if others || c.Code == protocol.CodeLocked || errors.Is(err, heads.ErrNoThread) {
 			return t, false, err
 		}

@@ -46,7 +46,7 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 			e.Reader.Store = counting
 			out, err := e.Step(context.Background(), id, StepOptions{})
 			require.NoError(t, err)
-			require.Equal(t, "planner", *out.CurrentRole, condition)
+			require.Equal(t, "planner", string(out.CurrentRole), condition)
 			counts[length] = counting.gets.Load()
 		}
 		// The condition is evaluated before the step and after it, but nothing is read twice.
@@ -59,8 +59,8 @@ func TestListsRouteToTheEnd(t *testing.T) {
 	w := newWorld(t, "again,again,done")
 	w.workflow = w.put(listWorkflow("depth < 3 and start.prompt != '' and $count(history[role = 'planner']) = depth"))
 	id := w.start()
-	require.Equal(t, "planner", *w.mustStep(id, StepOptions{}).CurrentRole)
-	require.Equal(t, "planner", *w.mustStep(id, StepOptions{}).CurrentRole)
+	require.Equal(t, "planner", string(w.mustStep(id, StepOptions{}).CurrentRole))
+	require.Equal(t, "planner", string(w.mustStep(id, StepOptions{}).CurrentRole))
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 

@@ -99,7 +99,7 @@ func TestCommandThatPrintsMuch(t *testing.T) {
 	text := output["output"].(string)
 	require.LessOrEqual(t, len(text), moderator.CommandOutput)
 	require.True(t, strings.HasSuffix(text, "xä€end"))
-	s := w.readStep(*out.StepHash)
+	s := w.readStep(protocol.Hash(out.StepHash))
 	d, err := cas.Read[protocol.Detail](t.Context(), w.Reader.Store, s.Detail)
 	require.NoError(t, err)
 	size := 0
@@ -182,7 +182,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	h.release() // killed before it moved the head
 	out := w.mustStep(id, StepOptions{})
 	require.True(t, out.Adopted)
-	require.Equal(t, result.StepHash, *out.StepHash)
+	require.Equal(t, result.StepHash, protocol.Hash(out.StepHash))
 	require.Equal(t, []string{"ran"}, w.lines("runs"))
 	require.Empty(t, warned)
 

@@ -31,7 +31,7 @@ func TestPokeReplacesTheLastStep(t *testing.T) {
 	out, err := w.Poke(context.Background(), id, "be more exact", StepOptions{})
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, out.Status)
-	require.Equal(t, "worker", *out.CurrentRole, "what is next follows from the new output")
+	require.Equal(t, "worker", string(out.CurrentRole), "what is next follows from the new output")
 	was, is := w.readStep(old.Head), w.readStep(out.Head)
 	require.NotEqual(t, old.Head, out.Head)
 	require.Equal(t, first.Head, *is.Prev)
@@ -68,7 +68,7 @@ func TestWhatCannotBePoked(t *testing.T) {
 	requireCode(t, err, protocol.CodeAgent)
 	require.Equal(t, old.Head, w.head(id), "a poke that fails leaves the thread where it was")
 	w.plays("ready,done")
-	require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).Role, "and it goes on from there")
+	require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).Role), "and it goes on from there")
 }
 
 // A poke whose engine was killed counts as soon as its agent has finished; a

@@ -66,7 +66,7 @@ func TestReadOnly(t *testing.T) {
 	ctx := context.Background()
 	shown, err := reader.Reader.Show(ctx, id)
 	require.NoError(t, err)
-	require.Equal(t, "worker", *shown.CurrentRole)
+	require.Equal(t, "worker", string(shown.CurrentRole))
 	sum, err := reader.Reader.Totals(ctx, id, shown.Head)
 	require.NoError(t, err)
 	require.Equal(t, 1, sum.Steps)

@@ -63,7 +63,7 @@ func TestAgentsThatFail(t *testing.T) {
 			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
 			require.Equal(t, protocol.StatusError, out.Status)
-			require.Equal(t, "planner", *out.CurrentRole)
+			require.Equal(t, "planner", string(out.CurrentRole))
 			require.Equal(t, e.Message, out.Error.Message)
 			require.Equal(t, out, w.show(id), "the failure stays visible")
 			require.False(t, out.Pending)
@@ -71,7 +71,7 @@ func TestAgentsThatFail(t *testing.T) {
 			w.plays("ready")
 			next := w.mustStep(id, StepOptions{})
 			require.False(t, next.Adopted, "a failed result is never adopted")
-			require.Equal(t, "worker", *next.CurrentRole)
+			require.Equal(t, "worker", string(next.CurrentRole))
 			require.Nil(t, w.show(id).Error)
 		})
 	}
@@ -87,7 +87,7 @@ func TestRejectionIsOnRecord(t *testing.T) {
 	require.Equal(t, rundir.Rejected, r.Status)
 	prosetest.Text(t, r.Reason)
 	require.True(t, r.StepHash.Valid())
-	require.Equal(t, r.StepHash, *out.Error.StepHash)
+	require.Equal(t, r.StepHash, protocol.Hash(out.Error.StepHash))
 
 	// Not even by the same agent with the same task.
 	_, err = w.Step(context.Background(), id, StepOptions{})
@@ -124,7 +124,7 @@ func TestMuchOutput(t *testing.T) {
 	w.Events, w.Turns = (&recorder{}).add, true // follows the output
 	id := w.start()
 	begin := time.Now()
-	require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+	require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).CurrentRole))
 	require.Less(t, time.Since(begin), time.Minute)
 }
 

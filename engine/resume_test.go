@@ -35,18 +35,18 @@ func TestResumeSuspended(t *testing.T) {
 			id := w.start()
 			out := w.mustStep(id, StepOptions{})
 			require.Equal(t, protocol.StatusSuspended, out.Status)
-			require.Equal(t, "planner", *out.SuspendedRole)
-			require.Equal(t, test.message, *out.SuspendMessage)
-			require.Nil(t, out.CurrentRole)
+			require.Equal(t, "planner", string(out.SuspendedRole))
+			require.Equal(t, test.message, string(out.SuspendMessage))
+			require.Empty(t, out.CurrentRole)
 
 			again := w.mustStep(id, StepOptions{})
 			require.Equal(t, protocol.StatusSuspended, again.Status)
-			require.Nil(t, again.StepHash, "stepping a suspended thread does nothing")
+			require.Empty(t, again.StepHash, "stepping a suspended thread does nothing")
 			require.Equal(t, again, w.show(id))
 
 			resumed := w.mustResume(id, "It is blue.")
 			require.Equal(t, protocol.StatusIdle, resumed.Status)
-			require.Equal(t, "planner", *resumed.Role)
+			require.Equal(t, "planner", string(resumed.Role))
 			s := w.readStep(resumed.Head)
 			require.Equal(t, out.Head, *s.Prev)
 			require.Equal(t, test.told+"\n\nIt is blue.", s.EdgePrompt)
@@ -79,7 +79,7 @@ func TestFailedResumeStaysSuspended(t *testing.T) {
 	require.Contains(t, out.Error.Hint, "uwf thread resume")
 	require.Equal(t, head, w.head(id))
 	w.plays("unclear,ready")
-	require.Equal(t, "worker", *w.mustResume(id, "x").CurrentRole)
+	require.Equal(t, "worker", string(w.mustResume(id, "x").CurrentRole))
 }
 
 func TestResumeCompleted(t *testing.T) {
@@ -139,8 +139,8 @@ func TestLimitOfSteps(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, protocol.StatusSuspended, out.Status)
-	prosetest.Text(t, *out.SuspendMessage)
-	require.Equal(t, "planner", *out.SuspendedRole)
+	prosetest.Text(t, string(out.SuspendMessage))
+	require.Equal(t, "planner", string(out.SuspendedRole))
 
 	out = w.mustResume(id, "")
 	require.Equal(t, protocol.StatusIdle, out.Status, "resuming grants as many again")
@@ -158,11 +158,11 @@ func TestLimitOfVisits(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, protocol.StatusSuspended, out.Status)
-	require.Contains(t, *out.SuspendMessage, "maxVisitsPerRole")
+	require.Contains(t, string(out.SuspendMessage), "maxVisitsPerRole")
 
 	require.Equal(t, protocol.StatusIdle, w.mustResume(id, "").Status)
 	out = w.mustStep(id, StepOptions{})
-	require.Equal(t, "worker", *out.CurrentRole, "visits before the limit was lifted do not count")
+	require.Equal(t, "worker", string(out.CurrentRole), "visits before the limit was lifted do not count")
 	out = w.mustStep(id, StepOptions{})
 	require.Equal(t, protocol.StatusSuspended, out.Status, "the planner has had two turns since")
 	require.Equal(t, map[string]int{"planner": 4, "worker": 1}, w.readStep(out.Head).Visits)

@@ -28,24 +28,24 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	start := w.head(id)
 	shown := w.show(id)
 	require.Equal(t, protocol.StatusIdle, shown.Status)
-	require.Equal(t, "planner", *shown.CurrentRole)
+	require.Equal(t, "planner", string(shown.CurrentRole))
 	require.Equal(t, "test", shown.WorkflowName)
 
 	first := w.mustStep(id, StepOptions{})
-	require.Equal(t, "planner", *first.Role)
-	require.Equal(t, "planner", *first.CurrentRole)
-	require.Equal(t, first.Head, *first.StepHash)
+	require.Equal(t, "planner", string(first.Role))
+	require.Equal(t, "planner", string(first.CurrentRole))
+	require.Equal(t, first.Head, protocol.Hash(first.StepHash))
 	require.Equal(t, "uwf-fake", first.Agent)
 	require.EqualValues(t, 5, first.Usage.OutputTokens)
 	require.False(t, first.Adopted)
 	require.Nil(t, first.Error)
 
 	second := w.mustStep(id, StepOptions{})
-	require.Equal(t, "worker", *second.CurrentRole)
+	require.Equal(t, "worker", string(second.CurrentRole))
 	third := w.mustStep(id, StepOptions{})
 	require.Equal(t, protocol.StatusCompleted, third.Status)
 	require.True(t, third.Done)
-	require.Nil(t, third.CurrentRole)
+	require.Empty(t, third.CurrentRole)
 
 	s3, s2 := w.readStep(third.Head), w.readStep(second.Head)
 	require.Equal(t, second.Head, *s3.Prev)
@@ -118,16 +118,16 @@ func TestWhoPlaysTheRole(t *testing.T) {
 	w.config.Agents["other"] = protocol.Agent{Command: exe, Args: []string{"fake-agent", "again"}}
 	w.config.AgentOverrides = map[string]map[string]string{"test": {"planner": "other"}}
 	id := w.start()
-	require.Equal(t, "planner", *w.mustStep(id, StepOptions{}).CurrentRole, "the override goes before the default")
-	require.Equal(t, "worker", *w.mustStep(id, StepOptions{Agent: "fake"}).CurrentRole, "--agent goes before the override")
+	require.Equal(t, "planner", string(w.mustStep(id, StepOptions{}).CurrentRole), "the override goes before the default")
+	require.Equal(t, "worker", string(w.mustStep(id, StepOptions{Agent: "fake"}).CurrentRole), "--agent goes before the override")
 	out := w.mustStep(id, StepOptions{Agent: "'" + exe + "' fake-agent \"retry\""})
-	require.Equal(t, "planner", *out.CurrentRole, "--agent may be a command line, quoted as for a shell")
+	require.Equal(t, "planner", string(out.CurrentRole), "--agent may be a command line, quoted as for a shell")
 
 	w.config = protocol.Config{}
 	link := filepath.Join(w.Reader.Env.Dir, "my agent")
 	require.NoError(t, os.Symlink(exe, link))
 	out = w.mustStep(id, StepOptions{Agent: `"./my agent" fake-agent again`})
-	require.Equal(t, "planner", *out.CurrentRole, "it works without a config, relative to the caller")
+	require.Equal(t, "planner", string(out.CurrentRole), "it works without a config, relative to the caller")
 }
 
 // A variable may hold a key: it reaches the agent and no file of ours.
@@ -220,7 +220,7 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	before := w.mustStep(id, StepOptions{}).Head
 	out := w.mustStep(id, StepOptions{})
 	require.Equal(t, protocol.StatusError, out.Status)
-	require.Equal(t, out.Head, *out.StepHash)
+	require.Equal(t, out.Head, protocol.Hash(out.StepHash))
 	require.Contains(t, out.Error.Message, `"lost"`)
 	require.Contains(t, out.Error.Hint, "uwf thread fork "+string(before))
 
@@ -416,7 +416,7 @@ func TestTimesAreTheClocks(t *testing.T) {
 	item := listed(w.Reader.Overview(), status.Listed{Ended: &ended})
 	require.Equal(t, at.UnixMilli(), *item.StartedAt)
 	require.Equal(t, at.UnixMilli(), *item.CompletedAt)
-	require.Equal(t, "test", *item.WorkflowName)
+	require.Equal(t, "test", string(item.WorkflowName))
 }
 
 // What a run has come to is in its last output, and in what show says later.

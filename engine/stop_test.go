@@ -85,7 +85,7 @@ func TestSignalEndsTheWholeGroup(t *testing.T) {
 			}
 			require.Equal(t, protocol.StatusIdle, w.show(id).Status, "an interrupted step has not failed")
 			w.plays("ready")
-			require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+			require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).CurrentRole))
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestStopKeepsWhatIsFinished(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, stopped)
 	requireCode(t, <-errs, protocol.CodeTerminated)
-	require.Equal(t, "worker", *w.show(id).CurrentRole)
+	require.Equal(t, "worker", string(w.show(id).CurrentRole))
 }
 
 func TestStopWhatDoesNotRun(t *testing.T) {
@@ -193,7 +193,7 @@ func TestDaemonsOfAnAgentBlockNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "!daemon:"+session+",done")
 			id := w.start()
-			require.Equal(t, "worker", *w.mustStep(id, StepOptions{}).CurrentRole)
+			require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).CurrentRole))
 			pids := w.children()
 			require.Len(t, pids, 1)
 			t.Cleanup(func() { _ = syscall.Kill(pids[0], syscall.SIGKILL) })
@@ -269,7 +269,7 @@ func TestKill(t *testing.T) {
 			out := w.show(id)
 			require.Equal(t, protocol.StatusCancelled, out.Status)
 			require.True(t, out.Done)
-			require.Nil(t, out.CurrentRole)
+			require.Empty(t, out.CurrentRole)
 			require.Equal(t, name != "pending", head == out.Head, "what has finished is a step")
 			_, err := w.Step(ctx, id, StepOptions{})
 			requireCode(t, err, protocol.CodeFailed)
@@ -301,7 +301,7 @@ func TestWait(t *testing.T) {
 	w.open("go")
 	require.NoError(t, <-errs)
 	out = <-waited
-	require.Equal(t, "worker", *out.CurrentRole)
+	require.Equal(t, "worker", string(out.CurrentRole))
 }
 
 // bystander is a process that has nothing to do with us.

@@ -130,7 +130,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 		w.toEnd = w.Steps == UntilEnd
 		w.more = w.toEnd || i+1 < w.Steps
 		out, err := e.reading(e.Reader.ConfigOnce()).ask(ctx, h, w.request())
-		if (err == nil || out.StepHash != nil) && !out.idle { // a finished step counts, whatever came after it
+		if (err == nil || out.StepHash != "") && !out.idle { // a finished step counts, whatever came after it
 			d.outs = appendOutput(d.outs, w, out.StepOutput)
 		}
 		if err != nil {
@@ -139,7 +139,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 		if d.hand, d.drive = out.hand, out.drive; d.hand != nil || d.drive {
 			break
 		}
-		asks := w.Scenario != "" && out.StepHash != nil && out.Question != nil && out.Question.Schema != nil
+		asks := w.Scenario != "" && out.StepHash != "" && out.Question != nil && out.Question.Schema != nil
 		if out.Done || out.Status != protocol.StatusIdle && !asks {
 			break
 		}

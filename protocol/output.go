@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -33,20 +34,37 @@ const (
 	StatusResumed Status = "resumed"
 )
 
+// NullString is a text of which the empty one is null in JSON.
+type NullString string
+
+// MarshalJSON implements json.Marshaler.
+func (s NullString) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
+// NullHash is a hash of which the empty one is null in JSON.
+type NullHash Hash
+
+// MarshalJSON implements json.Marshaler.
+func (h NullHash) MarshalJSON() ([]byte, error) { return NullString(h).MarshalJSON() }
+
 // StepOutput is where a thread stands after a command.
 type StepOutput struct {
 	Workflow       Hash       `json:"workflow"`
 	Thread         string     `json:"thread"`
 	Head           Hash       `json:"head"`
 	Status         Status     `json:"status"`
-	CurrentRole    *string    `json:"currentRole"`   // next, or running
-	SuspendedRole  *string    `json:"suspendedRole"` // the role that resume runs
-	SuspendMessage *string    `json:"suspendMessage"`
+	CurrentRole    NullString `json:"currentRole"`   // next, or running
+	SuspendedRole  NullString `json:"suspendedRole"` // the role that resume runs
+	SuspendMessage NullString `json:"suspendMessage"`
 	Done           bool       `json:"done"`
 	Background     *bool      `json:"background"`
 	Error          *StepError `json:"error"`
-	Role           *string    `json:"role"`     // the role that this command ran
-	StepHash       *Hash      `json:"stepHash"` // the node that this command added
+	Role           NullString `json:"role"`     // the role that this command ran
+	StepHash       NullHash   `json:"stepHash"` // the node that this command added
 	WorkflowName   string     `json:"workflowName,omitempty"`
 	Adopted        bool       `json:"adopted,omitempty"` // finished work of an interrupted step
 	Pending        bool       `json:"pending,omitempty"` // such work waits: the next step adopts it
@@ -98,17 +116,17 @@ type ChildAgain struct {
 
 // StepError is the failure of the last try of the next step.
 type StepError struct {
-	StepHash *Hash  `json:"stepHash"` // a step that was rejected
-	Message  string `json:"message"`
-	Code     Code   `json:"code,omitempty"`
-	Hint     string `json:"hint,omitempty"` // what to type next, a line each
+	StepHash NullHash `json:"stepHash"` // a step that was rejected
+	Message  string   `json:"message"`
+	Code     Code     `json:"code,omitempty"`
+	Hint     string   `json:"hint,omitempty"` // what to type next, a line each
 }
 
 // ThreadShow is a thread's state, with its steps if asked for.
 type ThreadShow struct {
 	StepOutput
 	StartedAt  *int64      `json:"startedAt"` // ms, from the thread's id
-	Hint       *string     `json:"hint"`
+	Hint       NullString  `json:"hint"`
 	Title      string      `json:"title,omitempty"`
 	ForkedFrom *ForkedFrom `json:"forkedFrom,omitempty"`
 	// Workspace is where its agents work, if its files are kept, and Changes what its
@@ -210,12 +228,12 @@ func (t *Totals) Spend(u *Usage) {
 type ThreadItem struct {
 	Thread           string      `json:"thread"`
 	Workflow         Hash        `json:"workflow"`
-	WorkflowName     *string     `json:"workflowName"`
+	WorkflowName     NullString  `json:"workflowName"`
 	Head             Hash        `json:"head"`
 	Status           Status      `json:"status"`
 	StatusDisplay    string      `json:"statusDisplay"`
-	CurrentRole      *string     `json:"currentRole"`
-	SuspendedRole    *string     `json:"suspendedRole,omitempty"`    // the role that resume runs
+	CurrentRole      NullString  `json:"currentRole"`
+	SuspendedRole    NullString  `json:"suspendedRole,omitempty"`    // the role that resume runs
 	StartedAt        *int64      `json:"startedAt"`                  // ms, from the thread's id
 	CompletedAt      *int64      `json:"completedAt"`                // ms
 	RateLimitedUntil *int64      `json:"rateLimitedUntil,omitempty"` // ms
@@ -376,11 +394,11 @@ type WorkflowItem struct {
 
 // WorkflowShow is a stored workflow.
 type WorkflowShow struct {
-	Hash      Hash    `json:"hash"`
-	Name      *string `json:"name"`
-	Type      Hash    `json:"type"`
-	Payload   any     `json:"payload"`
-	Timestamp int64   `json:"timestamp"`
+	Hash      Hash       `json:"hash"`
+	Name      NullString `json:"name"`
+	Type      Hash       `json:"type"`
+	Payload   any        `json:"payload"`
+	Timestamp int64      `json:"timestamp"`
 }
 
 // Validation answers workflow validate.

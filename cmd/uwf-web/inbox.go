@@ -63,8 +63,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	for _, at := range atWork[:min(len(atWork), 2*rows)] {
 		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent,
 			htmlpage.Longest)}
-		if at.CurrentRole != nil {
-			item.Role = htmlpage.Line(*at.CurrentRole, htmlpage.Longest)
+		if at.CurrentRole != "" {
+			item.Role = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
 		}
 		item.Kids = htmlpage.KidsOf(at.Thread, at.At.Children, kidsShown, s.threadLink)
 		p.Running = append(p.Running, item)

@@ -51,8 +51,8 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 			continue // its own page says why
 		}
 		below++
-		if at.CurrentRole != nil {
-			k.Shown[i].Doing = htmlpage.Line(*at.CurrentRole, htmlpage.Longest)
+		if at.CurrentRole != "" {
+			k.Shown[i].Doing = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
 		}
 		k.Shown[i].Below = htmlpage.KidsOf("now-"+c.Thread, at.Children, grandchild, s.threadLink)
 	}

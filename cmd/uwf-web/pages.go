@@ -56,8 +56,8 @@ type wanted struct{ words, workflow string }
 
 func (q wanted) has(it protocol.ThreadItem) bool {
 	name := ""
-	if it.WorkflowName != nil {
-		name = *it.WorkflowName
+	if it.WorkflowName != "" {
+		name = string(it.WorkflowName)
 	}
 	if q.workflow != "" && name != q.workflow {
 		return false
@@ -158,11 +158,11 @@ func (s *server) row(it protocol.ThreadItem) threadRow {
 	if row.Title == "" {
 		row.Title = it.Thread
 	}
-	if it.WorkflowName != nil {
-		row.Workflow = htmlpage.Line(*it.WorkflowName, htmlpage.Longest)
+	if it.WorkflowName != "" {
+		row.Workflow = htmlpage.Line(string(it.WorkflowName), htmlpage.Longest)
 	}
-	if it.CurrentRole != nil {
-		row.Role = htmlpage.Line(*it.CurrentRole, htmlpage.Longest)
+	if it.CurrentRole != "" {
+		row.Role = htmlpage.Line(string(it.CurrentRole), htmlpage.Longest)
 	}
 	if it.ForkedFrom != nil {
 		row.ForkOf = htmlpage.Line(it.ForkedFrom.Thread, htmlpage.Longest)

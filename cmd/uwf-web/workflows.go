@@ -77,8 +77,8 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 		}
 		known[string(it.Workflow)] = true
 		row := workflowRow{Name: string(it.Workflow), Link: s.workflowLink(it.Workflow), Place: string(it.Workflow)}
-		if it.WorkflowName != nil {
-			row.Name = htmlpage.Line(*it.WorkflowName, htmlpage.Longest)
+		if it.WorkflowName != "" {
+			row.Name = htmlpage.Line(string(it.WorkflowName), htmlpage.Longest)
 		}
 		if def, err := c.Stored(ctx, it.Workflow); err != nil {
 			row.Problem = htmlpage.Line(err.Error(), htmlpage.LongestTitle)

@@ -202,8 +202,8 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 		}
 	case count[protocol.StatusSuspended] > 0:
 		asks := k[k.Suspended()]
-		out.Status, out.CurrentRole = protocol.StatusSuspended, nil
-		out.SuspendedRole, out.SuspendMessage = &p.Role, asks.Out.SuspendMessage
+		out.Status, out.CurrentRole = protocol.StatusSuspended, ""
+		out.SuspendedRole, out.SuspendMessage = protocol.NullString(p.Role), asks.Out.SuspendMessage
 		out.Question, out.Error = asks.Out.Question, asks.Out.Error
 	}
 }

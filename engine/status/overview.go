@@ -176,7 +176,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 		item.StatusDisplay += " [suspended]" // the original's words
 	}
 	if out.WorkflowName != "" {
-		item.WorkflowName = &out.WorkflowName
+		item.WorkflowName = protocol.NullString(out.WorkflowName)
 	}
 	item.StartedAt = startedAt(out.Thread)
 	if out.Error != nil {

@@ -113,8 +113,8 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	case last.Head != out.Head:
 		return
 	case last.Status.InFlight() && dir.Alive(last):
-		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, &last.Role, last.Agent
-		out.SuspendedRole, out.SuspendMessage, out.Question, out.Done = nil, nil, nil, false
+		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, protocol.NullString(last.Role), last.Agent
+		out.SuspendedRole, out.SuspendMessage, out.Question, out.Done = "", "", nil, false
 	case last.Status.InFlight():
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
@@ -124,7 +124,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 			out.Error.Hint = fault.Resume(out.Thread, last.Error.Code)
 		}
 		if last.StepHash != "" {
-			out.Error.StepHash = &last.StepHash
+			out.Error.StepHash = protocol.NullHash(last.StepHash)
 		}
 		if out.Status == protocol.StatusIdle {
 			out.Status = protocol.StatusError
@@ -144,10 +144,10 @@ func (p *Position) Output() protocol.StepOutput {
 	switch {
 	case p.Problem == nil && p.Parked > 0:
 		role, until := p.Next.Role, p.Parked
-		out.Status, out.CurrentRole, out.RateLimitedUntil = protocol.StatusRateLimited, &role, &until
+		out.Status, out.CurrentRole, out.RateLimitedUntil = protocol.StatusRateLimited, protocol.NullString(role), &until
 	case p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Next.Cause != moderator.ByBudget && p.waits:
 		role := p.Next.Role // its time has come
-		out.CurrentRole = &role
+		out.CurrentRole = protocol.NullString(role)
 	case p.Problem != nil:
 		out.Error = fault.Step(p.Explain())
 		if p.stuck {
@@ -155,17 +155,17 @@ func (p *Position) Output() protocol.StepOutput {
 		}
 	case p.Next.Kind == moderator.Run:
 		role := p.Next.Role // a copy: the output must not keep the position
-		out.CurrentRole = &role
+		out.CurrentRole = protocol.NullString(role)
 	case p.Next.Kind == moderator.Fan:
 		role := p.Next.Role
-		out.CurrentRole, out.Parallel = &role, p.Workflow.Roles[role].Parallel
+		out.CurrentRole, out.Parallel = protocol.NullString(role), p.Workflow.Roles[role].Parallel
 		p.Kids.Tell(p.Place(), &out)
 	case p.Next.Kind == moderator.End: // also before it is archived
 		out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt
 	case p.Next.Kind == moderator.Suspend:
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.Next.Role, p.Next.Prompt
-		out.SuspendedRole, out.SuspendMessage = &role, &prompt
+		out.SuspendedRole, out.SuspendMessage = protocol.NullString(role), protocol.NullString(prompt)
 		switch {
 		case p.Next.Cause == moderator.ByLimit:
 		case p.Next.Cause == moderator.ByBudget, p.ofRun:

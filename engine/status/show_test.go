@@ -39,11 +39,11 @@ type stood struct {
 
 func of(out protocol.StepOutput) stood {
 	s := stood{Status: out.Status, Done: out.Done, Pending: out.Pending, Agent: out.Agent}
-	if out.CurrentRole != nil {
-		s.Role = *out.CurrentRole
+	if out.CurrentRole != "" {
+		s.Role = string(out.CurrentRole)
 	}
-	if out.SuspendedRole != nil {
-		s.Suspended = *out.SuspendedRole
+	if out.SuspendedRole != "" {
+		s.Suspended = string(out.SuspendedRole)
 	}
 	if out.Error != nil {
 		s.Code = out.Error.Code

@@ -36,9 +36,9 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 		d.Run = runOf(*run)
 		d.ofRun(state, *run, e.Reader.Env.Now())
 	}
-	if state.CurrentRole != nil && state.Status != protocol.StatusRunning {
+	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Casting().Cast(ctx, w, *state.CurrentRole, casting.Wish{}))
+			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), casting.Wish{}))
 		}
 	}
 	d.ofChain(ctx, e, state)
@@ -88,8 +88,8 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 			return
 		}
 		why := string(s.Status)
-		if s.SuspendMessage != nil {
-			why += ": " + plaintext.Line(*s.SuspendMessage)
+		if s.SuspendMessage != "" {
+			why += ": " + plaintext.Line(string(s.SuspendMessage))
 		}
 		d.add("note", "uwf thread resume "+s.Thread+" -p '<answer>'", "it waits for a person: %s", why)
 	}

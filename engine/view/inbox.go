@@ -146,8 +146,8 @@ func itemOf(at protocol.StepOutput, since *int64, title string, totals *protocol
 	}
 	switch {
 	case at.Question != nil:
-	case at.SuspendMessage != nil:
-		item.Reason = *at.SuspendMessage
+	case at.SuspendMessage != "":
+		item.Reason = string(at.SuspendMessage)
 	case at.Error != nil:
 		item.Reason = at.Error.Message
 	}

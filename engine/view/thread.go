@@ -25,7 +25,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		return show, err
 	}
 	if next := Next(state); next != "" {
-		show.Hint = &next
+		show.Hint = protocol.NullString(next)
 	}
 	task := ""
 	if t, err := thread.Open(ctx, e.Reader.Store, state.Head); err == nil {

@@ -49,8 +49,8 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	}
 	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{},
 		Changes: map[string]protocol.FileTotals{}, Children: map[string][]Played{}}
-	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != nil {
-		trace.atWork(ctx, e, *role, state.Children)
+	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != "" {
+		trace.atWork(ctx, e, string(role), state.Children)
 	}
 	labels := func(s thread.Step) map[string]string { return e.Reader.Labels(ctx, wf, s) }
 	if err := trace.read(ctx, t, state, e.Files().Totals(ctx, state.Head, worktree.MostTotals), labels); err != nil {
@@ -121,10 +121,10 @@ func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
 		return protocol.EndNode
 	case state.Status == protocol.StatusSuspended && j.target(last, status) == protocol.SuspendNode:
 		return protocol.SuspendNode
-	case state.SuspendedRole != nil:
-		return *state.SuspendedRole
-	case state.CurrentRole != nil:
-		return *state.CurrentRole
+	case state.SuspendedRole != "":
+		return string(state.SuspendedRole)
+	case state.CurrentRole != "":
+		return string(state.CurrentRole)
 	}
 	return last
 }

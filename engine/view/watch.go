@@ -130,9 +130,7 @@ func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) e
 		return err
 	}
 	w.family = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: w.steps + 1}
-	if role := cmp.Or(now.CurrentRole, now.SuspendedRole); role != nil {
-		w.family.Role = *role
-	}
+	w.family.Role = string(cmp.Or(now.CurrentRole, now.SuspendedRole))
 	w.labels = map[string]string{}
 	for _, k := range now.Children {
 		w.labels[k.Key] = k.Label
@@ -279,7 +277,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 // unsettled reports whether nothing comes after the last step, and that the thread has
 // ended is not written down yet.
 func unsettled(s protocol.StepOutput) bool {
-	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == nil &&
+	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == "" &&
 		s.Error == nil
 }
 
@@ -303,7 +301,7 @@ func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.S
 	for i := len(made) - 1; i >= 0; i-- {
 		next := now
 		if i > 0 {
-			next = protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &made[i-1].Role}
+			next = protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: protocol.NullString(made[i-1].Role)}
 		} else if now.Status == protocol.StatusRunning {
 			next = protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: now.CurrentRole}
 		}
@@ -324,7 +322,7 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 		w.report(engine.Event{Kind: engine.StepStarted, Step: info})
 	}
 	w.flight = nil
-	out.Thread, out.Role, out.StepHash, out.Agent, out.Usage = w.id, &s.Role, &s.Hash, s.Agent, s.Usage
+	out.Thread, out.Role, out.StepHash, out.Agent, out.Usage = w.id, protocol.NullString(s.Role), protocol.NullHash(s.Hash), s.Agent, s.Usage
 	w.report(engine.Event{Kind: engine.StepEnded, Step: info, Output: &out})
 }
 

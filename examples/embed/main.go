@@ -64,7 +64,7 @@ func run(ctx context.Context, process env.Env) error {
 		if now.Status != protocol.StatusSuspended {
 			break
 		}
-		fmt.Fprintf(process.Stdout, "%s asks: %s\n", *now.SuspendedRole, *now.SuspendMessage)
+		fmt.Fprintf(process.Stdout, "%s asks: %s\n", string(now.SuspendedRole), string(now.SuspendMessage))
 		if !answers.Scan() {
 			return fmt.Errorf("thread %s waits for an answer", started.Thread)
 		}

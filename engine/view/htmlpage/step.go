@@ -353,8 +353,8 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	if t.Title == "" {
 		t.Title = "Thread " + id
 	}
-	if at.CurrentRole != nil {
-		t.Role = Line(*at.CurrentRole, Longest)
+	if at.CurrentRole != "" {
+		t.Role = Line(string(at.CurrentRole), Longest)
 	}
 	if at.ForkedFrom != nil {
 		t.ForkOf = Line(string(at.ForkedFrom.Step), Longest)
@@ -362,8 +362,8 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	switch {
 	case at.Question != nil:
 		t.Asks, t.Asker = TextOf(at.Question.Text, b.Text), Line(at.Question.Role, Longest)
-	case at.SuspendMessage != nil:
-		t.Problem = TextOf(*at.SuspendMessage, b.Text)
+	case at.SuspendMessage != "":
+		t.Problem = TextOf(string(at.SuspendMessage), b.Text)
 	case at.Error != nil:
 		t.Problem = TextOf(at.Error.Message, b.Text)
 	}

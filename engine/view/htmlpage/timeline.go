@@ -252,7 +252,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 		l.marks(ctx, lane, f.Turns, from, now)
 		return
 	}
-	role := cmp.Or(deref(at.SuspendedRole), deref(at.CurrentRole))
+	role := string(cmp.Or(at.SuspendedRole, at.CurrentRole))
 	if at.Done || role == "" || at.Status == protocol.StatusCompleted || at.Status == protocol.StatusCancelled {
 		return
 	}
@@ -297,13 +297,6 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 			kid.wait(end, now, "and goes on waiting: "+string(stands[k.Thread]))
 		}
 	}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func (l *line) add(s span) {

@@ -52,7 +52,7 @@ type Config struct {
 type Made struct {
 	AtMs     int64           `json:"atMs"`
 	Thread   string          `json:"thread"`
-	Step     *protocol.Hash  `json:"step,omitempty"`
+	Step     protocol.NullHash  `json:"step,omitempty"`
 	Role     string          `json:"role,omitempty"`
 	Agent    string          `json:"agent,omitempty"`
 	Status   protocol.Status `json:"status,omitempty"` // of the thread

@@ -25,7 +25,7 @@ type ran struct {
 func (r ran) code() protocol.Code { return r.problem.Code }
 
 // made reports whether the command has made a step.
-func (r ran) made() bool { return r.out.StepHash != nil || len(r.out.Steps) > 0 }
+func (r ran) made() bool { return r.out.StepHash != "" || len(r.out.Steps) > 0 }
 
 // Bounds of what uwf may say.
 const (

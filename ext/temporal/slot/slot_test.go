@@ -280,7 +280,7 @@ func TestMachine(t *testing.T) {
 	require.True(t, lines[0].Machine)
 	require.Equal(t, protocol.CodeAgent, lines[0].Code)
 	require.Equal(t, Made{
-		AtMs: lines[2].AtMs, Thread: thread, Step: new(protocol.Hash("E3M7FDBXM3MVW")), Status: "idle", TookMs: lines[2].TookMs, Workflow: "w",
+		AtMs: lines[2].AtMs, Thread: thread, Step: "E3M7FDBXM3MVW", Status: "idle", TookMs: lines[2].TookMs, Workflow: "w",
 	}, lines[2])
 }
 

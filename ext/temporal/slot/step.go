@@ -79,12 +79,9 @@ func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	if p.c.Made == nil || ran.code() == "" && !ran.made() || ran.code() == protocol.CodeHeadMoved {
 		return
 	}
-	out, role := ran.out, ""
-	if out.Role != nil {
-		role = plaintext.Line(*out.Role)
-	}
+	out := ran.out
 	p.c.Made(Made{
-		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: role, Agent: plaintext.Line(out.Agent),
+		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: plaintext.Line(string(out.Role)), Agent: plaintext.Line(out.Agent),
 		Status: out.Status, Code: ran.code(), Machine: ran.problem.Machine, TookMs: p.c.Now().Sub(begun).Milliseconds(),
 		Usage: out.Usage, Workflow: plaintext.Line(out.WorkflowName),
 	})
@@ -120,8 +117,8 @@ func (a *place) route(ctx context.Context, r flow.Request, queue string) (out fl
 
 // queueOf is whose workers play the role that is next.
 func (p *Pool) queueOf(out protocol.StepOutput) string {
-	if out.CurrentRole != nil {
-		if queue := p.c.Queues[out.WorkflowName][*out.CurrentRole]; queue != "" {
+	if out.CurrentRole != "" {
+		if queue := p.c.Queues[out.WorkflowName][string(out.CurrentRole)]; queue != "" {
 			return queue
 		}
 	}
@@ -189,7 +186,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 	if out.Thread != r.Thread {
 		return flow.Outcome{}, errors.New("uwf has answered about another thread")
 	}
-	o := flow.Outcome{Head: out.Head, Status: out.Status, Made: out.StepHash != nil}
+	o := flow.Outcome{Head: out.Head, Status: out.Status, Made: out.StepHash != ""}
 	switch out.Status {
 	case protocol.StatusIdle:
 		if len(p.c.Queues) > 0 {

@@ -524,7 +524,7 @@ func (a *App) logger(e *engine.Engine) func(engine.Event) {
 			TS: a.Env.Now().UTC(), Pid: pid, Thread: ev.Step.Thread, Workflow: ev.Workflow, Role: ev.Step.Role,
 			Agent: ev.Step.Program,
 		}
-		switch failed := ev.Err != nil && ev.Output.StepHash == nil; {
+		switch failed := ev.Err != nil && ev.Output.StepHash == ""; {
 		case ev.Kind == engine.StepStarted && ev.Step.Adopted:
 			entry.Tag = "step-adopted"
 		case ev.Kind == engine.StepEnded && failed:

@@ -152,14 +152,6 @@ func (a *App) nameHints(ctx context.Context, r protocol.Reason) []string {
 	return nil
 }
 
-// Ref is optional text as the output objects want it: null when empty.
-func Ref(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 // WithEngine is [App.Leaf] of a command that needs an engine.
 func (a *App) WithEngine(c ucli.Command, run func(context.Context, *ucli.Context, *engine.Engine) error) *ucli.Command {
 	return a.Leaf(c, func(ctx context.Context, c *ucli.Context) error {

@@ -233,7 +233,7 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	if at.failed > 0 {
 		failed = render.Count(at.failed, "tool call") + " failed"
 	}
-	if err != nil && out.StepHash == nil { // else the step counts, whatever came after it
+	if err != nil && out.StepHash == "" { // else the step counts, whatever came after it
 		how := "failed"
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"

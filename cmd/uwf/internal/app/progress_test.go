@@ -25,7 +25,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	shows{v}.Turn(step, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{Name: "read_file", Args: map[string]any{"path": "a\x1b[31m.go"}}}, Usage: &protocol.Usage{InputTokens: 1200, OutputTokens: 34}})
 	shows{v}.Writing(step, protocol.Turn{Role: protocol.TurnAssistant, Content: "I think that this is the cause of it all"})
 	role := "planner"
-	shows{v}.StepEnded(step, protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: &role}, nil)
+	shows{v}.StepEnded(step, protocol.StepOutput{Status: protocol.StatusIdle, CurrentRole: protocol.NullString(role)}, nil)
 	text := out.String()
 	require.Contains(t, text, "  → read_file a [31m.go\n", "what agents say cannot rewrite the terminal")
 	require.Contains(t, text, "\r\x1b[K  planner · 3s · 1 turn · 1,234 tokens…")

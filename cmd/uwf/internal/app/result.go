@@ -149,7 +149,7 @@ func madeText(sum protocol.Totals) string {
 
 // stopped: a thread waits at a limit, and asks nothing.
 func stopped(r protocol.StepOutput) bool {
-	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != nil
+	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != ""
 }
 
 // toldOnStdout: stdout has said in text where a thread stands, see [App.ResultText].
@@ -200,8 +200,8 @@ func (a *App) dataText(w *term.Page, r protocol.StepOutput) {
 // StatusText says where a thread stands, and why.
 func StatusText(r protocol.StepOutput) string {
 	switch {
-	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != nil:
-		return plaintext.Line("suspended: " + *r.SuspendMessage)
+	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != "":
+		return plaintext.Line("suspended: " + string(r.SuspendMessage))
 	case r.Status == protocol.StatusRateLimited && r.Error != nil:
 		return plaintext.Line(StandingText(r) + ": " + r.Error.Message)
 	case r.Error != nil && !stopped(r):
@@ -214,15 +214,15 @@ func StatusText(r protocol.StepOutput) string {
 func StandingText(r protocol.StepOutput) string {
 	switch {
 	case stopped(r):
-		return plaintext.Line("stopped: " + *r.SuspendMessage)
+		return plaintext.Line("stopped: " + string(r.SuspendMessage))
 	case r.Status == protocol.StatusRateLimited && r.RateLimitedUntil != nil:
 		return "rate-limited until " + time.UnixMilli(*r.RateLimitedUntil).Format(time.DateTime)
-	case r.Status == protocol.StatusIdle && r.CurrentRole != nil:
-		return plaintext.Line("next is " + *r.CurrentRole)
-	case r.Status == protocol.StatusRunning && r.CurrentRole != nil:
-		return plaintext.Line("running: " + *r.CurrentRole)
-	case r.Status == protocol.StatusWaitingForChildren && r.CurrentRole != nil:
-		return plaintext.Line("waiting for the children of " + *r.CurrentRole + ": " + ChildrenText(r.Children))
+	case r.Status == protocol.StatusIdle && r.CurrentRole != "":
+		return plaintext.Line("next is " + string(r.CurrentRole))
+	case r.Status == protocol.StatusRunning && r.CurrentRole != "":
+		return plaintext.Line("running: " + string(r.CurrentRole))
+	case r.Status == protocol.StatusWaitingForChildren && r.CurrentRole != "":
+		return plaintext.Line("waiting for the children of " + string(r.CurrentRole) + ": " + ChildrenText(r.Children))
 	}
 	return string(r.Status)
 }
@@ -256,8 +256,8 @@ func route(role string, r protocol.StepOutput) string {
 		words = append(words, "a person")
 	case r.Status == protocol.StatusError:
 		words = append(words, "nowhere")
-	case r.CurrentRole != nil:
-		words = append(words, *r.CurrentRole)
+	case r.CurrentRole != "":
+		words = append(words, string(r.CurrentRole))
 	}
 	return plaintext.Line(strings.Join(words, " → "))
 }

@@ -184,8 +184,8 @@ func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candid
 	out := []cmdline.Candidate{{Word: names.Newest, Help: "the newest thread"}}
 	for item := range view.Items(ctx, e, view.Listed(ctx, e.Reader.Heads, f, func(error) {}), f) {
 		help := string(item.Status)
-		if item.WorkflowName != nil {
-			help = *item.WorkflowName + ", " + help
+		if item.WorkflowName != "" {
+			help = string(item.WorkflowName) + ", " + help
 		}
 		out = append(out, cmdline.Candidate{Word: item.Thread, Help: help + ": " + item.Title})
 	}

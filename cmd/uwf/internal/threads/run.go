@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -146,24 +147,24 @@ type planFirst struct {
 	Prompt string `json:"prompt"`
 	Cwd    string `json:"cwd"`
 	// Problem is why the role may not work there.
-	Problem *string  `json:"problem,omitempty"`
-	Hints   []string `json:"hints,omitempty"`
+	Problem protocol.NullString `json:"problem,omitempty"`
+	Hints   []string            `json:"hints,omitempty"`
 }
 
 // planRole is who would play a role.
 type planRole struct {
-	Role    string          `json:"role"`
-	Player  protocol.Player `json:"player,omitempty"` // unless it is an agent
-	Agent   *string         `json:"agent"`
-	Command []string        `json:"command"`
-	Path    *string         `json:"path"`
-	Model   *string         `json:"model"`
-	Timeout *string         `json:"timeout"`
-	May     *string         `json:"may"` // run, and write where
+	Role    string              `json:"role"`
+	Player  protocol.Player     `json:"player,omitempty"` // unless it is an agent
+	Agent   protocol.NullString `json:"agent"`
+	Command []string            `json:"command"`
+	Path    protocol.NullString `json:"path"`
+	Model   protocol.NullString `json:"model"`
+	Timeout protocol.NullString `json:"timeout"`
+	May     protocol.NullString `json:"may"` // run, and write where
 	// Worst is what the role may cost if everything that can go wrong does.
-	Worst   casting.Worst `json:"worst"`
-	Problem *string       `json:"problem"`
-	Hints   []string      `json:"hints,omitempty"`
+	Worst   casting.Worst       `json:"worst"`
+	Problem protocol.NullString `json:"problem"`
+	Hints   []string            `json:"hints,omitempty"`
 }
 
 // dryRun shows what run would do. Nothing is stored or started.
@@ -256,13 +257,13 @@ func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput
 		return
 	}
 	why := app.Classify(err)
-	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, app.Ref(why.Message), why.Hints
+	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, protocol.NullString(why.Message), why.Hints
 	p.Ready, a.Status = false, why.Code
 }
 
 // plan adds a role. One that nobody could play makes the exit status.
 func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Casting) {
-	role := planRole{Role: c.Role, Agent: app.Ref(c.Agent), Command: c.Command, Path: app.Ref(c.Path), Model: app.Ref(c.Model)}
+	role := planRole{Role: c.Role, Agent: protocol.NullString(c.Agent), Command: c.Command, Path: protocol.NullString(c.Path), Model: protocol.NullString(c.Model)}
 	if role.Command == nil {
 		role.Command = []string{}
 	}
@@ -271,17 +272,17 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Castin
 	case c.Player != protocol.PlayedByAgent:
 		role.Player = c.Player
 		if c.Player == protocol.PlayedByCommand {
-			role.May = app.Ref(config.CommandAccess(settings, system) + config.Reaches(config.Network(settings, "", p.Workflow, c.Role)))
+			role.May = protocol.NullString(config.CommandAccess(settings, system) + config.Reaches(config.Network(settings, "", p.Workflow, c.Role)))
 		}
 	case len(c.Command) > 0:
 		reaches := config.Reaches(config.Network(settings, c.Agent, p.Workflow, c.Role))
-		role.May = app.Ref(config.Access(settings, c.Agent, c.Command, a.Env, system) + reaches)
+		role.May = protocol.NullString(config.Access(settings, c.Agent, c.Command, a.Env, system) + reaches)
 	}
 	if c.Timeout > 0 {
-		role.Timeout = app.Ref(protocol.Span(c.Timeout))
+		role.Timeout = protocol.NullString(protocol.Span(c.Timeout))
 	}
 	if c.Problem != nil {
-		role.Problem, role.Hints = app.Ref(c.Problem.Message), c.Problem.Hints
+		role.Problem, role.Hints = protocol.NullString(c.Problem.Message), c.Problem.Hints
 		if p.Ready {
 			a.Status = c.Problem.Code
 		}
@@ -295,17 +296,17 @@ func (r planRole) program() string {
 	switch {
 	case r.Player == protocol.PlayedByPerson, r.Player == protocol.PlayedByWorkflow, r.Player == protocol.PlayedByAll, r.Player == protocol.PlayedByEach:
 		return "-"
-	case r.Player == protocol.PlayedByCommand && r.Path == nil && r.Problem == nil:
+	case r.Player == protocol.PlayedByCommand && r.Path == "" && r.Problem == "":
 		return r.Command[0]
 	}
-	return or(r.Path, "not found")
+	return string(cmp.Or(r.Path, "not found"))
 }
 
 func (p planOutput) text(w *term.Page, width int) {
 	w.Printf("%s\n", p.graph.Text(width))
 	t := term.NewTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
 	for _, r := range p.Roles {
-		t.Row(r.Role, or(r.Agent, "none"), r.program(), or(r.Model, "-"), or(r.Timeout, "none"), worstText(r.Worst), or(r.May, "-"))
+		t.Row(r.Role, string(cmp.Or(r.Agent, "none")), r.program(), string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), worstText(r.Worst), string(cmp.Or(r.May, "-")))
 	}
 	w.Table(t)
 	for _, r := range p.Roles {
@@ -319,30 +320,23 @@ func (p planOutput) text(w *term.Page, width int) {
 	w.Printf("\n")
 	w.Values("first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,
 		"limits", view.LimitsText(p.Limits))
-	if p.First.Problem != nil {
-		w.Printf("problem: %s\n", plaintext.Line(*p.First.Problem))
+	if p.First.Problem != "" {
+		w.Printf("problem: %s\n", plaintext.Line(string(p.First.Problem)))
 		for _, h := range p.First.Hints {
 			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
 	told := map[string]bool{}
 	for _, r := range p.Roles {
-		if r.Problem == nil || told[*r.Problem] {
+		if r.Problem == "" || told[string(r.Problem)] {
 			continue
 		}
-		told[*r.Problem] = true
-		w.Printf("problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(*r.Problem))
+		told[string(r.Problem)] = true
+		w.Printf("problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(string(r.Problem)))
 		for _, h := range r.Hints {
 			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
-}
-
-func or(s *string, otherwise string) string {
-	if s == nil {
-		return otherwise
-	}
-	return *s
 }
 
 // worstText is what a role may cost at most.

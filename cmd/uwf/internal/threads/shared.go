@@ -261,8 +261,8 @@ func (a Commands) Tick() *ucli.Command {
 
 func tickText(t engine.Ticked) string {
 	role := ""
-	if t.Output.Role != nil {
-		role = *t.Output.Role + ": "
+	if t.Output.Role != "" {
+		role = string(t.Output.Role) + ": "
 	}
 	if t.Error != nil {
 		return plaintext.Line(role + t.Error.Message)

@@ -53,7 +53,7 @@ func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if a.Bundle != nil { // where nobody can go on
-		show.Hint = app.Ref("Import it with: uwf thread import " + plaintext.Word(a.Bundle.Path))
+		show.Hint = protocol.NullString("Import it with: uwf thread import " + plaintext.Word(a.Bundle.Path))
 		if err := a.HintNames(ctx); err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 	if left := len(s.Children) - len(shown); left > 0 {
 		lines = append(lines, "", fmt.Sprintf("… and %d more: uwf thread show %s --format json", left, s.Thread))
 	}
-	if s.Hint != nil {
-		for hint := range strings.SplitSeq(*s.Hint, "\n") {
+	if s.Hint != "" {
+		for hint := range strings.SplitSeq(string(s.Hint), "\n") {
 			lines = append(lines, "hint", hint)
 		}
 	}
@@ -385,12 +385,12 @@ func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) 
 	t, some := term.NewTable("THREAD", "STATUS", "WORKFLOW", "NEXT", "STARTED", "COST", "TITLE"), false
 	for it := range items {
 		name := string(it.Workflow)
-		if it.WorkflowName != nil {
-			name = *it.WorkflowName
+		if it.WorkflowName != "" {
+			name = string(it.WorkflowName)
 		}
 		next := ""
-		if role := cmp.Or(it.CurrentRole, it.SuspendedRole); role != nil {
-			next = *role
+		if role := cmp.Or(it.CurrentRole, it.SuspendedRole); role != "" {
+			next = string(role)
 		}
 		id, cost := it.Thread, ""
 		if !it.Imported {

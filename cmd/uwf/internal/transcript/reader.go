@@ -348,8 +348,8 @@ func EndingOf(s protocol.StepOutput) string {
 	switch {
 	case s.Status == protocol.StatusCompleted && strings.TrimSpace(s.Message) != "":
 		return "## End\n\n" + strings.TrimSpace(s.Message)
-	case s.Status == protocol.StatusSuspended && s.SuspendedRole != nil && s.SuspendMessage != nil:
-		return "## Waiting: " + plaintext.Line(*s.SuspendedRole) + "\n\n" + strings.TrimSpace(*s.SuspendMessage)
+	case s.Status == protocol.StatusSuspended && s.SuspendedRole != "" && s.SuspendMessage != "":
+		return "## Waiting: " + plaintext.Line(string(s.SuspendedRole)) + "\n\n" + strings.TrimSpace(string(s.SuspendMessage))
 	}
 	return ""
 }

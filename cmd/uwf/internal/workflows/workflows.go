@@ -122,7 +122,7 @@ func (a Commands) workflowShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: app.Ref(a.Workflows().Name(ctx, h))}
+	show := protocol.WorkflowShow{Hash: h, Type: n.Type, Payload: payload, Timestamp: n.Timestamp, Name: protocol.NullString(a.Workflows().Name(ctx, h))}
 	return a.Print(show, nil)
 }
 
