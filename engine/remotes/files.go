@@ -133,14 +133,14 @@ type sending struct {
 }
 
 func (l *Link) sendStates(ctx context.Context, states []state, lacking map[protocol.Tree]bool) (sent int, err error) {
-	sources := l.Engine.Files().Sources()
+	finder := l.Engine.Files().Finder()
 	var roots, standins []protocol.Tree
 	absent := 0
 	for _, s := range states {
 		if !lacking[s.tree] && !l.check {
 			continue
 		}
-		switch by, err := sources.Find(ctx, s.root, s.tree); {
+		switch _, by, err := finder.Find(ctx, s.root, s.tree); {
 		case err != nil:
 			return 0, err
 		case by == s.tree:
@@ -168,10 +168,10 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 		Link: l, lacking: lacking,
 		entries: map[protocol.Tree][]bundle.Entry{}, bad: map[protocol.Tree]error{}, done: map[protocol.Tree]bool{},
 	}
-	if s.never, err = sources.Redacted(ctx); err != nil {
+	if s.never, err = finder.Redacted(ctx); err != nil {
 		return 0, err
 	}
-	if s.from, err = sources.Open(); err != nil {
+	if s.from, err = finder.Objects(ctx); err != nil {
 		return 0, err
 	}
 	defer func() { _ = s.from.Close() }()
@@ -409,7 +409,7 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 			return nil, err
 		}
 		if n := len(states); n > 0 && until != "" {
-			if store, err := p.Engine.Files().WhereKept(ctx, "", states[n-1].tree); err != nil || store == "" {
+			if store, _, err := p.Engine.Files().Finder().Find(ctx, "", states[n-1].tree); err != nil || store == "" {
 				if states, err = statesOf(ctx, f, at.Head, ""); err != nil {
 					return nil, err
 				}
@@ -424,7 +424,7 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 // from elsewhere get all states that they lack, so that any two can be compared.
 func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere []protocol.Tree, err error) {
 	w.nearby(ctx)
-	stores, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
+	stores, err := w.keeper.Finder().Stores(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -453,7 +453,7 @@ func (w *fetching) nearby(ctx context.Context) {
 
 // open opens what is here.
 func (w *fetching) open(ctx context.Context) (err error) {
-	all, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
+	all, err := w.keeper.Finder().Stores(ctx)
 	if err != nil {
 		return err
 	}
@@ -601,10 +601,10 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 // redactions finds out which contents were redacted, here or as the remote says of the threads.
 // What is here although the remote says so stays: only a person redacts here.
 func (w *fetching) redactions(ctx context.Context) (err error) {
-	if w.never, err = w.keeper.Sources().Redacted(ctx); err != nil {
+	if w.never, err = w.keeper.Finder().Redacted(ctx); err != nil {
 		return err
 	}
-	stores, err := (&worktree.Stores{Keeper: w.keeper}).All(ctx)
+	stores, err := w.keeper.Finder().Stores(ctx)
 	if err != nil {
 		return err
 	}

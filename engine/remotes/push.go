@@ -214,7 +214,7 @@ func (l *Link) redacted(
 		}
 		return roots, err
 	}
-	here, err := l.Engine.Files().Sources().Redaction(ctx, roots)
+	here, err := l.Engine.Files().Finder().Redaction(ctx, roots)
 	if err != nil {
 		return nil, err
 	}

@@ -125,53 +125,36 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 			return noFiles(b.steps[i].Step, false)
 		}
 	}
-	if b.repo, err = b.repoWith(ctx, t.Last.Root, b.trees); err != nil {
-		return err
-	}
-	for i, tree := range b.trees {
-		b.trees[i] = snapshot.Substitute(ctx, b.Env, b.repo.Store(b.Dirs.Git()), tree)
-	}
-	return nil
+	return b.find(ctx, t.Last.Root)
 }
 
 func (b *bisection) add(s protocol.BisectedStep, tree protocol.Tree) {
 	b.steps, b.trees = append(b.steps, s), append(b.trees, tree)
 }
 
-// repoWith is a work tree of the repository in which states of files are kept.
-func (b *bisection) repoWith(ctx context.Context, root string, trees []protocol.Tree) (snapshot.Repo, error) {
-	all, err := b.Heads.AllFacts(ctx)
-	if err != nil && all == nil {
-		return snapshot.Repo{}, err
-	}
-	roots := []string{b.Env.Dir, root}
-	for _, facts := range all {
-		if w := facts.Workspace; w != nil && w.Repo != "" {
-			roots = append(roots, w.Root, filepath.Dir(w.Repo))
+// find finds the states of the files, and a work tree of the repository in which they were made; if they
+// come from elsewhere, they are tried where the person is.
+func (b *bisection) find(ctx context.Context, root string) error {
+	finder, roots := b.Finder(), []string{root}
+	for i, tree := range b.trees {
+		store, by, err := finder.Find(ctx, root, tree)
+		if err == nil && store == "" && tree != "" {
+			err = noFiles(b.steps[i].Step, true)
+		}
+		if err != nil {
+			return err
+		}
+		if b.trees[i] = by; store != "" {
+			roots = append(roots, filepath.Dir(snapshot.Owner(store)))
 		}
 	}
-	tried := map[string]bool{"": true}
-	var first *snapshot.Repo
-	lacks := func(store string) bool {
-		return slices.ContainsFunc(trees, func(t protocol.Tree) bool { return t != "" && !snapshot.Has(ctx, b.Env, store, t) })
-	}
-	for _, root := range roots {
-		repo, err := snapshot.Find(ctx, b.Env, root)
-		if err != nil || tried[repo.Common] {
-			continue
-		}
-		tried[repo.Common] = true
-		if !lacks(repo.Store(b.Dirs.Git())) {
-			return repo, nil
-		}
-		if first == nil && repo.Head != "" {
-			first = &repo
+	for _, root := range append(roots, b.Env.Dir) {
+		var err error
+		if b.repo, err = snapshot.Find(ctx, b.Env, root); err == nil && b.repo.Head != "" {
+			return nil
 		}
 	}
-	if first != nil && !lacks(b.Imported(trees[0].Function())) {
-		return *first, nil // they came from elsewhere, and are tried where the person is
-	}
-	return snapshot.Repo{}, noFiles(b.steps[len(b.steps)-1].Step, true)
+	return noFiles(b.steps[len(b.steps)-1].Step, true)
 }
 
 // make makes the worktree. It belongs to no thread: whoever finds it later may remove it,

@@ -271,18 +271,18 @@ func TestBisect(t *testing.T) {
 }
 
 // What was redacted is told, and what stands for a state.
-func TestSources(t *testing.T) {
+func TestFinder(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
 	ctx := t.Context()
 	id := w.NewThread(worktree.Options{Mode: written})
 	w.Made(id, map[string]string{"a": "made"})
 	tree := w.Chain(id).Last.Files.Tree
-	s := w.Keeper().Sources()
-	by, err := s.Find(ctx, w.Repo, tree)
+	s := w.Keeper().Finder()
+	_, by, err := s.Find(ctx, w.Repo, tree)
 	require.NoError(t, err)
 	require.Equal(t, tree, by)
-	by, err = s.Find(ctx, w.Repo, "sha1:3333333333333333333333333333333333333333")
+	_, by, err = s.Find(ctx, w.Repo, "sha1:3333333333333333333333333333333333333333")
 	require.NoError(t, err)
 	require.Empty(t, by)
 	none, err := s.Redacted(ctx)

@@ -424,7 +424,7 @@ func TestCollectFiles(t *testing.T) {
 	big := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(big) // never fails
 	w.Made(gone, map[string]string{"a": string(big)})
-	store, err := w.Keeper().WhereKept(ctx, w.Repo, w.Chain(gone).Last.Files.Tree)
+	store, _, err := w.Keeper().Finder().Find(ctx, w.Repo, w.Chain(gone).Last.Files.Tree)
 	require.NoError(t, err)
 	refs := func() string { return w.Git(store, "for-each-ref", "--format=%(refname)") }
 	require.Contains(t, refs(), gone)

@@ -54,8 +54,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 			return done, err
 		}
 	}
-	s := &Stores{Keeper: e}
-	all, err := s.All(ctx)
+	all, err := e.Finder().Stores(ctx)
 	if err != nil || len(all) == 0 {
 		return done, err
 	}
@@ -64,7 +63,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 		return done, err
 	}
 	for _, store := range all {
-		living := map[string]bool{}
+		living, common := map[string]bool{}, snapshot.Owner(store)
 		if err := e.living(ctx, homes, living); err != nil {
 			return done, err
 		}
@@ -72,7 +71,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 			at, err := threadid.Time(id)
 			return err == nil && !living[id] && e.Env.Now().Sub(at) > aDay
 		}}
-		c, err := snapshot.Collect(ctx, e.Env, store, s.Common[store], needs, dry, func(remove func() error) error {
+		c, err := snapshot.Collect(ctx, e.Env, store, common, needs, dry, func(remove func() error) error {
 			return alone(func() error {
 				if err := e.living(ctx, homes, living); err != nil {
 					return err
@@ -80,7 +79,7 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 				return remove()
 			})
 		})
-		if err == nil && !dry && s.Common[store] != "" && isGone(s.Common[store]) && c.Kept == 0 {
+		if err == nil && !dry && common != "" && isGone(common) && c.Kept == 0 {
 			done.Removed++
 			c.After = 0
 			err = os.RemoveAll(store)
@@ -188,7 +187,7 @@ type FileFault struct {
 // damaged; n is how many states there are.
 func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
 	standings, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is told by fsck
-	s := &Stores{Keeper: e}
+	f := e.Finder()
 	checks := map[string]*bundle.Verifier{}
 	var readers []*snapshot.Objects
 	defer func() {
@@ -198,7 +197,8 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 	}()
 	verified, seen := map[protocol.Tree]error{}, map[protocol.Hash]bool{}
 	verify := func(root string, tree protocol.Tree) (store string, err error) {
-		if store, err = s.With(ctx, root, tree); err != nil || store == "" {
+		store, by, err := f.Find(ctx, root, tree)
+		if err != nil || store == "" {
 			return store, err
 		}
 		if checks[store] == nil {
@@ -210,7 +210,7 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 			checks[store] = bundle.NewVerifier(ctx, r)
 		}
 		if _, known := verified[tree]; !known {
-			verified[tree] = checks[store].Tree(snapshot.Substitute(ctx, e.Env, store, tree))
+			verified[tree] = checks[store].Tree(by)
 		}
 		return store, nil
 	}
@@ -246,15 +246,15 @@ func isGone(path string) bool {
 // are on this machine, or what stands for them, and returns what reads them; missing is
 // how many are elsewhere. Errors are *protocol.Error.
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *snapshot.Objects, missing int, err error) {
-	s := e.Sources()
-	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree,
-		error) {
-		return s.Find(ctx, root, tree)
+	f := e.Finder()
+	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) {
+		_, by, err := f.Find(ctx, root, tree)
+		return by, err
 	})
 	if err != nil {
 		return nil, missing, fault.Of(err)
 	}
-	from, err = s.Open()
+	from, err = f.Objects(ctx)
 	return from, missing, err
 }
 
@@ -263,7 +263,7 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *snapsho
 // without it stand for those that hold it.
 func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
 	threads map[string][]protocol.Tree) (kept int, err error) {
-	stores, err := (&Stores{Keeper: e}).All(ctx)
+	stores, err := e.Finder().Stores(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -307,19 +307,11 @@ type keepingFiles struct {
 // here, since nobody can check that one is the other with less in it; and what is left of a
 // state without the contents that were redacted.
 func (k *keepingFiles) stand(ctx context.Context) error {
-	gone := maps.Clone(k.file.Redacted)
-	if gone == nil {
-		gone = map[protocol.Tree]bool{}
+	gone, err := k.Finder().Redacted(ctx)
+	if err != nil {
+		return err
 	}
-	for _, store := range k.stores {
-		contents, err := snapshot.RedactedContents(store)
-		if err != nil {
-			return fault.Of(err)
-		}
-		for _, id := range contents {
-			gone[id] = true
-		}
-	}
+	maps.Copy(gone, k.file.Redacted)
 	k.without = k.file.Without(ctx, gone)
 	left := map[protocol.Tree]protocol.Tree{}
 	for _, tree := range k.file.Manifest.Trees {
@@ -493,8 +485,8 @@ func (e Keeper) sweepGone(ctx context.Context) error {
 	if err != nil && facts == nil {
 		return fault.Of(err)
 	}
-	s := &Stores{Keeper: e}
-	if _, err := s.All(ctx); err != nil {
+	stores, err := e.Finder().Stores(ctx)
+	if err != nil {
 		return err
 	}
 	repos := map[string]bool{}
@@ -503,8 +495,8 @@ func (e Keeper) sweepGone(ctx context.Context) error {
 			repos[f.Workspace.Repo] = true
 		}
 	}
-	for _, common := range s.Common {
-		repos[common] = true
+	for _, store := range stores {
+		repos[snapshot.Owner(store)] = true
 	}
 	maps.DeleteFunc(repos, func(common string, _ bool) bool { return common == "" || isGone(common) })
 	if err := snapshot.EndRemovals(ctx, dir, slices.Sorted(maps.Keys(repos))); err != nil {

@@ -69,14 +69,11 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 // kept returns the state that stands in for a state of files on this machine, usually itself.
 // The error is a [*NoFilesError].
 func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
-	store, err := "", error(nil)
-	if tree != "" {
-		store, err = e.WhereKept(ctx, "", tree)
-	}
+	store, by, err := e.Finder().Find(ctx, "", tree)
 	if err == nil && store == "" {
 		err = &NoFilesError{Gone: true}
 	}
-	return snapshot.Substitute(ctx, e.Env, store, tree), err
+	return by, err
 }
 
 // hasThem refuses a directory whose files are not those that a thread needs; the code is then

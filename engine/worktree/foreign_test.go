@@ -148,7 +148,7 @@ func TestBundledFiles(t *testing.T) {
 	n, err := w.Keeper().KeepFiles(ctx, f, map[string][]protocol.Tree{id: f.Manifest.Trees})
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	store, err := w.Keeper().WhereKept(ctx, "", f.Manifest.Trees...)
+	store, _, err := w.Keeper().Finder().Find(ctx, "", f.Manifest.Trees[0])
 	require.NoError(t, err)
 	require.Equal(t, w.Keeper().Imported("sha1"), store)
 	require.NoError(t, w.Heads.Add(ctx, id, from.At(id), heads.Facts{}))

@@ -143,10 +143,7 @@ func (f Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol
 	if err != nil {
 		return nil, err
 	}
-	s, all := &Stores{Keeper: f}, map[keptIn]map[string][]protocol.Tree{}
-	if _, err := s.All(ctx); err != nil {
-		return nil, err
-	}
+	finder, all := f.Finder(), map[keptIn]map[string][]protocol.Tree{}
 	for id, at := range standings {
 		seen := map[protocol.Hash]bool{}
 		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
@@ -156,16 +153,16 @@ func (f Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol
 					if tree == "" || failed != nil {
 						continue
 					}
-					var store string
-					if store, failed = s.With(ctx, step.Root, tree); store == "" {
+					store, by, err := finder.Find(ctx, step.Root, tree)
+					if failed = err; store == "" {
 						continue
 					}
-					in := keptIn{store, s.Common[store]}
+					in := keptIn{store, snapshot.Owner(store)}
 					if all[in] == nil {
 						all[in] = map[string][]protocol.Tree{}
 					}
-					if tree = snapshot.Substitute(ctx, f.Env, store, tree); !slices.Contains(all[in][id], tree) {
-						all[in][id] = append(all[in][id], tree)
+					if !slices.Contains(all[in][id], by) {
+						all[in][id] = append(all[in][id], by)
 					}
 				}
 			})

@@ -76,7 +76,7 @@ func TestRedact(t *testing.T) {
 	require.Equal(t, []string{id}, out.Also)
 	require.Positive(t, out.States)
 
-	s := w.Keeper().Sources()
+	s := w.Keeper().Finder()
 	last := w.Chain(id).Last.Files.Tree
 	r, err := s.Redaction(ctx, func() (map[protocol.Tree]string, error) { return map[protocol.Tree]string{last: w.Repo}, nil })
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestRedactedFilesAndBundles(t *testing.T) {
 	require.Len(t, w.Warnings, 1)
 	there.Import(w, id)
 	for _, home := range []*world{w, there} {
-		stores, err := (&worktree.Stores{Keeper: home.Keeper()}).All(ctx)
+		stores, err := home.Keeper().Finder().Stores(ctx)
 		require.NoError(t, err)
 		require.NotEmpty(t, stores)
 		for _, store := range stores {

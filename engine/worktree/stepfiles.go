@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -26,7 +23,6 @@ type StepFiles struct {
 	Note   string
 
 	env   env.Env
-	root  string // of the work tree
 	store string // git directory of ours
 }
 
@@ -59,7 +55,7 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 		return StepFiles{}, noFiles(t.Head, false)
 	}
 	f := t.Last.Files
-	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, env: e.Env, root: t.Last.Root}
+	kept := StepFiles{Before: f.Before, After: f.Tree, Left: f.Left, Note: f.Note, env: e.Env}
 	if prev := t.Last.Prev; kept.Before == "" && prev != nil {
 		before, err := thread.Open(ctx, e.Read, *prev)
 		if err != nil {
@@ -69,122 +65,30 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 			kept.Before = before.Last.Files.Tree
 		}
 	}
-	var err error
-	kept.store, err = e.WhereKept(ctx, t.Last.Root, f.Tree)
-	kept.Before, kept.After = snapshot.Substitute(ctx, e.Env, kept.store, kept.Before), snapshot.Substitute(ctx, e.Env, kept.store,
-		kept.After)
-	if kept.store == "" && err == nil {
+	store, after, err := e.Finder().Find(ctx, t.Last.Root, f.Tree)
+	if store == "" && err == nil {
 		err = noFiles(t.Head, true)
 	}
+	kept.store = store
+	if err == nil {
+		kept.Before, kept.After = snapshot.Substitute(ctx, e.Env, store, kept.Before), after
+	}
 	return kept, err
-}
-
-// WhereKept finds the git directory of ours that has some trees: that of the work tree in
-// which one was made, or another of this home; "": none.
-func (e Keeper) WhereKept(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
-	return (&Stores{Keeper: e}).With(ctx, root, trees...)
-}
-
-// Stores are our git directories in this home, including those whose repository was moved.
-type Stores struct {
-	Keeper
-	at    map[string]string // by the root of a work tree; "": it has none
-	known []string          // all of them; nil: not looked for yet
-	// Common is the user's git directory of each of these; what was imported has none.
-	Common map[string]string
-}
-
-// With finds the one that has some trees.
-func (s *Stores) With(ctx context.Context, root string, trees ...protocol.Tree) (string, error) {
-	has := func(store string) bool {
-		return !slices.ContainsFunc(trees, func(tree protocol.Tree) bool { return !snapshot.Has(ctx, s.Env, store, tree) })
-	}
-	own, tried := s.at[root]
-	if !tried {
-		if repo, err := snapshot.Find(ctx, s.Env, root); err == nil {
-			own = repo.Store(s.Dirs.Git())
-		}
-		if s.at == nil {
-			s.at = map[string]string{}
-		}
-		s.at[root] = own
-	}
-	if own != "" && has(own) {
-		return own, nil
-	}
-	all, err := s.All(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, store := range all {
-		if store != own && has(store) {
-			return store, nil
-		}
-	}
-	return "", ctx.Err()
-}
-
-// All are those that are there.
-func (s *Stores) All(ctx context.Context) ([]string, error) {
-	if s.known != nil {
-		return s.known, nil
-	}
-	entries, err := os.ReadDir(s.Dirs.Git())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Of(err)
-	}
-	s.known, s.Common = []string{}, map[string]string{}
-	for _, e := range entries {
-		if store := filepath.Join(s.Dirs.Git(), e.Name()); e.IsDir() {
-			s.known, s.Common[store] = append(s.known, store), snapshot.Owner(store)
-		}
-	}
-	return s.known, ctx.Err()
-}
-
-// Imported is our git directory for the files of imported threads: nobody knows yet in which
-// repository they will work.
-func (e Keeper) Imported(function string) string {
-	return filepath.Join(e.Dirs.Git(), "imported-"+function)
-}
-
-// Fetch makes a state of the files known in a git directory of ours, from another.
-func (e Keeper) Fetch(ctx context.Context, store string, tree protocol.Tree) error {
-	if snapshot.Has(ctx, e.Env, store, tree) {
-		return nil
-	}
-	from, err := e.WhereKept(ctx, "", tree)
-	if err != nil || from == "" || from == store {
-		return err // git says what is missing
-	}
-	return snapshot.Copy(ctx, e.Env, from, store, tree)
 }
 
 // FilesBetween returns the differences from the files after one step to those after another.
 // Errors are those of [Keeper.StepFiles].
 func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
-	var between StepFiles
-	for i, step := range []protocol.Hash{old, new} {
-		kept, err := e.StepFiles(ctx, step)
-		if err != nil {
-			return kept, err
-		}
-		if i == 1 {
-			kept.Before = between.After
-		}
-		between = kept
+	before, err := e.StepFiles(ctx, old)
+	if err != nil {
+		return before, err
 	}
-	var err error
-	between.store, err = e.WhereKept(ctx, between.root, between.Before, between.After)
-	if imported := e.Imported(between.After.Function()); err == nil && between.store == "" && snapshot.Has(ctx, e.Env,
-		imported, between.After) {
-		between.store, err = imported, e.Fetch(ctx, imported, between.Before)
+	between, err := e.StepFiles(ctx, new)
+	if err != nil {
+		return between, err
 	}
-	if err == nil && between.store == "" {
-		err = fault.New(protocol.CodeFailed, "steps %s and %s are of two repositories: their files cannot be compared",
-			old, new)
-	}
-	return between, err
+	between.Before = before.After
+	return between, e.Fetch(ctx, between.store, between.Before)
 }
 
 // Changes lists what the step, or a person just before it, did to the files.
@@ -238,7 +142,7 @@ func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[pr
 	if err != nil || t.Last == nil || t.Last.Files == nil {
 		return nil
 	}
-	store, err := e.WhereKept(ctx, t.Last.Root, t.Last.Files.Tree)
+	store, _, err := e.Finder().Find(ctx, t.Last.Root, t.Last.Files.Tree)
 	if err != nil || store == "" {
 		return nil
 	}

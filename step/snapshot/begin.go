@@ -147,7 +147,11 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 		return taken, "", err
 	}
 	if known.Tree != "" && parent != known.Commit && !g.has(ctx, sumOf(known.Tree)) {
-		if parent, before, err = r.moved(ctx, e, g, *s, known); err != nil {
+		// The repository was moved: the index names objects that are in the git directory of ours for the old place.
+		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return taken, "", err
+		}
+		if err := r.Seed(ctx, s.Git, true); err != nil {
 			return taken, "", err
 		}
 	}
@@ -180,40 +184,6 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 		s.Parent = taken.Commit
 	}
 	return taken, rescued, nil
-}
-
-// moved copies the files kept of a thread whose repository was moved. They are in uwf's git directory
-// for the old place. If that is gone too, the thread begins with a new index: the old one names
-// objects that are nowhere.
-func (r Repo) moved(
-	ctx context.Context, e env.Env, g git, s Spec, known indexNote,
-) (commit string, tree protocol.Tree, err error) {
-	others, err := filepath.Glob(filepath.Join(filepath.Dir(s.Git), "*", "objects"))
-	if err != nil {
-		return "", "", err
-	}
-	for _, other := range others {
-		from := filepath.Dir(other)
-		old, err := inStore(e, from)
-		if err != nil || from == s.Git {
-			continue
-		}
-		if commit, _, err := old.newest(ctx, s.Ref, known); err != nil || commit != known.Commit {
-			continue
-		}
-		if err := fetch(ctx, e, from, s.Git, s.Ref); err == nil {
-			return g.newest(ctx, s.Ref, known)
-		}
-	}
-	for _, file := range []string{noteFile(s.Index), s.Index} {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", "", err
-		}
-	}
-	if err := r.Seed(ctx, s.Git, true); err != nil {
-		return "", "", err
-	}
-	return g.newest(ctx, s.Ref, indexNote{})
 }
 
 // begin makes a snapshot; before is the tree that the last one kept.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -105,7 +106,11 @@ func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tr
 		return nil, err
 	}
 	sums := make([]*protocol.FileTotals, len(pairs))
-	there, err := g.there(ctx, pairs)
+	var names []string
+	for _, pair := range pairs {
+		names = append(names, cmp.Or(sumOf(pair[0]), "-"), cmp.Or(sumOf(pair[1]), "-"))
+	}
+	kinds, err := g.kinds(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +118,7 @@ func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tr
 	var asked []int
 	for i, pair := range pairs {
 		a, b := sumOf(pair[0]), sumOf(pair[1])
-		if !there[a] || !there[b] {
+		if kinds[2*i] != "tree" || kinds[2*i+1] != "tree" {
 			continue
 		}
 		if sums[i] = (&protocol.FileTotals{}); a != b {
@@ -148,26 +153,6 @@ func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tr
 func cutLine(text []byte) (line string, rest []byte, ok bool) {
 	first, rest, ok := bytes.Cut(text, []byte{'\n'})
 	return string(first), rest, ok
-}
-
-// there tells which trees exist, by their sums.
-func (g git) there(ctx context.Context, pairs [][2]protocol.Tree) (map[string]bool, error) {
-	var ask strings.Builder
-	for _, pair := range pairs {
-		for _, tree := range pair {
-			if tree.Valid() {
-				ask.WriteString(sumOf(tree) + "\n")
-			}
-		}
-	}
-	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	there := map[string]bool{}
-	for line := range strings.Lines(string(out)) {
-		if sum, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind == "tree" {
-			there[sum] = true
-		}
-	}
-	return there, err
 }
 
 // shortstat reads " 2 files changed, 3 insertions(+), 1 deletion(-)".
@@ -263,7 +248,7 @@ func IsStore(store string) bool {
 
 // Missing returns those of the given objects that a git directory of ours does not have, in
 // their order.
-func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) ([]protocol.Tree, error) {
+func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) (lacking []protocol.Tree, err error) {
 	if len(ids) == 0 || !IsStore(store) {
 		return ids, nil
 	}
@@ -271,24 +256,15 @@ func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) 
 	if err != nil {
 		return nil, err
 	}
-	var ask strings.Builder
-	for _, id := range ids {
-		ask.WriteString(sumOf(id) + "\n")
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = sumOf(id)
 	}
-	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
-	if err != nil {
-		return nil, err
-	}
-	var lacking []protocol.Tree
-	next := 0
-	for line := range strings.Lines(string(out)) { // "<type>", or "<sum> missing"
-		if next == len(ids) {
-			break
+	kinds, err := g.kinds(ctx, names)
+	for i, kind := range kinds {
+		if kind == "" {
+			lacking = append(lacking, ids[i])
 		}
-		if strings.HasSuffix(strings.TrimSpace(line), " missing") {
-			lacking = append(lacking, ids[next])
-		}
-		next++
 	}
-	return append(lacking, ids[next:]...), nil
+	return lacking, err
 }

@@ -137,19 +137,10 @@ func of(environ []string, s Spec) (git, error) {
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	release := func() {}
-	if g.own && writesObjects(args[0]) {
-		release = g.writing(ctx)
+	if g.own && (args[0] == "update-ref" || args[0] == "pack-refs") {
+		return g.moveRefs(ctx, stdin, args)
 	}
-	out, err := g.feed(ctx, bytes.NewReader(stdin), args...)
-	release()
-	if err != nil && g.own && writesObjects(args[0]) {
-		g.sweep(ctx)
-	}
-	if err != nil && g.own && movesRefs(args[0]) && unlocked(ctx, g.store(), refLocks(g.store())) {
-		return g.feed(ctx, bytes.NewReader(stdin), args...)
-	}
-	return out, err
+	return g.feed(ctx, bytes.NewReader(stdin), args...)
 }
 
 // feed is run for a command whose input is not in memory.

@@ -61,8 +61,8 @@ func (p *Packer) Add(kind int, content []byte) error {
 	return p.err
 }
 
-// Commit is the text of a commit that keeps a tree.
-func Commit(tree, parent string, at time.Time) string {
+// commitText returns the text of a commit that keeps a tree.
+func commitText(tree, parent string, at time.Time) string {
 	text := "tree " + tree + "\n"
 	if parent != "" {
 		text += "parent " + parent + "\n"
@@ -71,8 +71,8 @@ func Commit(tree, parent string, at time.Time) string {
 	return text + "author" + who + "committer" + who + "\nuwf\n"
 }
 
-// Hash is the name that git gives to an object.
-func Hash(function, kind, text string) string {
+// hashObject returns the name that git gives to an object.
+func hashObject(function, kind, text string) string {
 	h := hashes(function)()
 	fmt.Fprintf(h, "%s %d\x00%s", kind, len(text), text)
 	return hex.EncodeToString(h.Sum(nil))

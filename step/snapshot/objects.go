@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,8 +181,8 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 		function = trees[0].Function()
 		at := ""
 		for _, tree := range slices.Backward(trees) {
-			text := Commit(sumOf(tree), at, time.Unix(0, 0))
-			at = Hash(function, "commit", text)
+			text := commitText(sumOf(tree), at, time.Unix(0, 0))
+			at = hashObject(function, "commit", text)
 			commits[at] = text
 		}
 		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
@@ -198,8 +199,12 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	if err != nil {
 		return err
 	}
-	if commits, err = unkept(ctx, e, store, function, commits); err != nil {
+	have := slices.Collect(maps.Keys(commits))
+	if have, err = g.having(ctx, have); err != nil {
 		return err
+	}
+	for _, sum := range have {
+		delete(commits, sum)
 	}
 	from, to := io.Pipe()
 	packed := make(chan error, 1)
@@ -237,51 +242,33 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 	return err
 }
 
-// unkept are the commits that a git directory of ours does not have yet.
-func unkept(ctx context.Context, e env.Env, store, function string,
-	commits map[string]string) (map[string]string, error) {
-	var ids []protocol.Tree
-	for sum := range commits {
-		ids = append(ids, protocol.Tree(function+":"+sum))
-	}
-	lacking, err := Missing(ctx, e, store, ids)
-	rest := map[string]string{}
-	for _, id := range lacking {
-		rest[sumOf(id)] = commits[sumOf(id)]
-	}
-	return rest, err
-}
-
 // Copy copies a state of files from one git directory of ours to another.
 func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
 	there, err := inStore(e, from)
 	if err != nil {
 		return err
 	}
-	ref := keptRefs + sumOf(tree)
-	if _, err := there.keep(ctx, tree, "", ref); err != nil {
+	here, err := inStore(e, to)
+	if err != nil {
 		return err
 	}
-	err = fetch(ctx, e, from, to, ref)
-	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
-	return errors.Join(err, gone)
-}
-
-// fetch copies a ref with all its objects from one of uwf's git directories to another.
-func fetch(ctx context.Context, e env.Env, from, to, ref string) error {
 	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	here, err := inStore(e, to)
-	if err != nil {
+	ref := keptRefs + sumOf(tree)
+	if _, err := there.keep(ctx, tree, "", ref); err != nil {
 		return err
 	}
-	here.env = append(here.env, "GIT_ALLOW_PROTOCOL=file")
-	_, err = here.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from,
-		"+"+ref+":"+ref)
-	return err
+	fetching := here
+	fetching.env = append(slices.Clip(here.env), "GIT_ALLOW_PROTOCOL=file")
+	_, err = fetching.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, ref)
+	if err == nil {
+		_, err = here.keep(ctx, tree, "", ref)
+	}
+	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
+	return errors.Join(err, gone)
 }
 
 // Import copies a commit and everything it needs into the user's repository. No ref of theirs
@@ -301,20 +288,20 @@ func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
 	if err != nil {
 		return err
 	}
-	known, _, err := ours.sorted(ctx, strings.Fields(string(out)))
+	known, err := ours.having(ctx, strings.Fields(string(out)))
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(s.Git, "bring-*.tmp")
+	dir, err := os.MkdirTemp(s.Git, "import-*.tmp")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := ours.packInto(ctx, dir, revs, append(missing(s, "--missing=allow-any"), "--revs")...); err != nil {
+	if err := ours.packInto(ctx, dir, revs, missing(s, "--missing=allow-any")...); err != nil {
 		return err
 	}
-	if err := r.give(dir, why); err != nil {
+	if err := r.give(ctx, ours, dir, why); err != nil {
 		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
 	}
 	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
@@ -323,10 +310,6 @@ func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
 
 // packsIn is where a git directory has its packs.
 var packsIn = filepath.Join("objects", "pack")
-
-// keepName is the file by which git knows that a pack is to stay, as that of a fetch whose
-// refs are still to be written.
-func keepName(pack string) string { return strings.TrimSuffix(pack, filepath.Ext(pack)) + ".keep" }
 
 // Release lets the user's git collect again what [Repo.Import] copied with the same words,
 // unless a ref leads to it.
@@ -345,67 +328,25 @@ func (r Repo) Release(why string) (err error) {
 	return err
 }
 
-// give copies packs to those of the user. No link leads out of their git directory.
-func (r Repo) give(dir, why string) (err error) {
-	packs, err := os.ReadDir(dir)
-	if err != nil {
+// give adds the pack in a directory to those of the user, with a file by which their git keeps it. No
+// link leads out of their git directory.
+func (r Repo) give(ctx context.Context, ours git, dir, why string) error {
+	packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
+	if err != nil || len(packs) == 0 { // they have all of it
 		return err
 	}
-	root, err := os.OpenRoot(r.Common)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	slices.SortStableFunc(packs, byIndex)
-	for _, pack := range packs {
-		to := filepath.Join(packsIn, pack.Name())
-		if err := keepPack(root, keepName(to), why); err != nil {
-			return err
-		}
-		if _, err := root.Stat(to); err == nil {
-			continue
-		}
-		if err := copyIn(root, filepath.Join(dir, pack.Name()), to); err != nil {
-			return err
+	for _, into := range []string{filepath.Dir(packsIn), packsIn} {
+		if info, err := os.Lstat(filepath.Join(r.Common, into)); err != nil || !info.IsDir() {
+			return &RefusedError{Dir: filepath.Join(r.Common, into), Reason: "is not a directory"}
 		}
 	}
-	return nil
-}
-
-// keepPack writes a file that keeps a pack, unless there is one.
-func keepPack(root *os.Root, path, why string) error {
-	if _, err := root.Lstat(path); err == nil {
-		return nil
-	}
-	return putIn(root, path, strings.NewReader(why+"\n"))
-}
-
-// copyIn copies a file into a directory, flushed, whole or not at all.
-func copyIn(root *os.Root, from, to string) error {
-	in, err := os.Open(from)
+	pack, err := os.Open(packs[0])
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }()
-	return putIn(root, to, in)
-}
-
-// putIn writes a file in a directory, flushed, whole or not at all.
-func putIn(root *os.Root, to string, in io.Reader) error {
-	const readOnly = 0o444
-	temporary := filepath.Join(filepath.Dir(to), "tmp_uwf_"+filepath.Base(to)) // git removes such files in time
-	_ = root.Remove(temporary)                                                 // left by a killed process
-	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readOnly)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = root.Rename(temporary, to)
-	}
-	if err != nil {
-		_ = root.Remove(temporary)
-	}
+	defer func() { _ = pack.Close() }()
+	ours.env = append(slices.Clip(ours.env), "GIT_OBJECT_DIRECTORY="+filepath.Join(r.Common, filepath.Dir(packsIn)))
+	_, err = ours.feed(ctx, pack, "index-pack", "--stdin", "--keep="+why)
 	return err
 }
 
@@ -455,7 +396,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		if err != nil || kind == "" { // git reports a missing object when it needs it
 			return err
 		}
-		if Hash(a.Function(), kind, string(content)) != sum {
+		if hashObject(a.Function(), kind, string(content)) != sum {
 			return &DamagedError{Object: sum, Path: path}
 		}
 		return ctx.Err()

@@ -97,20 +97,17 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 	if err != nil {
 		return nil, err
 	}
-	var ask strings.Builder
-	for _, tree := range trees {
-		ask.WriteString(sumOf(tree) + ":" + name + "\n")
+	names := make([]string, len(trees))
+	for i, tree := range trees {
+		names[i] = sumOf(tree) + ":" + name
 	}
-	out, err := g.run(ctx, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
-	if err != nil {
-		return nil, err
-	}
-	for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
-		if kind := strings.TrimSpace(line); (kind == "blob" || kind == "tree") && i < len(trees) {
+	kinds, err := g.kinds(ctx, names)
+	for i, kind := range kinds {
+		if kind == "blob" || kind == "tree" {
 			holding = append(holding, trees[i])
 		}
 	}
-	return holding, nil
+	return holding, err
 }
 
 // StatesByThread are the states that the refs of threads keep, whether steps name them
@@ -275,7 +272,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 		sums[sumOf(id)] = true
 	}
 	for sum := range contents {
-		if sum != Hash(treeOf(sum).Function(), "blob", "") { // the empty file is no secret
+		if sum != hashObject(treeOf(sum).Function(), "blob", "") { // the empty file is no secret
 			sums[sum] = true
 		}
 	}

@@ -338,8 +338,8 @@ func copied(store string) []string {
 	return strings.Fields(string(text))
 }
 
-// copyObjects copies what the user's refs, HEADs and index lead to. Git runs with our git
-// directory and none of the repository's settings.
+// copyObjects copies what the user's refs and HEADs lead to; what is only staged is read from the work
+// tree. Git runs with our git directory and none of the repository's settings.
 func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
 	user, err := r.user(ctx)
 	if err != nil {
@@ -356,47 +356,25 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	}
 	theirs := ours // with what they have, too
 	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
-	packs := filepath.Join(store, "objects", "pack")
-	known, _, err := ours.sorted(ctx, copied(store))
+	known, err := ours.having(ctx, copied(store))
 	if err != nil {
 		return err
 	}
 	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := theirs.packInto(ctx, packs, revs, append(missing(Spec{Partial: r.Partial}, "--missing=allow-any"),
-		"--revs")...); err != nil {
-		return err
-	}
-	staged, err := ours.in(store, "", r.Index).run(ctx, nil, "ls-files", "-s", "-z")
+	err = theirs.packInto(ctx, filepath.Join(store, "objects", "pack"), revs,
+		missing(Spec{Partial: r.Partial}, "--missing=allow-any")...)
 	if err != nil {
 		return err
-	}
-	var names []string
-	for _, entry := range fields(staged) {
-		if words := strings.Fields(entry); len(words) > 1 && words[0] != Gitlink {
-			names = append(names, words[1])
-		}
-	}
-	_, fresh, err := ours.sorted(ctx, names)
-	if err != nil {
-		return err
-	}
-	if fresh, _, err = theirs.sorted(ctx, fresh); err != nil {
-		return err
-	}
-	if len(fresh) > 0 {
-		if err := theirs.packInto(ctx, packs, strings.Join(fresh, "\n")+"\n"); err != nil {
-			return err
-		}
 	}
 	slices.Sort(tips)
 	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips),
 		"\n")+"\n"), 0o600)
 }
 
-// packInto puts objects into a pack in a directory.
-func (g git) packInto(ctx context.Context, dir, what string, args ...string) error {
-	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset"}, args...)
-	_, err := g.run(ctx, []byte(what), append(args, filepath.Join(dir, "pack"))...)
+// packInto puts what revisions lead to into a pack in a directory.
+func (g git) packInto(ctx context.Context, dir, revs string, args ...string) error {
+	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset", "--revs"}, args...)
+	_, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...)
 	return err
 }
 
@@ -409,21 +387,36 @@ func listed(dirs []string) string {
 	return strings.Join(list, string(filepath.ListSeparator))
 }
 
-// sorted separates objects that exist from those that do not.
-func (g git) sorted(ctx context.Context, names []string) (there, missing []string, err error) {
+// kinds returns the kinds of objects, by their names in one line; "": there is no such object.
+func (g git) kinds(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
-	out, err := g.run(ctx, []byte(strings.Join(names, "\n")+"\n"), "cat-file", "--batch-check=%(objecttype) %(objectname)")
-	for line := range strings.Lines(string(out)) {
-		switch first, rest, _ := strings.Cut(strings.TrimSpace(line), " "); rest {
-		case "missing":
-			missing = append(missing, first)
-		default:
-			there = append(there, rest)
+	out, err := g.run(ctx, []byte(strings.Join(names, "\n")+"\n"), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	kinds := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(kinds) != len(names) {
+		return nil, fmt.Errorf("git cat-file prints %q", out)
+	}
+	for i, kind := range kinds {
+		if strings.Contains(kind, " ") { // "<name> missing"
+			kinds[i] = ""
 		}
 	}
-	return there, missing, err
+	return kinds, nil
+}
+
+// having returns those of some objects that exist, by their names.
+func (g git) having(ctx context.Context, names []string) (have []string, err error) {
+	kinds, err := g.kinds(ctx, names)
+	for i, kind := range kinds {
+		if kind != "" {
+			have = append(have, names[i])
+		}
+	}
+	return have, err
 }
 
 // copyFile copies a regular file whole, or not at all; at is the time of its last

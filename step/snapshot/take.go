@@ -50,10 +50,8 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
-	for _, lock := range []string{s.Index + ".lock", filepath.Join(s.Git, filepath.FromSlash(s.Ref)) + ".lock"} {
-		if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Taken{}, err
-		}
+	if err := os.Remove(s.Index + lockSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Taken{}, err
 	}
 	known := recall(s.Index)
 	found, err := list(ctx, g, s)

@@ -103,9 +103,9 @@ func (g git) pack(ctx context.Context, store, common string) error {
 	return err
 }
 
-// Needs says what of a git directory of ours is needed. The zero value: everything.
+// Needs says what of a git directory of ours is needed.
 type Needs struct {
-	// Gone reports whether a thread, by the name of its ref, is gone. nil: none is.
+	// Gone reports whether a thread, by the name of its ref, is gone.
 	Gone func(thread string) bool
 	// Trees are the states of the files that steps of others name.
 	Trees []protocol.Tree
@@ -132,28 +132,18 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 		return c, err
 	}
 	defer func() { _ = held.Unlock() }()
-	if !dry {
-		g.sweep(ctx)
-	}
 	c.Before = taken(store, common)
 	c.After = c.Before
-	if needs.Gone != nil {
-		if !dry {
-			err = errors.Join(g.mendRefs(ctx, store), g.keepTrees(ctx, needs))
-		}
-		if err == nil {
-			err = alone(func() error { c.Refs, err = g.forget(ctx, needs, dry); return err })
-		}
+	if !dry {
+		err = g.keepTrees(ctx, needs)
+	}
+	if err == nil {
+		err = alone(func() error { c.Refs, err = g.forget(ctx, needs, dry); return err })
 	}
 	if err != nil || dry {
 		return c, err
 	}
-	if needs.Gone != nil {
-		err = g.prune(ctx, store, common)
-	} else {
-		err = g.pack(ctx, store, common)
-	}
-	if err != nil {
+	if err := g.prune(ctx, store, common); err != nil {
 		return c, err
 	}
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
@@ -193,18 +183,21 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 			kept[strings.TrimSuffix(sum, "\n")] = true
 		}
 	}
+	var wanted, names []string
 	for _, tree := range needs.Trees {
-		sum := sumOf(tree)
-		if _, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sum); err == nil {
-			continue
+		if sum := sumOf(tree); !kept[sum] && !slices.Contains(refs, keptRefs+sum) {
+			wanted, names = append(wanted, sum), append(names, redactedRefs+sum, sum)
 		}
-		if kept[sum] || slices.Contains(refs, keptRefs+sum) {
-			continue
+	}
+	kinds, err := g.kinds(ctx, names)
+	if err != nil {
+		return err
+	}
+	for i, sum := range wanted {
+		if kinds[2*i] != "" || kinds[2*i+1] != "tree" {
+			continue // another stands for it, or it is in another git directory, or nowhere
 		}
-		if kind, err := g.line(ctx, "cat-file", "-t", sum); err != nil || kind != "tree" {
-			continue // it is in another git directory, or nowhere
-		}
-		if _, err := g.keep(ctx, tree, "", keptRefs+sum); err != nil {
+		if _, err := g.keep(ctx, treeOf(sum), "", keptRefs+sum); err != nil {
 			return err
 		}
 	}
