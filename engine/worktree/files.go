@@ -33,10 +33,10 @@ func resultRef(id string) string { return "refs/uwf-result/" + id }
 
 // Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
 // are *protocol.Error.
-func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Found, error) {
+func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Unsaved, error) {
 	w := facts.Workspace
 	if w == nil || w.Mode != InWorktree {
-		return Found{}, nil
+		return Unsaved{}, nil
 	}
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
 		return f.unapplied(ctx, id, facts)
@@ -46,7 +46,7 @@ func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Foun
 }
 
 // unapplied is [Keeper.Unsaved] for a worktree that is gone.
-func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Found, err error) {
+func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Unsaved, err error) {
 	at, err := heads.Find(ctx, f.Heads, id)
 	if err != nil {
 		return only, fault.Of(err)
@@ -72,7 +72,7 @@ func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 		}
 		differ, err := repo.Differing(ctx, spec, tree, last.After)
 		if err == nil && len(differ) == 0 {
-			return Found{}, nil
+			return Unsaved{}, nil
 		}
 		only.Files = differ
 	}
@@ -245,17 +245,18 @@ func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string
 		return "", err
 	}
 	defer func() { _ = lock.RemoveAndUnlock() }()
-	all, err := Inspect(ctx, f.Env, repo, "", true)
+	changed, err := repo.Status(ctx)
 	if err != nil {
 		return "", err
 	}
-	if only := Decide(nil, nil, all); !only.None() {
-		return has(only), nil
+	only, err := Inspect(ctx, f.Env, repo, "", changed, nil)
+	if err != nil || !only.None() {
+		return has(only), err
 	}
 	return "", repo.RemoveWorktree(ctx, path, "", "")
 }
 
-func has(only Found) string { return "it has " + place.Shown(only.String()) }
+func has(only Unsaved) string { return "it has " + place.Shown(only.String()) }
 
 // Prune removes threads with their worktrees and the snapshots of their files. A thread whose
 // worktree has work that is nowhere else stays, unless force is set.

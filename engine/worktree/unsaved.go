@@ -11,76 +11,44 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// What a worktree has that exists nowhere else is found before it is removed: [Inspect] reads the facts,
-// and [Decide] decides. What git ignores may go, except a repository with work.
-
-// Work is what git knows of a worktree, or of a repository within one.
-type Work struct {
-	Path      string // below the root of the worktree; "": the worktree itself
-	Submodule bool
-	Files     []string // that differ from the newest commit; of the worktree itself only if asked for
-	Unseen    []string // directories that git or the user cannot look into
-	Commits   []string // that no ref leads to which stays: a short name and the subject
-	Operation string   // that was begun and not finished
-	Unknown   bool     // git cannot tell
-}
-
-// Found is what a worktree has that exists nowhere else.
-type Found struct {
+// Unsaved is what a worktree has that exists nowhere else: whoever removes a worktree asks for it first. What
+// git ignores may go, except a repository with work.
+type Unsaved struct {
 	Files        []string // that are not committed
 	Left         []string // that no snapshot takes
 	Submodules   []string // with files, commits or a move that is not committed
 	Repositories []string
-	Commits      []string
-	Operation    string
+	Commits      []string // that no ref leads to which stays: a short name and the subject
+	Operation    string   // that was begun and not finished
 }
 
 // None reports whether there is nothing.
-func (f Found) None() bool { return f.String() == "" }
+func (u Unsaved) None() bool { return u.String() == "" }
 
 // String names each kind and its first paths.
-func (f Found) String() string {
+func (u Unsaved) String() string {
 	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules",
 		"repositories", "commits that are on no branch"}
 	var found []string
-	for i, paths := range [][]string{f.Files, f.Left, f.Submodules, f.Repositories, f.Commits} {
+	for i, paths := range [][]string{u.Files, u.Left, u.Submodules, u.Repositories, u.Commits} {
 		if len(paths) > 0 {
 			found = append(found, kinds[i]+": "+snapshot.Some(paths))
 		}
 	}
-	if f.Operation != "" {
-		found = append(found, "an unfinished "+f.Operation)
+	if u.Operation != "" {
+		found = append(found, "an unfinished "+u.Operation)
 	}
 	return strings.Join(found, "; ")
-}
-
-// Decide sorts what was found, that of the worktree itself first: edited are files whose state is
-// kept nowhere else, and left are paths that no snapshot takes.
-func Decide(edited, left []string, all []Work) (f Found) {
-	edited, left = slices.Concat(edited, all[0].Files), slices.Concat(all[0].Unseen, left)
-	f.Commits, f.Operation = all[0].Commits, all[0].Operation
-	within := map[string]bool{}
-	for _, w := range all[1:] {
-		within[w.Path] = true
-		has := w.Unknown || w.Operation != "" || len(w.Files)+len(w.Unseen)+len(w.Commits) > 0 ||
-			slices.Contains(left, w.Path) || slices.Contains(edited, w.Path)
-		switch {
-		case has && w.Submodule:
-			f.Submodules = append(f.Submodules, w.Path)
-		case has:
-			f.Repositories = append(f.Repositories, w.Path)
-		}
-	}
-	isWithin := func(path string) bool { return within[path] }
-	slices.Sort(left)
-	f.Files, f.Left = slices.DeleteFunc(edited, isWithin), slices.Compact(slices.DeleteFunc(left, isWithin))
-	return f
 }
 
 // Bounds of an inspection.
@@ -99,54 +67,75 @@ type inspection struct {
 	base   string   // commit that the worktree began with; "": not known
 	trees  []string // paths of repositories within
 	stores []string // git directories of submodules, until their trees are seen
-	bare   []string // others without a work tree around them, likewise
-	heads  []string // paths called HEAD that a repository tracks: examples, with what is beside them
 	unseen []string // directories that cannot be read
 	links  []string // paths of submodules
 }
 
-// Inspect finds what is only in a work tree, besides the state of its own files: these count
-// if status is set. base is the commit that it began with; "": not known.
-func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, status bool) ([]Work, error) {
+// work is what git knows of a work tree.
+type work struct {
+	files     []string // that differ from the newest commit
+	unseen    []string // directories that git overlooks
+	commits   []string // that no ref leads to which stays
+	operation string
+}
+
+// Inspect finds what is only in a work tree: edited are files whose state is kept nowhere else, and left
+// are paths that no snapshot takes. base is the commit that it began with; "": not known.
+func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edited, left []string) (u Unsaved, err error) {
 	in := &inspection{Repo: r, env: e, base: base}
 	modules := filepath.Join(r.Dir, "modules")
 	for _, root := range []string{r.Root, modules} {
 		if err := in.walk(ctx, root); err != nil {
-			return nil, err
+			return u, err
 		}
 	}
 	slices.Sort(in.trees) // outer ones first
-	var all []Work
-	for _, at := range append([]string{""}, in.trees...) {
-		w, err := in.look(ctx, at, status || at != "")
-		if err != nil {
-			return nil, err
+	own, err := in.look(ctx, r, "")
+	if err != nil {
+		return u, err
+	}
+	u.Commits, u.Operation = own.commits, own.operation
+	left = slices.Concat(own.unseen, in.unseen, left)
+	within := map[string]bool{}
+	add := func(at string, has, submodule bool) {
+		within[at] = true
+		switch has = has || slices.Contains(left, at) || slices.Contains(edited, at); {
+		case has && submodule:
+			u.Submodules = append(u.Submodules, at)
+		case has:
+			u.Repositories = append(u.Repositories, at)
 		}
-		all = append(all, w)
+	}
+	for _, at := range in.trees {
+		submodule := slices.Contains(in.links, at)
+		repo, err := snapshot.Find(ctx, e, filepath.Join(r.Root, filepath.FromSlash(at)))
+		if err != nil {
+			add(at, true, submodule) // git cannot tell
+			continue
+		}
+		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == repo.Dir })
+		w, err := in.look(ctx, repo, at)
+		if err != nil {
+			return u, err
+		}
+		if w.files, err = repo.Status(ctx); err != nil {
+			return u, err
+		}
+		add(at, w.operation != "" || len(w.files)+len(w.unseen)+len(w.commits) > 0, submodule)
 	}
 	for _, store := range in.stores { // not checked out any more
 		from := modules
 		if !strings.HasPrefix(store, modules) { // of a repository within
 			from = in.Root
 		}
-		path := strings.NewReplacer("/.git/modules/", "/", "/modules/", "/").Replace(below(from, store))
-		all = append(all, in.lookInto(ctx, store, Work{Path: path, Submodule: true}))
+		at := strings.NewReplacer("/.git/modules/", "/", "/modules/", "/").Replace(below(from, store))
+		commits, err := in.unreached(ctx, snapshot.Repo{Dir: store, Common: store}, at)
+		add(at, err != nil || len(commits) > 0, true)
 	}
-	for _, store := range in.bare {
-		if w := (Work{Path: below(in.Root, store)}); !slices.Contains(in.heads, path.Join(w.Path, "HEAD")) {
-			all = append(all, in.lookInto(ctx, store, w))
-		}
-	}
-	all[0].Unseen = append(all[0].Unseen, in.unseen...)
-	return all, ctx.Err()
-}
-
-// lookInto looks into a git directory that has no work tree.
-func (in *inspection) lookInto(ctx context.Context, store string, w Work) Work {
-	var err error
-	w.Commits, err = in.unreached(ctx, snapshot.Repo{Dir: store, Common: store}, w.Path)
-	w.Unknown = err != nil
-	return w
+	isWithin := func(path string) bool { return within[path] }
+	slices.Sort(left)
+	u.Files, u.Left = slices.DeleteFunc(edited, isWithin), slices.Compact(slices.DeleteFunc(left, isWithin))
+	return u, ctx.Err()
 }
 
 // below is the path of a file below a directory that it is in, with slashes.
@@ -163,7 +152,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		switch n++; {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
-		case n > maxWalked || len(in.trees)+len(in.stores)+len(in.bare) > maxWithin:
+		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
 			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories",
 				maxWalked, maxWithin)}
 		case err != nil && !missing(at):
@@ -181,11 +170,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
 				return err
 			}
-		case d.Name() != "HEAD" || d.IsDir() || missing(filepath.Join(dir, "objects")),
-			missing(filepath.Join(dir, "refs")):
-		case root == in.Root:
-			in.bare = append(in.bare, dir)
-		default:
+		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !missing(filepath.Join(dir, "objects")):
 			in.stores = append(in.stores, dir)
 		}
 		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
@@ -195,29 +180,13 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 	})
 }
 
-// look looks into a work tree.
-func (in *inspection) look(ctx context.Context, at string, status bool) (w Work, err error) {
-	w, r := Work{Path: at, Submodule: slices.Contains(in.links, at)}, in.Repo
-	if at != "" {
-		if r, err = snapshot.Find(ctx, in.env, filepath.Join(r.Root, filepath.FromSlash(at))); err != nil {
-			w.Unknown = true
-			return w, ctx.Err()
-		}
-		isIts := func(store string) bool { return store == r.Dir }
-		in.stores, in.bare = slices.DeleteFunc(in.stores, isIts), slices.DeleteFunc(in.bare, isIts)
-	}
-	if w.Unseen, err = in.gitlinks(ctx, r, at); err != nil {
+// look looks into the work tree at a path.
+func (in *inspection) look(ctx context.Context, r snapshot.Repo, at string) (w work, err error) {
+	if w.unseen, err = in.gitlinks(ctx, r, at); err != nil {
 		return w, err
 	}
-	if status {
-		out, err := r.Status(ctx)
-		if err != nil {
-			return w, err
-		}
-		w.Files = out
-	}
-	w.Operation = r.Unfinished()
-	w.Commits, err = in.unreached(ctx, r, at)
+	w.operation = r.Unfinished()
+	w.commits, err = in.unreached(ctx, r, at)
 	return w, err
 }
 
@@ -232,9 +201,6 @@ func (in *inspection) gitlinks(ctx context.Context, r snapshot.Repo, at string) 
 	}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, name, _ := strings.Cut(entry, "\t")
-		if path.Base(name) == "HEAD" {
-			in.heads = append(in.heads, path.Join(at, name))
-		}
 		if !strings.HasPrefix(meta, snapshot.Gitlink) {
 			continue
 		}
@@ -275,11 +241,7 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
 	git := r.Common // without the refs of the work tree
 	if in.goes(r.Common) {
-		of := "refs/tags/"
-		if slices.Contains(in.bare, r.Dir) { // its branches, too
-			of = "refs/"
-		}
-		git, without = r.Dir, append(without, packed(r, of)...)
+		git, without = r.Dir, append(without, packedTags(r)...)
 		args = append(args, "--all", "--not", "--remotes")
 	} else {
 		args = append(args, "--not", "--single-worktree", "--all")
@@ -294,14 +256,14 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 
-// packed are the commits of refs that came with a clone: git packs these at once.
-func packed(r snapshot.Repo, prefix string) (commits []string) {
+// packedTags are the commits of tags that came with a clone: git packs these at once.
+func packedTags(r snapshot.Repo) (commits []string) {
 	text, err := safeopen.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, safeopen.NoFollow)
 	if err != nil {
 		return nil
 	}
 	for line := range strings.Lines(string(text)) {
-		if commit, ref, _ := strings.Cut(line, " "); strings.HasPrefix(ref, prefix) {
+		if commit, ref, _ := strings.Cut(line, " "); strings.HasPrefix(ref, "refs/tags/") {
 			commits = append(commits, commit)
 		}
 	}
@@ -341,4 +303,164 @@ func leftBehind(r snapshot.Repo) (commits, replaced []string, err error) {
 func missing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// LastKept is a thread whose files were kept with its last step; nil: they were not.
+func (e Keeper) LastKept(ctx context.Context, head protocol.Hash) *thread.Thread {
+	t, err := thread.Open(ctx, e.Read, head)
+	if err != nil || t.Last == nil || t.Last.Files == nil || t.Last.Files.Tree == "" {
+		return nil // if the chain is damaged, the step reports it
+	}
+	return t
+}
+
+// OnlyInWorktree is what the worktree of a thread has that exists nowhere else. kept are states of its
+// files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
+// gone has nothing. held: the caller has locked the work tree.
+func (e Keeper) OnlyInWorktree(ctx context.Context, id string, w *heads.Workspace, held bool,
+	kept ...protocol.Tree) (only Unsaved, err error) {
+	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+		return only, nil
+	}
+	k, err := e.open(ctx, id, w.Root, w, held)
+	if err != nil {
+		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+	}
+	defer k.Release()
+	edited, err := k.differing(ctx, kept)
+	if err == nil {
+		only, err = k.Look(ctx, w.Base, edited)
+	}
+	if err != nil {
+		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+	}
+	return only, nil
+}
+
+// Look finds what exists only in the work tree: edited are files whose state is kept nowhere else, and
+// base is the commit that it began with.
+func (k *Checkout) Look(ctx context.Context, base string, edited []string) (only Unsaved, err error) {
+	left := k.Left
+	if k.Repo.Head != "" {
+		// Where a commit has files in the place of a submodule, snapshots overlook what is there.
+		_, apart, err := k.Repo.WithLinksOf(ctx, k.Spec, k.Spec.Tree, k.Repo.Head)
+		if err != nil {
+			return only, err
+		}
+		if len(apart) > 0 {
+			overlooked, err := k.Repo.Status(ctx, apart...)
+			if err != nil {
+				return only, err
+			}
+			left = slices.Concat(left, overlooked)
+		}
+	}
+	return Inspect(ctx, k.by.Env, k.Repo, base, edited, left)
+}
+
+// differing are the paths whose state is neither that of the newest commit nor in one of others.
+func (k *Checkout) differing(ctx context.Context, others []protocol.Tree) (paths []string, err error) {
+	head := protocol.Tree("")
+	if k.Repo.Head != "" {
+		if head, err = k.Repo.TreeOf(ctx, k.Spec, k.Repo.Head); err != nil {
+			return nil, err
+		}
+	}
+	for i, tree := range append([]protocol.Tree{head}, others...) {
+		differ, err := k.Repo.Differing(ctx, k.Spec, tree, k.Spec.Tree)
+		switch {
+		case err != nil && i == 0:
+			return nil, err
+		case err != nil: // it is kept elsewhere, or not at all
+			continue
+		case i == 0:
+			paths = differ
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool {
+			_, differs := slices.BinarySearch(differ, path) // git sorts them
+			return !differs
+		})
+	}
+	return paths, nil
+}
+
+// KeptTrees are the states of the files that are kept with a head, and with the start of its thread.
+func (e Keeper) KeptTrees(ctx context.Context, head protocol.Hash) (kept []protocol.Tree) {
+	chain, err := thread.Open(ctx, e.Read, head)
+	if err != nil {
+		return nil // a damaged thread can still be ended
+	}
+	if w := chain.Start.Workspace; w != nil && w.Tree != "" {
+		kept = append(kept, w.Tree)
+	}
+	if step, err := e.FilesOf(ctx, chain); err == nil {
+		kept = append(kept, step.After)
+	}
+	return kept
+}
+
+// Ended is a thread that has just ended.
+type Ended struct {
+	ID        string
+	Head      protocol.Hash
+	Workspace *heads.Workspace
+	Killed    bool
+	Held      bool // its work tree is locked
+}
+
+// RemoveUnused removes the worktree of a thread that has ended if nothing was made in it: no commit, no
+// file, not even an ignored one; that of a child also if its last step keeps the files, since
+// nobody needs it then. If something exists only there, RemoveUnused warns.
+func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
+	w := l.Workspace
+	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
+		return
+	}
+	only, err := e.OnlyInWorktree(ctx, l.ID, w, l.Held, e.KeptTrees(ctx, l.Head)...)
+	switch {
+	case err != nil:
+		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
+		return
+	case !only.None():
+		e.Warn("the worktree " + place.Shown(w.Root) + " stays: it has what exists nowhere " +
+			"else: " + place.Shown(only.String()))
+		return
+	}
+	repo, err := snapshot.Find(ctx, e.Env, w.Root)
+	if err != nil || repo.Head != w.Base {
+		return
+	}
+	chain, err := thread.Open(ctx, e.Read, l.Head)
+	kept := err == nil && chain.Start.Child != nil && chain.Last != nil && chain.Last.Files != nil && !l.Killed
+	if !kept {
+		if made, err := e.OnlyInWorktree(ctx, l.ID, w, l.Held); err != nil || !made.None() {
+			return
+		}
+		if ignores, err := repo.Ignores(ctx); err != nil || ignores {
+			return
+		}
+	}
+	switch err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(l.ID), w.Branch, w.Base); {
+	case err != nil:
+		e.Warn("the worktree " + place.Shown(w.Root) + " of a thread that has ended could not be removed: " + err.Error())
+	case !kept:
+		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
+	}
+}
+
+// unused refuses to remove a worktree that was made at a commit for a thread which never had it, if
+// it has more than files, which may be half made: [*snapshot.RefusedError].
+func (e Keeper) unused(ctx context.Context, path, commit string) error {
+	made, err := snapshot.Find(ctx, e.Env, path)
+	if err != nil || !SameFile(made.Root, path) {
+		return ctx.Err()
+	}
+	has, err := Inspect(ctx, e.Env, made, commit, nil, nil)
+	if err != nil {
+		return err
+	}
+	if !has.None() {
+		return &snapshot.RefusedError{Dir: path, Reason: "stays: it has what exists nowhere else: " + has.String()}
+	}
+	return nil
 }
