@@ -19,8 +19,8 @@ var toTheEnd = Work{Steps: UntilEnd}
 
 func (w *world) background(id, script string, work Work) (protocol.StepOutput, error) {
 	w.t.Helper()
-	args := workerArgs(w.Engine, id, script)
-	return w.Background(context.Background(), id, work, args)
+	startsItself(w.Engine, script)
+	return w.Background(context.Background(), id, work)
 }
 
 func (w *world) wait(id string) protocol.StepOutput {
@@ -100,10 +100,10 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 	require.NotEmpty(t, e.Hints)
 
 	w.Reader.Env.Exe = "/bin/true"
-	_, err = w.Background(context.Background(), id, toTheEnd, nil)
+	_, err = w.Background(context.Background(), id, toTheEnd)
 	requireCode(t, err, protocol.CodeFailed)
 	w.Reader.Env.Exe = ""
-	_, err = w.Background(context.Background(), id, toTheEnd, nil)
+	_, err = w.Background(context.Background(), id, toTheEnd)
 	requireCode(t, err, protocol.CodeFailed)
 	require.True(t, w.mustDo(id, "ready,done").Done, "the lock is free again")
 }

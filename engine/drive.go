@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,11 +12,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/queue"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -27,8 +23,6 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // A driver runs a thread to its end, and its children with it, as many at once as there are
@@ -473,114 +467,4 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 		t.Error = fault.Step(c)
 	}
 	return t, true, err
-}
-
-// WorkerLog is the file in which a thread's background worker says what it does.
-func (e *Engine) WorkerLog(thread string) string {
-	return e.Reader.RunDir(thread).File(runfiles.LogFile)
-}
-
-// Background is [Engine.Do] in a process that nobody waits for. It returns with status running
-// once the first agent has begun, or, once it is clear that none will, with what the worker
-// would have returned.
-//
-// args start our own program as the worker of this thread; the descriptor of the lock, see
-// [Engine.Worker], is added to them. The lock is never free in between: it is taken here, and
-// the worker inherits it. Whenever one of the two processes is killed, the other keeps the
-// lock until it ends.
-func (e *Engine) Background(ctx context.Context, thread string, w Work,
-	args []string) (out protocol.StepOutput, err error) {
-	h, err := e.lock(ctx, thread)
-	if err == nil {
-		// Our copy only: the file is the worker's from now on.
-		defer func() { _ = h.lock.Unlock() }()
-		out, err = e.handOver(ctx, h, w, args)
-	}
-	if err != nil {
-		return out, fault.Ended(ctx, err)
-	}
-	return out, nil
-}
-
-// handOver lets a worker do what is to be done on a thread that is held.
-func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work, args []string) (protocol.StepOutput, error) {
-	lock, ok := h.lock.(*durable.Held)
-	if !ok {
-		return protocol.StepOutput{}, errNotInherited()
-	}
-	return background.Job{
-		Env: e.Reader.Env, Given: e.given(), Dir: e.Reader.RunDir(h.id), Lock: lock, Work: w, Args: args,
-		Patience: e.grace() + settle,
-	}.Start(ctx)
-}
-
-// errNotInherited: only a lock that is a file can be handed on to a worker.
-func errNotInherited() error {
-	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
-}
-
-// Worker does what [Engine.Background] was asked to do, in the process that it started: lock
-// is the descriptor of the thread's lock, and Background reads the first report from tell.
-// Errors are *protocol.Error; one that occurs before an agent has begun is written to tell,
-// too.
-func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
-	voice := background.Voice{To: tell}
-	with := *e
-	with.Events = func(ev Event) {
-		if e.Events != nil {
-			e.Events(ev)
-		}
-		if ev.Kind != AgentStarted {
-			return
-		}
-		if out, err := e.Reader.Show(context.WithoutCancel(ctx), thread); err == nil {
-			if out.Status == protocol.StatusIdle { // it waits to start the agent
-				out.Status = protocol.StatusRunning
-			}
-			voice.Stands(out)
-		}
-	}
-	outs, err := with.work(ctx, thread, lock)
-	switch {
-	case err != nil:
-		c := fault.Of(err)
-		voice.Failed(c)
-		return c
-	case len(outs) > 0:
-		voice.Stands(outs[len(outs)-1])
-	}
-	return nil
-}
-
-func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]protocol.StepOutput, error) {
-	if err := status.CheckID(thread); err != nil {
-		return nil, err
-	}
-	if err := e.Reader.MayWrite(); err != nil {
-		return nil, err
-	}
-	files, ok := e.Reader.Locker().(locker.Files)
-	if !ok {
-		return nil, errNotInherited()
-	}
-	held, err := files.Inherited(os.NewFile(lock, "lock"), thread)
-	if err != nil {
-		return nil, &protocol.Error{
-			Code: protocol.CodeUsage, Message: fmt.Sprintf("this command is for uwf itself: %v", err), Err: err,
-			Hints: []string{"uwf thread step " + thread + " --background"},
-		}
-	}
-	h, err := e.take(ctx, thread, held)
-	if err != nil {
-		return nil, err
-	}
-	var w Work
-	if err := background.Work(e.Reader.RunDir(thread), &w); err != nil {
-		h.release()
-		return nil, err
-	}
-	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) {
-		return e.driving(w).drive(ctx, thread,
-			h, w)
-	})
 }

@@ -33,6 +33,8 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -63,6 +65,9 @@ type Engine struct {
 	// locks, and operations that would change something fail.
 	Reader status.Reader
 	Given  []string // the environment without .env; nil: the same
+	// Uwf is the path of the uwf that agents find in UWF_BIN: those that do not commit their own steps need it.
+	// Configure sets it to the uwf beside this program, else on PATH; "": there is none.
+	Uwf string
 	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
 	Run Runner
 	// Project is the path of the project's config that Config puts beneath the user's; "": none.
@@ -163,10 +168,8 @@ type Options struct {
 // and the heads are files, .env adds to the environment, and agents come from
 // config.yaml. Nothing is written, and nothing need exist yet.
 //
-// It is for any program but uwf: process.Exe is the uwf on PATH, which agents and
-// [Engine.Background] start; "" if there is none, and then Background fails.
+// A program opens its engine with package host, which adds what it takes to run commands and workers.
 func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
-	process.Exe, _ = proc.LookPath("uwf", process.Dir, process.Environ)
 	dirs, err := home.Find(process, o.Home, o.Store)
 	if err != nil {
 		return nil, err
@@ -195,6 +198,9 @@ func (e *Engine) Configure(process env.Env) error {
 		return unread
 	}
 	e.Reader.Env, e.Given = with, process.Environ
+	if e.Uwf == "" {
+		e.Uwf = findUwf(process)
+	}
 	e.load = func(ctx context.Context, project string) (protocol.Config, error) {
 		if unread != nil {
 			return protocol.Config{}, unread
@@ -215,6 +221,17 @@ func (e *Engine) Configure(process env.Env) error {
 	found, err := e.projectOf(process.Dir)
 	e.Project = found
 	return err
+}
+
+// findUwf returns the path of uwf: beside this program, else on PATH; "": nowhere.
+func findUwf(process env.Env) string {
+	if process.Exe != "" {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(process.Exe), "uwf")); err == nil {
+			return path
+		}
+	}
+	path, _ := proc.LookPath("uwf", process.Dir, process.Environ)
+	return path
 }
 
 // InProject returns an engine with the settings of the project that a directory is in:

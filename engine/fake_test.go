@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -429,7 +430,8 @@ func fakeEngine(args []string) int {
 	var err error
 	if len(args) > 3 && args[3] == "background" {
 		work.Steps = UntilEnd
-		_, err = e.Background(context.Background(), args[1], work, workerArgs(e, args[1], args[2]))
+		startsItself(e, args[2])
+		_, err = e.Background(context.Background(), args[1], work)
 	} else {
 		if len(args) > 3 {
 			work.Do = Action(args[3])
@@ -446,12 +448,10 @@ func fakeEngine(args []string) int {
 	return 0
 }
 
-// fakeWorker is a worker: <home> <script> <thread> <descriptor of the lock>.
-func fakeWorker(args []string) int {
-	e := deadlyEngine(args[0], args[1])
-	fd, err := strconv.Atoi(args[3])
-	must(err)
-	if err := e.Worker(context.Background(), args[2], uintptr(fd), os.Stdout); err != nil {
+// fakeWorker is a background worker, with the script that [startsItself] was given.
+func fakeWorker(c background.Call) int {
+	e := deadlyEngine(c.Home, os.Getenv(workerScript))
+	if err := e.Worker(context.Background(), c.Thread, c.Lock, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -476,12 +476,15 @@ func deadlyEngine(home, script string) *Engine {
 // perDay is the environment variable with the day's limit of a fake engine.
 const perDay = "UWF_TEST_PER_DAY"
 
-// workerArgs are those of a worker, and make the engine able to start one.
-func workerArgs(e *Engine, thread, script string) []string {
+// workerScript is the environment variable with what the agents of a worker play.
+const workerScript = "UWF_TEST_SCRIPT"
+
+// startsItself makes an engine able to start a worker.
+func startsItself(e *Engine, script string) {
 	var err error
 	e.Reader.Env.Exe, err = os.Executable()
 	must(err)
-	return []string{"fake-worker", e.Reader.Dirs.Home, script, thread}
+	e.Reader.Env = e.Reader.Env.With(workerScript, script)
 }
 
 // panicking lets helpers for tests serve outside of one.

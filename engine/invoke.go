@@ -143,8 +143,8 @@ func (a *attempt) environment() []string {
 	if runtime.GOOS != "windows" {
 		set["PWD"] = a.task.cwd // else programs would use ours
 	}
-	if a.reader.Env.Exe != "" {
-		set[protocol.EnvBin] = a.reader.Env.Exe
+	if a.e.Uwf != "" {
+		set[protocol.EnvBin] = a.e.Uwf
 	}
 	pass, secrets := a.cmd.PassEnv, (*secret.Set)(nil)
 	if a.cmd.Plain != nil {
@@ -197,9 +197,9 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if !fault.IsAgentFailure(err) {
 		return err
 	}
-	_, gone := os.Stat(a.reader.Env.Exe) // agents need it to hand in their answer
+	_, gone := os.Stat(a.e.Uwf) // agents may need it to hand in their answer
 	e := &protocol.Error{
-		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.reader.Env.Exe != "" && errors.Is(gone,
+		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.e.Uwf != "" && errors.Is(gone,
 			fs.ErrNotExist),
 	}
 	var noResult *agentproc.ResultError

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -35,9 +36,10 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeAgent(os.Args[2:]))
 		case "fake-engine":
 			os.Exit(fakeEngine(os.Args[2:]))
-		case "fake-worker":
-			os.Exit(fakeWorker(os.Args[2:]))
 		}
+	}
+	if call, ok := background.CallOf(os.Args[1:]); ok {
+		os.Exit(fakeWorker(call))
 	}
 	tmpfstest.Main(prosetest.Of(m))
 }

@@ -48,7 +48,7 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	requireCode(t, err, protocol.CodeLocked)
 	require.NoError(t, held.Unlock())
 
-	_, err = w.Background(ctx, fork, Work{}, nil)
+	_, err = w.Background(ctx, fork, Work{})
 	requireCode(t, err, protocol.CodeFailed)
 	for _, name := range []string{"threads.yaml", "history.jsonl", "facts.jsonl", "locks"} {
 		require.NoFileExists(t, w.Reader.Dirs.Home+"/"+name)

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// A program that embeds the engine hands its agents the uwf on PATH; one in the directory that it works
-// in is nobody's.
+// A program that embeds the engine hands its agents the uwf beside it, or on PATH; one in the directory
+// that it works in is nobody's.
 func TestOpenFindsUwf(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -26,11 +26,15 @@ func TestOpenFindsUwf(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "uwf"), []byte("#!/bin/sh\n"), 0o755))
 	}
-	for path, want := range map[string]string{"bin": filepath.Join(dir, "bin", "uwf"), "work": ""} {
+	uwf := filepath.Join(dir, "bin", "uwf")
+	for _, c := range []struct{ exe, path, want string }{
+		{"/bot", "bin", uwf}, {"/bot", "work", ""}, {filepath.Join(dir, "bin", "bot"), "work", uwf}, {"", "bin", uwf},
+	} {
 		e, err := engine.Open(t.Context(), env.Env{
-			Environ: []string{"HOME=" + dir, "PATH=" + filepath.Join(dir, path)}, Dir: filepath.Join(dir, "work"), Now: time.Now, Exe: "/bot",
+			Environ: []string{"HOME=" + dir, "PATH=" + filepath.Join(dir, c.path)}, Dir: filepath.Join(dir, "work"), Now: time.Now, Exe: c.exe,
 		}, engine.Options{Home: filepath.Join(dir, "home")})
 		require.NoError(t, err)
-		require.Equal(t, want, e.Reader.Env.Exe)
+		require.Equal(t, c.want, e.Uwf)
+		require.Equal(t, c.exe, e.Reader.Env.Exe)
 	}
 }

@@ -94,7 +94,7 @@ func TestReadOnly(t *testing.T) {
 		"alone":   second(reader.Exclusive(ctx, id)),
 		"worker":  reader.Worker(ctx, id, 0, os.Stderr),
 		"do it":   second(reader.Do(ctx, id, Work{Steps: UntilEnd})),
-		"promise": second(reader.Background(ctx, id, Work{}, nil)),
+		"promise": second(reader.Background(ctx, id, Work{})),
 	}
 	for what, err := range refused {
 		var coded *protocol.Error

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -31,10 +30,37 @@ type Job struct {
 	Dir   rundir.Dir
 	Lock  *durable.Held // of the thread
 	Work  any           // encodes as JSON
-	// Args start our own program as the worker of the thread; the descriptor of the lock is
-	// added to them.
-	Args     []string
+	// Call is what our own program is started with; its Lock is set.
+	Call     Call
 	Patience time.Duration // time for a worker to end if we must end before it has begun
+}
+
+// Argument is the hidden first argument of a program that an engine of its own has started; the second is
+// a [Call].
+const Argument = "__uwf"
+
+// Call is what an engine starts its own program for: to work on a thread whose lock it inherits, or to
+// send notices.
+type Call struct {
+	Home   string  `json:"home"`
+	Store  string  `json:"store"`
+	Thread string  `json:"thread,omitempty"` // "": to send notices
+	Lock   uintptr `json:"lock,omitempty"`   // descriptor of the thread's lock
+	Debug  bool    `json:"debug,omitempty"`  // decisions are logged
+}
+
+// Args are the arguments of the program.
+func (c Call) Args() []string {
+	text, _ := json.Marshal(c) // texts and numbers always encode
+	return []string{Argument, string(text)}
+}
+
+// CallOf returns the call that a program's arguments are; ok: they are one.
+func CallOf(args []string) (c Call, ok bool) {
+	if len(args) != 2 || args[0] != Argument {
+		return c, false
+	}
+	return c, json.Unmarshal([]byte(args[1]), &c) == nil
 }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
@@ -94,8 +120,9 @@ func (j Job) start(tell *os.File) (*proc.Child, error) {
 	}
 	defer log.Close()
 	lock := j.Lock.File()
+	j.Call.Lock = inheritedAs(lock)
 	return proc.Start(proc.Command{
-		Path: j.Env.Exe, Args: append(j.Args, strconv.FormatUint(uint64(inheritedAs(lock)), 10)),
+		Path: j.Env.Exe, Args: j.Call.Args(),
 		Dir: j.Env.Dir, Env: j.Given, Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
 	})
 }

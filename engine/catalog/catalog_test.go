@@ -60,7 +60,7 @@ func TestOpen(t *testing.T) {
 	require.Equal(t, "a", c.DefaultAgent)
 	require.Equal(t, "hello", e.Reader.Env.Get("GREETING"))
 	require.NotContains(t, e.Given, "GREETING=hello")
-	require.Empty(t, e.Reader.Env.Exe)
+	require.Empty(t, e.Uwf)
 	require.NoDirExists(t, e.Reader.Dirs.Store, "opening writes nothing")
 }
 

@@ -37,7 +37,7 @@ var layers = []struct {
 	{"step", []string{"protocol", "util", "cas"}, nil},
 	{"remote", []string{"protocol", "util", "cas"}, nil},
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
-	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/confine"}, []string{"utilagent/mock"}},
+	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock"}},
 	// Its test binary plays the mock agent, too.
 	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},

@@ -6,11 +6,8 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,9 +26,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/catalog"
-	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -46,6 +42,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // CasProgram is how hints name the store's commands.
@@ -83,7 +80,6 @@ type App struct {
 	shown      atomic.Pointer[Display]
 	warned     sync.Map  // what was told once
 	exposed    sync.Once // warns of keys that others can read
-	unheld     sync.Once // whether commands are not confined is said
 	diagnose   sync.Once
 	diagnosis  box.Diagnosis // of this machine, once it was asked for
 	catalog    *catalog.Catalog
@@ -226,17 +222,18 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
 			Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
 		},
-		Turns: show != nil,
-		PutBack: func() (string, error) {
-			said, err := box.Recover(context.Background(), dirs.Box(), box.SharedState(dirs))
-			return strings.Join(said, "; it "), err
+		Turns: show != nil, Uwf: a.Env.Exe,
+		Events: func(ev engine.Event) {
+			if ev.Kind == engine.Warning {
+				a.warnOnce(plaintext.Line(ev.Text))
+			} else if show != nil {
+				show(ev)
+			}
 		},
-		Hidden: func(c protocol.Config, dir string) []string { return a.hidden(dirs, c, dir) },
 	}
 	if a.Flags.Debug {
-		with.Log = decisions(a.Env.Stderr)
+		with.Log = host.Decisions(a.Env.Stderr)
 	}
-	with.Run, with.Hold = a.runner(with), a.hold(with)
 	if err := with.Configure(a.Env); err != nil {
 		return nil, err
 	}
@@ -250,22 +247,7 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 			a.Say("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
 	}
-	logged := a.logger(with)
-	notify := a.notifies(ctx, with)
-	with.Events = func(ev engine.Event) {
-		logged(ev)
-		switch {
-		case ev.Kind == engine.Warning:
-			a.warnOnce(plaintext.Line(ev.Text))
-		case ev.Kind == engine.AtRest:
-			notify(ev)
-		case show != nil:
-			show(ev)
-		}
-	}
-	if with.AtRest {
-		with.TellForsaken(ctx)
-	}
+	host.Equip(ctx, with, a.Env)
 	return with, nil
 }
 
@@ -515,70 +497,18 @@ func (a *App) Quoting() transcript.Quoting {
 	return transcript.Quoting(during != "")
 }
 
-// logger returns what writes events to the log. What cannot be written is lost: a step must not
-// fail because of its log.
-func (a *App) logger(e *engine.Engine) func(engine.Event) {
-	pid := fmt.Sprintf("%d-%d", a.Env.Now().UnixMilli(), os.Getpid())
-	return func(ev engine.Event) {
-		entry := eventlog.Entry{
-			TS: a.Env.Now().UTC(), Pid: pid, Thread: ev.Step.Thread, Workflow: ev.Workflow, Role: ev.Step.Role,
-			Agent: ev.Step.Program,
-		}
-		switch failed := ev.Err != nil && ev.Output.StepHash == ""; {
-		case ev.Kind == engine.StepStarted && ev.Step.Adopted:
-			entry.Tag = "step-adopted"
-		case ev.Kind == engine.StepEnded && failed:
-			entry.Tag = "step-failed"
-		case ev.Kind == engine.StepEnded:
-			entry.Tag = "step-done"
-		case ev.Kind == engine.StepStarted, ev.Kind == engine.ThreadEnded, ev.Kind == engine.ThreadKilled:
-			entry.Tag = string(ev.Kind)
-		default:
-			return
-		}
-		if ev.Kind != engine.ThreadEnded && ev.Kind != engine.ThreadKilled && entry.Tag != "step-started" {
-			entry.Ms = a.Env.Now().Sub(ev.Step.Started).Milliseconds()
-		}
-		if ev.Err != nil {
-			entry.Code = string(Classify(ev.Err).Code)
-		}
-		entry.Msg = eventText(entry, ev.Err)
-		_ = eventlog.Append(durable.OS(), e.Reader.Dirs.Logs(), entry)
-	}
-}
-
-// eventText is an event in words. Of an error only its first line is told, and of
-// an agent's only how it ended: the rest may be what was said in the thread.
-func eventText(e eventlog.Entry, err error) string {
-	words := strings.ReplaceAll(e.Tag, "-", " ")
-	if e.Role != "" {
-		words += ": " + e.Role
-	}
-	if err != nil {
-		text := Classify(err).Message
-		if exit := (*agentproc.ExitError)(nil); errors.As(err, &exit) {
-			text = exit.Brief()
-		}
-		words += ": " + strings.TrimSuffix(term.FirstLine(text, 200), "…")
-	}
-	return plaintext.Line(words)
-}
-
-// decisions is a log of what the engine decides: its facts, the reason and the action.
-func decisions(to io.Writer) *slog.Logger {
-	plain := func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}
-	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: plain}))
-}
-
 // Colour is a colour on a stream that may have them, else none.
 func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 	if cmdline.Colours(a.Env, w) {
 		return in
 	}
 	return terminal.Plain
+}
+
+// System is what this machine can do to hold programs back, and why they get no namespaces if so.
+func (a *App) System() (config.System, box.Diagnosis) {
+	a.diagnose.Do(func() { a.diagnosis = box.Diagnose(a.Env.Exe) })
+	return config.System{
+		Confines: confine.Level() > 0, Sockets: confine.HoldsSockets(), Namespaces: a.diagnosis.Works(),
+	}, a.diagnosis
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
@@ -63,7 +64,7 @@ func (a commands) main(ctx context.Context) int {
 		cmdline.Report(e.Stderr, "uwf", coded, a.Format(nil) == render.JSON && !a.TextErrors)
 		return coded.Code.ExitCode()
 	}
-	if a.CAS.Status != "" {
+	if a.CAS != nil && a.CAS.Status != "" {
 		return a.CAS.Status.ExitCode()
 	}
 	if a.Exit != 0 {
@@ -101,6 +102,14 @@ func (a commands) waiting(lock string) {
 }
 
 func (a commands) run(ctx context.Context) error {
+	if call, ok := host.CallOf(a.Env.Args); ok {
+		a.Flags = app.Globals{Home: call.Home, Store: call.Store, Debug: call.Debug}
+		e, err := a.Engine(ctx, a.Progress())
+		if err != nil {
+			return err
+		}
+		return call.Run(ctx, e, a.Env)
+	}
 	root := a.root()
 	args, err := cmdline.Reorder(root, a.Env.Args)
 	if err != nil {

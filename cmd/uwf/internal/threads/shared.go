@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -236,7 +237,7 @@ func (a Commands) Tick() *ucli.Command {
 			term.Timeout("stop a step's agent after this `TIME`"),
 		},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
-		a.FlushNotices(e)
+		host.Notices{Engine: e, Process: a.Env}.Flush()
 		out := tickOutput{Threads: []engine.Ticked{}}
 		err := e.Tick(ctx, term.NumberOf(c, "parallel"), a.stepOptions(c), func(t engine.Ticked) {
 			out.Threads = append(out.Threads, t)

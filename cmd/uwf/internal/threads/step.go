@@ -421,16 +421,9 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 	return a.Printf(out, "child %s: %s, will run again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
 }
 
-// workerCommand is what a background worker is started with, behind "uwf thread".
-const workerCommand = "worker"
-
 // inBackground hands a thread to a worker, and prints what it says.
 func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
-	args := []string{"--home", e.Reader.Dirs.Home, "--store", e.Reader.Dirs.Store, "thread", workerCommand, id}
-	if a.Flags.Debug {
-		args = append([]string{"--debug"}, args...)
-	}
-	out, err := e.Background(ctx, id, w, args)
+	out, err := e.Background(ctx, id, w)
 	if err != nil {
 		return err
 	}
@@ -438,24 +431,6 @@ func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string,
 		a.Say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
 	}
 	return a.Stands(app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
-}
-
-// threadWorkerCommand is not for people: it is the other side of --background.
-func (a Commands) threadWorkerCommand() *ucli.Command {
-	return a.Leaf(ucli.Command{
-		Name: workerCommand, Hidden: true, ArgsUsage: "<thread> <lock>",
-		Usage: "work on a thread whose lock was inherited",
-	}, func(ctx context.Context, c *ucli.Context) error {
-		lock, err := strconv.ParseUint(c.Args().Get(1), 10, 32)
-		if err != nil {
-			return cmdline.UsageError("this command is for uwf itself", "uwf thread step <thread> --background")
-		}
-		e, err := a.Engine(ctx, a.Progress())
-		if err != nil {
-			return err
-		}
-		return e.Worker(ctx, c.Args().First(), uintptr(lock), a.Env.Stdout)
-	})
 }
 
 // running lists the threads with a process at work, children included, and which process that is.

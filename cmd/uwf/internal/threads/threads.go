@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/engine/view"
@@ -38,7 +39,7 @@ func (a Commands) Command() *ucli.Command {
 			app.Under("Run and edit",
 				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
 				a.threadTellCommand(), a.threadRetryCommand(), a.Fork(), a.threadUndoCommand(), a.threadRedoCommand(),
-				a.threadApplyCommand(), a.threadReplayCommand(), a.threadTrustCommand(), a.threadWorkerCommand()),
+				a.threadApplyCommand(), a.threadReplayCommand(), a.threadTrustCommand()),
 			app.Under("Inspect",
 				a.Reads(a.threadShowCommand()), a.Reads(a.threadListCommand()), a.Reads(a.History()),
 				a.Reads(a.threadReadCommand()), a.Reads(step.Details()), a.threadDiffCommand(),
@@ -379,7 +380,7 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			return a.SendNotices(ctx, e)
+			return host.Notices{Engine: e, Process: a.Env}.Send(ctx)
 		}
 		id, e, err := a.ThreadAndEngine(ctx, c, nil)
 		if err != nil {
@@ -393,13 +394,14 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if out.Event == "" {
 			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s: there is nothing to tell", id, at.Status), Hints: []string{"uwf thread show " + id}}
 		}
-		if err := a.PutNotice(ctx, e, out.Event, at); err != nil {
-			if errors.Is(err, app.ErrNobody) {
+		notices := host.Notices{Engine: e, Process: a.Env}
+		if err := notices.Put(ctx, out.Event, at); err != nil {
+			if errors.Is(err, host.ErrNobody) {
 				return cmdline.UsageError(err.Error(), `uwf config set notify.command '["notify-me"]'`)
 			}
 			return err
 		}
-		if err := a.SendNotices(ctx, e); err != nil {
+		if err := notices.Send(ctx); err != nil {
 			return err
 		}
 		return a.Printf(out, "told that thread %s: %s\n", id, out.Event)

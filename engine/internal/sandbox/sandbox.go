@@ -1,4 +1,6 @@
-package app
+// Package sandbox confines the commands of roles. They run what a model has written before: a Makefile,
+// tests, scripts. So they are held back as the commands of models are.
+package sandbox
 
 import (
 	"cmp"
@@ -10,13 +12,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/worktree"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -29,53 +31,74 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// A role that is a command runs what a model has written before it: a Makefile, tests,
-// scripts. So it is held back as the commands of models are.
+// Sandbox runs what an engine starts. Build it with [New].
+type Sandbox struct {
+	env    env.Env // without .env; Exe is a program that confines commands when it is started anew
+	dirs   home.Dirs
+	box    string // path of uwf-box; "": it is not installed
+	config func(context.Context) (protocol.Config, error)
+	warn   func(string)
+	warned sync.Map // what was said once
+}
 
-// runner runs agents as they are, and roles that are commands held back.
-func (a *App) runner(with *engine.Engine) engine.Runner {
-	return func(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
-		settings, err := with.Reader.Config(ctx)
-		if err != nil {
-			return agentproc.Outcome{}, err
-		}
-		if err := a.holdsNetwork(settings, inv); err != nil {
-			return agentproc.Outcome{}, err
-		}
-		if confines(settings, inv) {
-			a.warnMissingBox(with.Reader.Dirs)
-		}
-		if !inv.Plain {
-			return agentproc.Run(ctx, inv)
-		}
-		if held, err := a.holdsCommands(settings); !held || err != nil {
-			if err != nil {
-				return agentproc.Outcome{}, err
-			}
-			return agentproc.Run(ctx, inv)
-		}
-		return a.runHeld(ctx, with, settings, inv)
+// New returns the sandbox of a home. uwf is the path of uwf, beside which uwf-box is looked for, too.
+func New(process env.Env, uwf string, dirs home.Dirs, config func(context.Context) (protocol.Config, error),
+	warn func(string)) *Sandbox {
+	return &Sandbox{env: process, dirs: dirs, config: config, warn: warn, box: cmp.Or(box.Find(process.Exe), box.Find(uwf))}
+}
+
+func (s *Sandbox) warnOnce(text string) {
+	if _, said := s.warned.LoadOrStore(text, true); !said {
+		s.warn(text)
 	}
+}
+
+// Run runs agents as they are, and the commands of roles confined.
+func (s *Sandbox) Run(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
+	settings, err := s.config(ctx)
+	if err != nil {
+		return agentproc.Outcome{}, err
+	}
+	if err := s.holdsNetwork(settings, inv); err != nil {
+		return agentproc.Outcome{}, err
+	}
+	if confines(settings, inv) {
+		s.warnMissingBox()
+	}
+	if !inv.Plain {
+		return agentproc.Run(ctx, inv)
+	}
+	switch held, err := s.holdsCommands(settings); {
+	case err != nil:
+		return agentproc.Outcome{}, err
+	case !held:
+		return agentproc.Run(ctx, inv)
+	}
+	return s.runHeld(ctx, settings, inv)
+}
+
+// PutBack undoes the changes of commands that ended without undoing them, and says which.
+func (s *Sandbox) PutBack() (said string, err error) {
+	changes, err := box.Recover(context.Background(), s.dirs.Box(), box.SharedState(s.dirs))
+	return strings.Join(changes, "; it "), err
 }
 
 // holdsCommands reports whether commands are held back, as well as that is possible here; an error if
 // that is not enough.
-func (a *App) holdsCommands(settings protocol.Config) (bool, error) {
+func (s *Sandbox) holdsCommands(settings protocol.Config) (bool, error) {
 	setting := config.CommandSandbox(settings).Mode
-	able := confine.Level() > 0 && a.Env.Exe != ""
+	able := confine.Level() > 0 && s.env.Exe != ""
 	switch {
 	case setting == protocol.SandboxNone:
 		return false, nil
-	case setting == protocol.SandboxRequired && box.Find(a.Env.Exe) == "":
-		return false, cmdline.Coded(protocol.CodeAgent, "roles that are commands must run in namespaces, and "+box.Program+" is not installed",
-			box.Install, "uwf config set commands.sandbox.mode landlock does with less")
+	case setting == protocol.SandboxRequired && s.box == "":
+		return false, fault.Hinted(fault.New(protocol.CodeAgent, "roles that are commands must run in namespaces, and %s is "+
+			"not installed", box.Program), box.Install, "uwf config set commands.sandbox.mode landlock does with less")
 	case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
-		return false, cmdline.Coded(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: "+confine.Describe(),
-			"use a Linux with Landlock; or uwf config set commands.sandbox.mode auto")
+		return false, fault.Hinted(fault.New(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: %s",
+			confine.Describe()), "use a Linux with Landlock; or uwf config set commands.sandbox.mode auto")
 	case !able:
-		a.unheld.Do(func() {
-			a.Say("uwf: warning: roles that are commands are not confined here: they can do anything you can (%s)", confine.Describe())
-		})
+		s.warnOnce("roles that are commands are not confined here: they can do anything you can (" + confine.Describe() + ")")
 	}
 	return true, nil
 }
@@ -96,25 +119,25 @@ const missingBox = "missing"
 
 // warnMissingBox says once in a home that uwf-box is not installed: go install has no list of what a
 // program needs.
-func (a *App) warnMissingBox(dirs home.Dirs) {
-	if runtime.GOOS != "linux" || box.Find(a.Env.Exe) != "" {
+func (s *Sandbox) warnMissingBox() {
+	if runtime.GOOS != "linux" || s.box != "" {
 		return
 	}
-	if err := os.MkdirAll(dirs.Box(), 0o700); err != nil {
+	if err := os.MkdirAll(s.dirs.Box(), 0o700); err != nil {
 		return // a home that cannot be written is said elsewhere
 	}
-	f, err := os.OpenFile(filepath.Join(dirs.Box(), missingBox), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(s.dirs.Box(), missingBox), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}
 	_ = f.Close()
-	a.Say("uwf: warning: %s is not installed: commands and agents are confined without namespaces", box.Program)
-	a.Hint("%s", box.Install)
+	s.warn(box.Program + " is not installed: commands and agents are confined without namespaces; to install it: " +
+		box.Install)
 }
 
 // holdsNetwork returns an error if what a program can reach is limited and nothing here can do that:
 // it must not run with the whole network instead.
-func (a *App) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) error {
+func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) error {
 	network, key := networkOf(settings, inv), "commands.sandbox.network"
 	problem := ""
 	switch {
@@ -124,13 +147,13 @@ func (a *App) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) e
 		problem = "uwf limits the network of roles that are commands, of uwf-builtin's commands, and of programs that its adapters run"
 	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
 		problem = "their sandbox.mode is none"
-	case box.Find(a.Env.Exe) == "":
+	case s.box == "":
 		problem = box.Program + " is not installed"
 	}
 	if problem == "" {
 		return nil
 	}
-	return cmdline.Coded(protocol.CodeAgent, fmt.Sprintf("%q cannot be run with the network %s: %s", inv.Role, network, problem),
+	return fault.Hinted(fault.New(protocol.CodeAgent, "%q cannot be run with the network %s: %s", inv.Role, network, problem),
 		"uwf config set "+plaintext.Word(key)+" all")
 }
 
@@ -143,12 +166,12 @@ func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Netw
 }
 
 // runHeld runs the command of a role.
-func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
+func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
 	if err != nil {
 		return ran, &agentproc.NotFoundError{Command: inv.Command, Err: err}
 	}
-	c, off := a.holding(with, settings, inv)
+	c, off := s.holding(settings, inv)
 	if c.Box != "" { // whoever comes after a kill reads how it ended
 		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
 		if c.Status, err = safeopen.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow); err != nil {
@@ -156,7 +179,7 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 		}
 		defer c.Status.Close()
 	}
-	held, end, err := a.held(ctx, settings, c, off, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env})
+	held, end, err := s.held(ctx, settings, c, off, proc.Command{Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env})
 	if err != nil {
 		return ran, err
 	}
@@ -168,22 +191,20 @@ func (a *App) runHeld(ctx context.Context, with *engine.Engine, settings protoco
 	return ran, errors.Join(err, ended)
 }
 
-// hold holds back a command that is of no step, such as workspace.setup.
-func (a *App) hold(with *engine.Engine) worktree.Sandbox {
-	return func(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
-		nothing := func() error { return nil }
-		settings, err := with.Reader.Config(ctx)
-		if err != nil {
-			return cmd, nothing, err
-		}
-		if holds, err := a.holdsCommands(settings); !holds || err != nil {
-			return cmd, nothing, err
-		}
-		c, off := a.holding(with, settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
-		c.Readable = append(c.Readable, named(cmd.Args)...) // a person has typed them
-		held, end, err := a.held(ctx, settings, c, off, cmd)
-		return held, func() error { _, _, err := end(); return err }, err
+// Hold confines a command that is of no step, such as workspace.setup.
+func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
+	nothing := func() error { return nil }
+	settings, err := s.config(ctx)
+	if err != nil {
+		return cmd, nothing, err
 	}
+	if holds, err := s.holdsCommands(settings); !holds || err != nil {
+		return cmd, nothing, err
+	}
+	c, off := s.holding(settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
+	c.Readable = append(c.Readable, named(cmd.Args)...) // a person has typed them
+	held, end, err := s.held(ctx, settings, c, off, cmd)
+	return held, func() error { _, _, err := end(); return err }, err
 }
 
 // linked are what the links of workspace.link in a work tree lead to.
@@ -211,7 +232,7 @@ func named(words []string) (files []string) {
 
 // held holds a command back. end puts back what it has changed that it must not, and returns what was
 // said of it, and whether nothing has outlived it.
-func (a *App) held(
+func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
 ) (held proc.Command, end func() (said string, contained bool, err error), err error) {
 	w, err := tools.OpenWorkspace(cmd.Dir)
@@ -224,7 +245,7 @@ func (a *App) held(
 		}
 	}()
 	w.Limit(off)
-	a.recoverHeld(ctx, c)
+	s.recoverHeld(ctx, c)
 	cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return tools.LeadsOut(name)
@@ -232,7 +253,7 @@ func (a *App) held(
 	if config.CommandSandbox(settings).Caches == "user" {
 		c.Writable = append(c.Writable, tools.CacheDirs(cmd.Env)...)
 	} else if c.Exe != "" {
-		more, dirs := w.Caches(cmd.Env, a.Env.Now())
+		more, dirs := w.Caches(cmd.Env, s.env.Now())
 		cmd.Env, c.Writable = append(cmd.Env, more...), append(c.Writable, dirs...)
 	}
 	name := cmd.Path
@@ -247,7 +268,7 @@ func (a *App) held(
 }
 
 // recoverHeld ends what commands have left that were killed.
-func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
+func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 	told, err := box.Recover(ctx, c.State, c.Guard)
 	for _, text := range told {
 		c.Warn("a command that was killed " + text)
@@ -257,29 +278,21 @@ func (a *App) recoverHeld(ctx context.Context, c tools.Commands) {
 	}
 }
 
-// System is what this machine can do to hold programs back, and why they get no namespaces if so.
-func (a *App) System() (config.System, box.Diagnosis) {
-	a.diagnose.Do(func() { a.diagnosis = box.Diagnose(a.Env.Exe) })
-	return config.System{
-		Confines: confine.Level() > 0, Sockets: confine.HoldsSockets(), Namespaces: a.diagnosis.Works(),
-	}, a.diagnosis
-}
-
 // offLimits is what commands in a directory must not touch.
-func (a *App) offLimits(dirs home.Dirs, sandbox protocol.SandboxConfig, dir string) offlimits.List {
-	get := a.Env.Get
+func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string) offlimits.List {
+	get := s.env.Get
 	return offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: a.Env.Environ, Dir: dir, Home: dirs.Home, Store: dirs.Store,
+		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: s.env.Environ, Dir: dir, Home: s.dirs.Home, Store: s.dirs.Store,
 		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 }
 
-// hidden are the places that commands in a directory may not read, those too that are
+// Hidden returns the places that commands in a directory may not read, those too that are
 // not there yet.
-func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
+func (s *Sandbox) Hidden(c protocol.Config, dir string) []string {
 	sandbox := config.Sandbox(c, "")
-	paths := a.offLimits(dirs, sandbox, dir).Hidden()
-	e := a.Env
+	paths := s.offLimits(sandbox, dir).Hidden()
+	e := s.env
 	e.Dir = dir
 	for _, name := range sandbox.DenyRead {
 		if path, err := home.Absolute(e, name); err == nil {
@@ -290,20 +303,20 @@ func (a *App) hidden(dirs home.Dirs, c protocol.Config, dir string) []string {
 }
 
 // holding is how commands are held back: by the settings of those of models, except for their sandbox.
-func (a *App) holding(with *engine.Engine, settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
+func (s *Sandbox) holding(settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
-	guard := box.SharedState(with.Reader.Dirs) // first: what is not there cannot be hidden
-	off := a.offLimits(with.Reader.Dirs, sandbox, inv.Dir)
+	guard := box.SharedState(s.dirs) // first: what is not there cannot be hidden
+	off := s.offLimits(sandbox, inv.Dir)
 	c := tools.Commands{
-		Shell: true, Guard: guard, Warn: with.Reader.Warn, Once: a.warnOnce, Now: a.Env.Now, Writable: off.Writable(),
+		Shell: true, Guard: guard, Warn: s.warn, Once: s.warnOnce, Now: s.env.Now, Writable: off.Writable(),
 		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false), Network: networkOf(settings, inv),
 		Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
-		Box:           box.Find(a.Env.Exe), State: with.Reader.Dirs.Box(), Home: a.Env.Get("HOME"), Environ: a.Env.Environ,
+		Box:           s.box, State: s.dirs.Box(), Home: s.env.Get("HOME"), Environ: s.env.Environ,
 	}
 	c.Readable = linked(settings, inv.Dir)
 	if confine.Level() > 0 {
-		c.Exe = a.Env.Exe
+		c.Exe = s.env.Exe
 	}
 	return c, off
 }

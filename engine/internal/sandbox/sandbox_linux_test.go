@@ -1,7 +1,6 @@
-package app
+package sandbox
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,10 +22,9 @@ func TestMissingBoxIsSaidOnceInAHome(t *testing.T) {
 	}
 	bin, dirs := t.TempDir(), home.Dirs{Home: filepath.Join(t.TempDir(), "home")}
 	said := func(dirs home.Dirs) string {
-		var out bytes.Buffer
-		a := &App{Env: env.Env{Stderr: &out, Exe: filepath.Join(bin, "uwf")}}
-		a.warnMissingBox(dirs)
-		return out.String()
+		text := ""
+		New(env.Env{Exe: filepath.Join(bin, "uwf")}, "", dirs, nil, func(warning string) { text += warning }).warnMissingBox()
+		return text
 	}
 	first := said(dirs)
 	require.Contains(t, first, box.Install)

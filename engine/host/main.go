@@ -1,0 +1,98 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
+)
+
+// patience is how long a worker may take to end after a signal.
+const patience = time.Minute
+
+// Main is the whole of a main: os.Exit(host.Main(run)). It calls run with a context that a signal ends, and
+// returns its exit status; or it does what an engine of this program has started the process for.
+func Main(run func(context.Context, env.Env) int) int {
+	if status, confined := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); confined {
+		return status
+	}
+	process, err := env.OS()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		return protocol.CodeFailed.ExitCode()
+	}
+	ctx, stop := proc.WithSignals(context.Background())
+	defer stop()
+	call, ok := CallOf(process.Args)
+	if !ok {
+		return run(ctx, process)
+	}
+	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return call.main(ctx, process) })
+}
+
+// Call is what an engine has started this program for.
+type Call struct{ background.Call }
+
+// CallOf returns the call that a program's arguments are; ok: they are one.
+func CallOf(args []string) (c Call, ok bool) {
+	c.Call, ok = background.CallOf(args)
+	return c, ok
+}
+
+// main does what the program was called for, and logs to stderr.
+func (c Call) main(ctx context.Context, process env.Env) int {
+	process.Args = nil
+	log := func(ev engine.Event) { fmt.Fprint(process.Stderr, line(ev)) }
+	e, err := Open(ctx, process, Options{Home: c.Home, Store: c.Store, Events: log})
+	if err == nil {
+		if e.Turns = false; c.Debug {
+			e.Log = Decisions(process.Stderr)
+		}
+		err = c.Run(ctx, e, process)
+	}
+	if err == nil {
+		return 0
+	}
+	coded := fault.Of(err)
+	fmt.Fprintln(process.Stderr, plaintext.Indent(plaintext.Escape(coded.Message)))
+	return coded.Code.ExitCode()
+}
+
+// Run does it with an engine of the call's home. process is that which was called.
+func (c Call) Run(ctx context.Context, e *engine.Engine, process env.Env) error {
+	if c.Thread == "" {
+		return Notices{e, process}.Send(ctx)
+	}
+	return e.Worker(ctx, c.Thread, c.Lock, process.Stdout)
+}
+
+// line is an event as a line of a worker's log; "": it has none.
+func line(ev engine.Event) string {
+	text := ""
+	switch {
+	case ev.Kind == engine.Warning:
+		text = "warning: " + ev.Text
+	case ev.Kind == engine.StepStarted:
+		text = fmt.Sprintf("%s: started, by %s", ev.Step.Role, ev.Step.Agent)
+	case ev.Kind == engine.StepEnded && ev.Err != nil:
+		text = fmt.Sprintf("%s: %v", ev.Step.Role, ev.Err)
+	case ev.Kind == engine.StepEnded:
+		text = fmt.Sprintf("%s: %s", ev.Step.Role, ev.Output.Status)
+	default:
+		return ""
+	}
+	if ev.Step.Path != "" {
+		text = ev.Step.Path + ": " + text
+	}
+	return plaintext.Line(text) + "\n"
+}

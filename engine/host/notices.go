@@ -1,0 +1,154 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/answerlink"
+	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/notify"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Notices notify the people whom notify in the user's config names.
+type Notices struct {
+	Engine  *engine.Engine
+	Process env.Env // without .env
+}
+
+// ErrNobody means that notify in the config names neither a command nor a webhook.
+var ErrNobody = errors.New("notify in config.yaml names neither a command nor a webhook")
+
+// wanted reports whether the config may name somebody: without that it costs one read of the file.
+func (n Notices) wanted() bool {
+	src, err := config.ReadFile(n.Engine.Reader.Dirs.Config())
+	return err == nil && bytes.Contains(src, []byte("notify"))
+}
+
+// settings reads what notify in the user's config says; a project's says nothing of it.
+func (n Notices) settings(ctx context.Context) (config.Notify, error) {
+	c, err := config.Load(ctx, n.Engine.Reader.Dirs.Config(), n.Engine.Reader.Env)
+	if err != nil {
+		return config.Notify{}, err
+	}
+	return config.ResolveNotify(c, n.Engine.Reader.Env)
+}
+
+func reaches(c config.Notify) bool { return len(c.Command) > 0 || c.Webhook != "" }
+
+// atRest notifies of a thread at rest. No run fails because that fails.
+func (n Notices) atRest(ctx context.Context, ev engine.Event) {
+	ctx = context.WithoutCancel(ctx)
+	c, err := n.settings(ctx)
+	if err == nil && slices.Contains(c.On, ev.Notice) && reaches(c) {
+		if err = n.Put(ctx, ev.Notice, *ev.Output); err == nil {
+			err = n.startSender()
+		}
+	}
+	if err != nil && n.Engine.Reader.Warn != nil {
+		n.Engine.Reader.Warn(fmt.Sprintf("nobody was notified that thread %s is at rest: %v", ev.Step.Thread, err))
+	}
+}
+
+// Put puts a notice about a thread into the outbox, without the secrets of the home. The error is
+// [ErrNobody] if nobody would get it.
+func (n Notices) Put(ctx context.Context, event string, at protocol.StepOutput) error {
+	c, err := n.settings(ctx)
+	if err != nil {
+		return err
+	}
+	if !reaches(c) {
+		return ErrNobody
+	}
+	notice, err := view.NoticeOf(ctx, n.Engine, event, at)
+	if err != nil {
+		return err
+	}
+	var random [8]byte
+	if _, err := io.ReadFull(n.Process.Rand, random[:]); err != nil {
+		return err
+	}
+	now := n.Process.Now()
+	notice.At = now.UnixMilli()
+	notice.ID = fmt.Sprintf("%013d-%s", notice.At, hex.EncodeToString(random[:]))
+	hide := n.Engine.Reader.Secrets().Hide
+	notice.Text, notice.Title, notice.Reason = plaintext.Line(hide(notice.Text)), hide(notice.Title), hide(notice.Reason)
+	if notice.Question != nil {
+		q := *notice.Question
+		q.Text, notice.Question = hide(q.Text), &q
+		if event == protocol.NoticeWaiting && c.Address != "" {
+			ends := now.Add(c.Ends)
+			links := answerlink.Links{Dir: n.Engine.Reader.Dirs.Notify()}
+			word, err := links.New(ctx, n.Process.Rand, at.Thread, at.Head, ends)
+			if err != nil {
+				return err
+			}
+			ms := ends.UnixMilli()
+			notice.Link, notice.LinkExpiresAt = c.Address+"/answer/"+word, &ms
+		}
+	}
+	return n.outbox().Put(notice, len(c.Command) > 0, c.Webhook != "")
+}
+
+func (n Notices) outbox() notify.Outbox { return notify.At(n.Engine.Reader.Dirs.Notify()) }
+
+// startSender starts this program in the background to send what waits.
+func (n Notices) startSender() error {
+	if n.Process.Exe == "" {
+		return errors.New("the system does not tell where this program is")
+	}
+	dirs := n.Engine.Reader.Dirs
+	_, err := proc.Start(proc.Command{
+		Path: n.Process.Exe, Args: background.Call{Home: dirs.Home, Store: dirs.Store}.Args(), Dir: dirs.Home,
+		Env: n.Process.Environ, Session: true,
+	})
+	return err
+}
+
+// Send sends what waits in the outbox, and logs what it gave up on.
+func (n Notices) Send(ctx context.Context) error {
+	if n.outbox().Empty() {
+		return nil
+	}
+	c, err := n.settings(ctx)
+	if err != nil {
+		return err
+	}
+	dirs := n.Engine.Reader.Dirs
+	var failed []string
+	process := n.Process
+	process.Dir = dirs.Home
+	err = notify.Sender{Outbox: n.outbox(), Config: c, Env: process, Failed: func(notice string, err error) {
+		text := plaintext.Line(n.Engine.Reader.Secrets().Hide(err.Error()))
+		failed = append(failed, text)
+		_ = eventlog.Append(durable.OS(), dirs.Logs(), eventlog.Entry{ // a log entry that fails stops nothing
+			TS: process.Now().UTC(), Tag: "notice-failed", Msg: "notice " + notice + " was not taken: " + text,
+		})
+	}}.Send(ctx)
+	if err == nil && len(failed) > 0 {
+		err = &protocol.Error{Code: protocol.CodeFailed,
+			Message: "nobody was told: " + strings.Join(slices.Compact(failed), "; ")}
+	}
+	return err
+}
+
+// Flush sends in the background what an earlier process could not send.
+func (n Notices) Flush() {
+	if !n.outbox().Empty() {
+		_ = n.startSender() // otherwise the next process sends it
+	}
+}
