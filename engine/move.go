@@ -369,7 +369,7 @@ func (h *lockedThread) files() worktree.Thread {
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.e.Files().Before(ctx, worktree.Step{
 		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, Restore: a.task.putBack, Known: a.task.known,
-		Open:  a.task.kept,
+		Open: a.task.kept, Previous: a.locked.kept,
 		Joins: a.cmd.Name == protocol.JoinAgent && a.pos.Workflow.Roles[a.task.role].Workspace == "",
 		Again: a.again(),
 	})

@@ -65,7 +65,9 @@ type Checkout struct {
 
 	by      Keeper
 	lock    *durable.Held // of the work tree
-	reports []string      // paths that an earlier step has left out
+	after   protocol.Tree // kept with the step that was made here; "": none was
+	madeAt  time.Time
+	reports []string // paths that an earlier step has left out
 }
 
 // Held reports whether the work tree is locked.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -291,7 +292,25 @@ func TestBefore(t *testing.T) {
 	require.Empty(t, k.Spec.Before, "nobody has changed anything")
 	require.Equal(t, last, k.Before)
 	k.Release()
+
+	// A process that has just made the step before does not look at the files again, for a moment.
+	k.Check(ctx, w.Chain(id).Last.Step)
+	bin := filepath.Join(t.TempDir(), "git")
+	require.NoError(t, os.WriteFile(bin, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	environ := w.Env.Environ
+	w.Env.Environ = append([]string{"PATH=" + filepath.Dir(bin)}, environ[1:]...)
+	next, err := before(worktree.Step{Previous: k})
+	require.NoError(t, err)
+	require.Equal(t, last, next.Before)
+	require.Equal(t, k.Spec, next.Spec)
+	next.Release()
+	w.Env.Environ = environ
 	w.Write(filepath.Join(w.Repo, "mine"), "x")
+	w.Clock = w.Clock.Add(2 * time.Second)
+	next, err = before(worktree.Step{Previous: k})
+	require.NoError(t, err)
+	require.NotEqual(t, last, next.Before)
+	next.Release()
 	for joins, want := range map[bool]bool{false: true, true: false} {
 		k, err = before(worktree.Step{Joins: joins})
 		require.NoError(t, err)

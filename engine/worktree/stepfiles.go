@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -185,6 +186,7 @@ type Step struct {
 	// with these. Known are files that are kept with a step.
 	Restore, Known protocol.Tree
 	Open           *Checkout // its work tree, with these files in it; nil: it is opened now
+	Previous       *Checkout // that of the step before, if this process has made it; nil: it has not
 	Joins          bool      // the results of children that have worked in the same directory
 	Again          string    // the command that tries it again
 }
@@ -200,6 +202,9 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 	}
 	k, err := s.Open, error(nil)
 	if k == nil {
+		k, err = e.resume(ctx, s)
+	}
+	if k == nil && err == nil {
 		k, err = e.Open(ctx, s.Thread.ID, s.Dir, w)
 	}
 	if err != nil {
@@ -223,6 +228,30 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 		k.Spec.Before = k.Spec.Tree
 	}
 	return k, nil
+}
+
+// moment is how long the files of a step count as those that the next one begins with: what somebody changes
+// within it counts as the next step's.
+const moment = time.Second
+
+// resume opens the work tree in which this process has just made the step before, without looking at the
+// files; nil: it has not, or somebody has been there since.
+func (e Keeper) resume(ctx context.Context, s Step) (*Checkout, error) {
+	p := s.Previous
+	if p == nil || p.after == "" || p.dir != s.Dir || s.Restore != "" || e.Env.Now().Sub(p.madeAt) > moment ||
+		s.Last == nil || s.Last.Files == nil || s.Last.Files.Tree != p.after {
+		return nil, nil
+	}
+	k := &Checkout{Repo: p.Repo, dir: p.dir, Spec: p.Spec, Left: s.Last.Files.Left, by: e}
+	var err error
+	if k.lock, err = e.LockTree(ctx, s.Thread.ID, k.Repo.Root); err != nil {
+		return nil, err
+	}
+	if k.Repo.Resume(&k.Spec, p.after) {
+		return k, nil
+	}
+	k.Release()
+	return nil, nil
 }
 
 // notKept warns that the files are not kept. It fails if there is no room for them, since
@@ -266,9 +295,12 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	case s.Files == nil:
 	case s.Root != k.Spec.Root || !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
 		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
-	case len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports):
-		k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
-			"has what is there")
+	default:
+		k.after, k.madeAt = s.Files.Tree, k.by.Env.Now()
+		if len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports) {
+			k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
+				"has what is there")
+		}
 	}
 }
 

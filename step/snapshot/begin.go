@@ -186,6 +186,18 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	return taken, rescued, nil
 }
 
+// Resume lets a spec continue where the snapshot of a step has ended, if nobody has written its index since and
+// the work tree is still that of the repository.
+func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
+	n := recall(s.Index)
+	if n.Tree != tree || n.Index == "" || n.Index != checksum(s.Index) || !slices.Equal(n.Out, s.Out) ||
+		r.check(r.Root) != nil {
+		return false
+	}
+	s.Tree, s.Parent, s.Before = n.Tree, n.Commit, ""
+	return true
+}
+
 // begin makes a snapshot; before is the tree that the last one kept.
 func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
 	s.Tree = ""
