@@ -228,51 +228,55 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	switch {
 	case a.dir.StopRequested(a.record):
 		status = rundir.Stopped
-		err = &protocol.Error{
-			Code: protocol.CodeTerminated, Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id,
-				a.task.role), Err: err,
-			Hints: []string{a.on()},
-		}
+		err = a.stopped(&protocol.Error{Code: protocol.CodeTerminated, Err: err,
+			Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id, a.task.role)})
 	case fault.IsSignal(err):
 		status = rundir.Stopped
-		err = fault.Hinted(fault.Of(err), a.on())
+		err = a.stopped(err)
 	case errors.As(err, &timeout):
-		err = fault.Hinted(fault.Of(err), a.again()+" --timeout "+protocol.Span(2*timeout.After)+" gives it more time")
+		err = fault.Of(err).Because("timed-out", "thread", a.locked.id, "again", a.again(), "timeout",
+			protocol.Span(2*timeout.After))
 	default:
 		return a.failed(rundir.Failed, a.explain(ctx, ran, err))
 	}
 	if _, finished := a.dir.Finished(); finished {
-		return fault.Hinted(fault.Of(err), "the agent had finished: "+a.further()+" adopts its result")
+		return fault.Of(err).Because("agent-had-finished", "thread", a.locked.id, "again", a.further())
 	}
 	return a.failed(status, err)
 }
 
-// again is the command that repeats the request. A person's words are not kept when the step
-// fails, so they must be given again.
+// again is the request that repeats this one, as a fact of a reason. A person's words are not kept
+// when the step fails, so they must be given again.
 func (a *attempt) again() string {
 	switch {
 	case a.task.resumes:
-		return "uwf thread resume " + a.locked.id + " -p '<answer>'"
+		return "answer"
 	case a.task.replaces:
-		return "uwf thread retry " + a.locked.id + " -p '<new instructions>'"
+		return "retry"
 	}
 	return a.further()
 }
 
-// further is the command that continues as far as this one was meant to go.
+// further is the request that continues as far as this one was meant to go.
 func (a *attempt) further() string {
 	if a.toEnd {
-		return "uwf thread resume " + a.locked.id
+		return "resume"
 	}
-	return "uwf thread step " + a.locked.id
+	return "step"
 }
 
-// on is the command that continues with a stopped step and what follows it.
-func (a *attempt) on() string {
+// stopped adds to the error of a stopped step how it continues, with what follows it.
+func (a *attempt) stopped(err error) error {
+	again := "resume"
 	if a.task.resumes || a.task.replaces {
-		return a.again()
+		again = a.again()
 	}
-	return "uwf thread resume " + a.locked.id
+	return fault.Of(err).Because("stopped", "thread", a.locked.id, "again", again)
+}
+
+// retried adds to the error of a step how it is tried again.
+func (a *attempt) retried(err error) *protocol.Error {
+	return fault.Of(err).Because("step-failed", "thread", a.locked.id, "again", a.again())
 }
 
 // unable records that no agent could even be started, so that the reason can be shown later: a
@@ -301,7 +305,7 @@ func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 	if text == err.Message {
 		return err
 	}
-	return &protocol.Error{Code: err.Code, Message: text, Hints: err.Hints, Err: err}
+	return &protocol.Error{Code: err.Code, Message: text, Hints: err.Hints, Reasons: err.Reasons, Err: err}
 }
 
 // accept checks what an agent returned. The error is a *[rejection], unless the store could
@@ -327,8 +331,7 @@ func (a *attempt) reject(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	no.Why = fault.Hinted(no.Why, "to retry: "+a.again(), "what the agent printed is in "+a.dir.Path)
-	no.Why = a.e.hidden(no.Why)
+	no.Why = a.e.hidden(no.Why.Because("result-rejected", "thread", a.locked.id, "again", a.again(), "dir", a.dir.Path))
 	a.record.StepHash, a.record.Reason = no.Step, no.Why.Message
 	return a.failed(rundir.Rejected, no.Why)
 }
@@ -417,9 +420,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		return out, unpublished
 	}
 	if err == nil && !a.info.Adopted && a.dir.StopRequested(a.record) {
-		err = fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id,
-			got.Step.Role),
-			a.further())
+		err = fault.New(protocol.CodeTerminated, "thread %s was stopped after %q had finished", a.locked.id,
+			got.Step.Role).Because("stopped", "thread", a.locked.id, "again", a.further())
 	}
 	return out, err
 }
@@ -464,9 +466,8 @@ func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
 	}
-	return fault.Hinted(fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w",
-		a.task.role, a.locked.id, err)),
-		a.further()+" takes its step over")
+	return fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role,
+		a.locked.id, err)).Because("head-not-moved", "thread", a.locked.id, "again", a.further())
 }
 
 // flush makes a step durable before anything durable names it. An agent that commits its nodes
@@ -608,10 +609,9 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 	}
 	if _, gone := place.Real(a.pos.Dir()); gone != nil {
 		if w := a.locked.facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
-			return "", fault.Hinted(fault.Of(err), "uwf thread fork "+string(a.locked.head)+" has another worktree with the "+
-				"same files")
+			return "", fault.Of(err).Because("worktree-gone", "head", string(a.locked.head))
 		}
-		return "", fault.Hinted(fault.Of(err), a.again()+" --cwd DIR lets the thread work elsewhere, now and later")
+		return "", fault.Of(err).Because("directory-gone", "thread", a.locked.id, "again", a.again())
 	}
 	return dir, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 var toTheEnd = Work{Steps: UntilEnd}
@@ -97,7 +98,7 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 	id := w.start()
 	_, err := w.background(id, "ready", Work{Steps: 1, StepOptions: StepOptions{Agent: "no-such-agent"}})
 	e := requireCode(t, err, protocol.CodeNotFound)
-	require.NotEmpty(t, e.Hints)
+	require.NotEmpty(t, hints.All("", e))
 
 	w.Reader.Env.Exe = "/bin/true"
 	_, err = w.Background(context.Background(), id, toTheEnd)

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/budget"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -193,8 +194,8 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	w.onWarning(func(text string) { said = append(said, text) })
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
 	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid)
-	require.Contains(t, e.Hints[0], "uwf config set models.m.price.input 3;")
-	require.NotEmpty(t, e.Hints)
+	require.Contains(t, hints.All("", e)[0], "uwf config set models.m.price.input 3;")
+	require.NotEmpty(t, hints.All("", e))
 	require.NoError(t, check(protocol.Limits{MaxTokens: 5}))
 	require.Empty(t, said)
 	require.NoError(t, check(protocol.Limits{MaxCostUSD: 5, MaxTokens: 5}))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -68,7 +69,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked, id)
-	prosetest.Text(t, e.Hints)
+	prosetest.Text(t, hints.All("", e))
 	require.Equal(t, protocol.StatusRunning, out.Status)
 	require.Equal(t, "planner", string(w.show(id).CurrentRole))
 	_, err = w.Step(context.Background(), id, StepOptions{Fresh: true})
@@ -221,8 +222,8 @@ func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Resume(context.Background(), id, "green", StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed)
-	require.Contains(t, e.Hints[0], "uwf thread step "+id)
-	require.Contains(t, e.Hints[1], "--discard-result")
+	require.Contains(t, hints.All("", e)[0], "uwf thread step "+id)
+	require.Contains(t, hints.All("", e)[1], "--discard-result")
 	_, err = w.Poke(context.Background(), id, "otherwise", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed)
 	require.Equal(t, 2, w.agentRuns())
@@ -365,7 +366,7 @@ func TestTwoStepsAtOnce(t *testing.T) {
 	}
 	for range n - 1 {
 		e := requireCode(t, <-errs, protocol.CodeLocked)
-		require.Contains(t, e.Hints, "uwf thread stop "+id)
+		require.Contains(t, hints.All("", e), "uwf thread stop "+id)
 	}
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeLocked, strconv.Itoa(os.Getpid()))

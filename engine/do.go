@@ -276,8 +276,8 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 	out, err = a.advance(ctx, s.step)
 	out.Adopted = true
 	if err == nil && s.Verb == decide.Answer { // that of the request is not used
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts",
-			a.task.role), "uwf thread show "+s.locked.id)
+		err = fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts",
+			a.task.role).Because("answered-before", "thread", s.locked.id)
 	}
 	return out, err
 }

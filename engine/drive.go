@@ -205,8 +205,8 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case stopped.Load() || dir.HeldBack():
-		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work",
-			thread), "uwf thread resume "+thread)
+		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work",
+			thread).Because("stopped", "thread", thread, "again", "resume")
 	}
 	return failures.Err()
 }
@@ -341,8 +341,8 @@ func (a *attempt) kidsAtRest(ctx context.Context) error {
 	for _, k := range a.pos.Kids {
 		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
 			k.Ended.Head)) {
-			return fault.Hinted(fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
-				a.task.role), "uwf thread wait "+a.locked.id)
+			return fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
+				a.task.role).Because("child-replayed", "thread", a.locked.id)
 		}
 	}
 	return nil
@@ -361,7 +361,7 @@ func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
 		return err
 	}
 	if err := a.e.Files().Lay(ctx, a.kept, merged); err != nil {
-		return fault.Hinted(fault.Of(err), "to retry: "+a.again())
+		return a.retried(err)
 	}
 	return nil
 }
@@ -393,8 +393,8 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 }
 
 func (a *attempt) unjoined(err error) error {
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
-		a.again()+" joins again: no child is run anew", "uwf thread show "+a.locked.id)
+	return (&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}).Because("not-joined",
+		"thread", a.locked.id, "again", a.again())
 }
 
 // Ticked is what became of a thread in one [Engine.Tick].
@@ -465,6 +465,7 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 			return t, false, err
 		}
 		t.Error = fault.Step(c)
+		t.Error.Advise(e.Reader.Hints)
 	}
 	return t, true, err
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -189,7 +188,7 @@ func (e *Engine) given() []string {
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
 	if a.cmd.Plain != nil {
-		return oscommand.Explain(err, a.task.role, a.again(), runfiles.Dir(a.dir.Path))
+		return oscommand.Explain(err, a.task.role, "thread", a.locked.id, "again", a.again(), "dir", a.dir.Path)
 	}
 	if errors.As(err, &missing) {
 		return a.e.Casting().Unstartable(ctx, a.cmd, missing)
@@ -204,15 +203,12 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	}
 	var noResult *agentproc.ResultError
 	var failed *agentproc.ExitError
-	var hints []string
-	silent := errors.As(err, &noResult)
+	silent, wrapped := errors.As(err, &noResult), ""
 	if silent || errors.As(err, &failed) && a.cmd.Foreign() {
-		hints = append(hints, "a program that prints its answer: --agent "+
-			plaintext.Word("uwf-exec -- "+plaintext.Literal(a.cmd.Argv)))
+		wrapped = "uwf-exec -- " + plaintext.Literal(a.cmd.Argv)
 	}
 	if silent && ran.Stderr != "" {
 		e.Message += "\nits stderr ends:\n" + ran.Stderr
 	}
-	return fault.Hinted(e, append(hints, "to retry: "+a.again(),
-		"uwf thread read "+a.locked.id+" --live shows what it has done", "what the agent printed is in "+a.dir.Path)...)
+	return e.Because("agent-failed", "wrapped", wrapped, "thread", a.locked.id, "again", a.again(), "dir", a.dir.Path)
 }

@@ -115,8 +115,8 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	}
 	_, err = e.lastRun(ctx, h)
 	if err == nil && e.Reader.CutOff(h.id) {
-		err = fault.Hinted(fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off",
-			h.id), "uwf thread step "+h.id+" settles it")
+		err = fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off",
+			h.id).Because("cut-off", "thread", h.id)
 	}
 	if err != nil {
 		h.release()
@@ -156,11 +156,8 @@ func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir
 
 // hasEnded returns the error for an operation that only an active thread allows.
 func hasEnded(h *lockedThread) error {
-	err := fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id, h.ended.Status)
-	if h.ended.Status == protocol.StatusCompleted {
-		err = fault.Hinted(err, "uwf thread resume "+h.id+" -p '<what else to do>'")
-	}
-	return fault.Hinted(err, "uwf thread fork "+string(h.head))
+	return fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id,
+		h.ended.Status).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Status))
 }
 
 // A thread that was imported brings prompts, a workflow and a directory that its author chose.
@@ -180,7 +177,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	h.barrier, h.barred = decide.Open, nil
 	if w.Cwd == "" {
 		if facts.Foreign() {
-			h.barrier, h.barred = decide.NoCwd, e.Origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again(h.id))
+			h.barrier, h.barred = decide.NoCwd, e.Origins().MustSayWhere(ctx, h.id, h.head, facts, w.Do.again())
 			return nil
 		}
 		return e.trusted(ctx, h, facts)
@@ -251,17 +248,17 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	return facts, e.Reader.Heads.SetFacts(ctx, id, change)
 }
 
-// again is what to type after "uwf thread" to repeat the action.
-func (a Action) again(id string) string {
+// again is the request that repeats the action, as a fact of a reason.
+func (a Action) again() string {
 	switch a {
 	case DoStep, DoUndo, DoRedo, DoRetry:
-		return "step " + id
+		return "step"
 	case DoAnswer: // takes its input from other flags
-		return "answer " + id
+		return "form"
 	case DoPoke:
-		return "retry " + id + " -p '…'"
+		return "poke"
 	}
-	return string(a) + " " + id + " -p '…'"
+	return "words"
 }
 
 // Settled refuses a thread from elsewhere if nobody has said which directory it works in.

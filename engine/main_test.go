@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
@@ -82,6 +83,7 @@ func openEngine(t require.TestingT, dir string, disk durable.FS, config func() p
 			},
 			Dirs: dirs, FS: disk, Store: store, Heads: fileheads.Open(dirs.Home, disk),
 			Config: func(context.Context) (protocol.Config, error) { return config(), nil },
+			Hints:  func(why ...protocol.Reason) []string { return hints.Of("", why...) },
 		},
 		Grace: 2 * time.Second,
 	}

@@ -141,7 +141,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 			i.Attempts = attemptsOf(h.facts)
 		}
 		i.Attempts[children.Place{Head: before, Role: step.Role}.AttemptKey("")]++
-		s.e.warn(fmt.Sprintf("role %q plays all its children anew; uwf thread fork %s takes over what they have answered",
+		s.e.warn(fmt.Sprintf("role %q plays all its children anew; a fork of %s takes over what they have answered",
 			step.Role, before))
 	}
 	return i, nil
@@ -186,9 +186,9 @@ func (s *session) cutOff(err error) error {
 	id := s.locked.id
 	why := fault.Of(fmt.Errorf("a change of the head and the files of thread %s is not finished: %w", id, err))
 	if _, gone := os.Lstat(s.pos.Dir()); gone != nil {
-		return fault.Hinted(why, "uwf thread step "+id+" --cwd DIR finishes it where its files are now")
+		return why.Because("move-cut-off-elsewhere", "thread", id)
 	}
-	return fault.Hinted(why, "uwf thread step "+id+" finishes it, once that is mended")
+	return why.Because("move-cut-off", "thread", id)
 }
 
 // moved is the rest of a move, once the files are there.
@@ -353,9 +353,8 @@ func (e *Engine) lockFiles(ctx context.Context, id string) (worktree.Locked, err
 	}
 	if e.Reader.CutOff(id) {
 		h.release()
-		err := fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another step: a change of "+
-			"them was cut off", id)
-		return worktree.Locked{}, fault.Hinted(err, "uwf thread step "+id+" finishes it first")
+		return worktree.Locked{}, fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another "+
+			"step: a change of them was cut off", id).Because("files-cut-off", "thread", id)
 	}
 	return worktree.Locked{Thread: h.files(), Release: h.release}, nil
 }

@@ -18,7 +18,6 @@ var errParentOpen = errors.New("the parent has something open")
 // refusal says why a request cannot be done.
 func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	id := s.locked.id
-	var err *protocol.Error
 	switch a.Reason {
 	case "damaged":
 		return s.unread
@@ -33,17 +32,17 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "no-cwd", "untrusted":
 		return s.locked.barred
 	case "parent-open":
-		err = fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its "+
+		err := fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its "+
 			"result, or a move that was cut off", id, s.parent)
 		err.Err = errParentOpen
-		return fault.Hinted(err, "uwf thread step "+s.parent)
+		return err.Because("parent-open", "parent", s.parent)
 	case "parent-moved":
-		err = fault.New(a.Code, "thread %s is a child of thread %s, which does not ask for it any more", id, s.parent)
-		fault.Hinted(err, "uwf thread fork "+string(s.locked.head)+" goes on with it as a thread of its own")
+		undone := ""
 		if s.parentUndone {
-			fault.Hinted(err, "uwf thread redo "+s.parent+" goes forward again")
+			undone = s.parent
 		}
-		return err
+		return fault.New(a.Code, "thread %s is a child of thread %s, which does not ask for it any more", id,
+			s.parent).Because("parent-moved", "head", string(s.locked.head), "undone", undone)
 	case "result-waits":
 		return s.waits()
 	case "files-changed":
@@ -61,12 +60,11 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "nothing-undone":
 		return fault.New(a.Code, "thread %s has no undone step to go forward to", id)
 	case "earlier-limited":
-		err = fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id,
-			s.limited.Reason)
-		return fault.Hinted(err, "uwf thread undo "+id+" moves it now")
+		return fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id,
+			s.limited.Reason).Because("earlier-limited", "thread", id)
 	case "no-such-child":
-		err = fault.New(a.Code, "thread %s has no child %q that is still to be joined", id, s.Key)
-		return fault.Hinted(err, "uwf thread show "+id)
+		return fault.New(a.Code, "thread %s has no child %q that is still to be joined", id,
+			s.Key).Because("no-such-child", "thread", id)
 	}
 	return s.asksOtherwise(a)
 }
@@ -78,19 +76,18 @@ func (s *session) asksOtherwise(a decide.Action) error {
 	case "asks-nothing":
 		return fault.New(a.Code, "thread %s asks nothing: it is at its end", id)
 	case "needs-words":
-		return fault.Hinted(fault.New(a.Code, "thread %s asks for words, not for data", id),
-			"uwf thread resume "+id+" -p '<answer>'")
+		return fault.New(a.Code, "thread %s asks for words, not for data", id).Because("needs-words", "thread", id)
 	case "needs-form":
-		return fault.Hinted(fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are "+
-			"not enough", id, role), "uwf thread answer "+id)
+		return fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are not enough", id,
+			role).Because("needs-form", "thread", id)
 	case "words-reach-no-child":
-		return fault.Hinted(fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id,
-			role), "uwf thread resume "+id+" -p '' runs those again that have failed")
+		return fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id,
+			role).Because("words-reach-no-child", "thread", id)
 	}
 	if s.Verb == decide.Answer {
-		return fault.Hinted(fault.New(a.Code, "thread %s asks nothing: next is role %q", id, role), "uwf thread step "+id)
+		return fault.New(a.Code, "thread %s asks nothing: next is role %q", id, role).Because("not-asked", "thread", id)
 	}
-	return fault.Hinted(fault.New(a.Code, "thread %s is not suspended: next is %q", id, role), "uwf thread step "+id)
+	return fault.New(a.Code, "thread %s is not suspended: next is %q", id, role).Because("not-asked", "thread", id)
 }
 
 // hasMoved says that a thread is not where somebody expects it.
@@ -98,9 +95,8 @@ func (s *session) hasMoved() error {
 	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
 		return err
 	}
-	return fault.Hinted(fault.New(protocol.CodeFailed,
-		"thread %s has moved on: its head is %s now, not %s. Nothing was answered", s.locked.id, s.locked.head, s.Answer.At),
-		"uwf thread show "+s.locked.id)
+	return fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered",
+		s.locked.id, s.locked.head, s.Answer.At).Because("moved", "thread", s.locked.id)
 }
 
 // waits refuses to pass over a finished step that answers a different question from the one asked
@@ -110,16 +106,14 @@ func (s *session) waits() error {
 	if s.step.Hash != "" {
 		what = s.step.Hash
 	}
-	return s.anew(fault.Hinted(fault.New(protocol.CodeFailed,
-		"role %q has already finished an earlier request, and its result is waiting to be used: step %s", s.record.Role,
-		what),
-		s.open.further()+" takes it over"))
+	return s.anew(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is "+
+		"waiting to be used: step %s", s.record.Role, what).Because("result-waits", "thread", s.locked.id, "again",
+		s.open.further()))
 }
 
-// anew adds a hint for users who do not want the result that is there.
+// anew adds a reason for users who do not want the result that is there.
 func (s *session) anew(err *protocol.Error) error {
-	return fault.Hinted(err, "uwf thread "+s.Work.Do.again(s.locked.id)+" --discard-result discards it first",
-		"what is there is in "+s.dir.Path)
+	return err.Because("result-kept", "thread", s.locked.id, "again", s.Work.Do.again(), "dir", s.dir.Path)
 }
 
 // budgetOf says which limit leaves no room for the role that is asked for.
@@ -155,25 +149,22 @@ func (s *session) notAgain(a decide.Action) error {
 	case s.Verb == decide.Undo:
 		return fault.New(a.Code, "thread %s has no step to undo", id)
 	case a.Reason == "no-step":
-		return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id),
-			"uwf thread step "+id)
+		return fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id).Because("no-step", "thread", id)
 	}
 	why := "a person has made the step"
 	if s.facts.Last == decide.ByChildren {
 		why = "the step joins the results of other threads"
 	}
-	return fault.Hinted(fault.New(a.Code, "thread %s cannot be retried: %s", id, why),
-		"uwf thread fork "+string(s.target.Previous())+" starts another thread from the step before")
+	return fault.New(a.Code, "thread %s cannot be retried: %s", id, why).Because("not-an-agents-step", "previous",
+		string(s.target.Previous()))
 }
 
 // doubt says which child may have been paid already.
 func (s *session) doubt() error {
 	k := s.doubtful()
-	err := fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
-		"history.jsonl has it (%s): it is not started on a guess",
-		children.Named(k.Key, children.LabelOf(k.Child)), s.locked.id, k.ID)
-	return fault.Hinted(err, "uwf cas fsck --repair", "uwf thread retry "+children.Address(s.locked.id,
-		k.Key)+" plays it anew")
+	return fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
+		"history.jsonl has it (%s): it is not started on a guess", children.Named(k.Key, children.LabelOf(k.Child)),
+		s.locked.id, k.ID).Because("doubtful-child", "child", children.Address(s.locked.id, k.Key))
 }
 
 // promptOf is the prompt that a record names.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -59,8 +60,8 @@ func TestAgentsThatFail(t *testing.T) {
 			head := w.head(id)
 			out, err := w.Step(context.Background(), id, StepOptions{})
 			e := requireCode(t, err, protocol.CodeAgent)
-			require.Contains(t, strings.Join(e.Hints, "\n"), w.Reader.Dirs.Run(id))
-			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(e.Hints[0], "uwf-exec -- "))
+			require.Contains(t, strings.Join(hints.All("", e), "\n"), w.Reader.Dirs.Run(id))
+			require.Equal(t, strings.HasPrefix(name, "prints") && name != "prints a hash of nothing", strings.Contains(hints.All("", e)[0], "uwf-exec -- "))
 			require.Equal(t, head, w.head(id))
 			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, "planner", string(out.CurrentRole))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/promptquote"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -116,7 +117,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 	id := w.start()
 	_, err := w.Resume(ctx, id, "x", StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed)
-	require.Contains(t, e.Hints, "uwf thread step "+id)
+	require.Contains(t, hints.All("", e), "uwf thread step "+id)
 
 	w.mustStep(id, StepOptions{})
 	w.mustStep(id, StepOptions{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -173,7 +174,7 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked)
-	require.Contains(t, e.Hints, fmt.Sprintf("kill -CONT %d resumes it", cmd.Process.Pid))
+	require.Contains(t, hints.All("", e), fmt.Sprintf("kill -CONT %d resumes it", cmd.Process.Pid))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_ = cmd.Wait() // it was asked to stop
 }

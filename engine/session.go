@@ -150,8 +150,8 @@ func (s *session) readIntent(context.Context) (err error) {
 	}
 	switch i := s.intent; {
 	case err != nil:
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err},
-			"uwf thread step "+s.locked.id+" --keep-files goes on with the files as they are")
+		return (&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err}).Because("intent-unreadable",
+			"thread", s.locked.id)
 	case i.Kind == rundir.Moving && i.HeadFrom != s.locked.head && i.HeadTo != s.locked.head:
 		s.facts.Intent = decide.Settled // somebody has moved the head elsewhere
 	case i.Kind == rundir.Moving:

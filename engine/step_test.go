@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -64,7 +65,7 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed)
-	require.Contains(t, e.Hints[0], "uwf thread resume "+id)
+	require.Contains(t, hints.All("", e)[0], "uwf thread resume "+id)
 	require.Equal(t, protocol.StatusCompleted, out.Status, "the output says where the thread stands")
 	require.NoFileExists(t, w.lockFile(id), "an ended thread keeps no lock file")
 }
@@ -174,7 +175,7 @@ func TestAgentThatCannotBeChosen(t *testing.T) {
 			w.config = test.config
 			_, err := w.Step(context.Background(), id, StepOptions{Agent: test.agent})
 			e := requireCode(t, err, test.code)
-			require.Contains(t, strings.Join(e.Hints, "\n"), test.hint)
+			require.Contains(t, strings.Join(hints.All("", e), "\n"), test.hint)
 			require.Equal(t, head, w.head(id))
 		})
 	}
@@ -226,8 +227,8 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 
 	out, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeInvalid, `"lost"`)
-	require.Contains(t, e.Hints[0], "uwf thread retry "+id)
-	require.Contains(t, e.Hints[1], "uwf thread fork "+string(before))
+	require.Contains(t, hints.All("", e)[0], "uwf thread retry "+id)
+	require.Contains(t, hints.All("", e)[1], "uwf thread fork "+string(before))
 	require.Equal(t, protocol.StatusError, out.Status)
 	require.Len(t, w.runs(), 2, "stepping again runs no agent")
 

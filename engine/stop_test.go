@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -98,7 +99,7 @@ func TestWorkFinishedOnASignalIsAdopted(t *testing.T) {
 	errs := w.inFlight(ctx, id)
 	cancel(&SignalError{Signal: os.Interrupt})
 	e := requireCode(t, <-errs, protocol.CodeInterrupted)
-	require.Contains(t, strings.Join(e.Hints, "\n"), "uwf thread step "+id)
+	require.Contains(t, strings.Join(hints.All("", e), "\n"), "uwf thread step "+id)
 	// A program that a test beside this one starts holds the run's lock until it is executed.
 	w.eventually("the result waits", func() bool { return w.show(id).Pending })
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)

@@ -221,8 +221,7 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 		}
 	}
 	if a.dir.StopRequested(a.record) {
-		return fault.Hinted(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id,
-			a.task.role), a.on())
+		return a.stopped(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id, a.task.role))
 	}
 	return nil
 }

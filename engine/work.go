@@ -182,9 +182,8 @@ func Expected(thread string, want, head protocol.Hash) error {
 	if want == "" || want == head {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread,
-		head, want),
-		"uwf thread show "+thread)
+	return fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread, head,
+		want).Because("moved", "thread", thread)
 }
 
 // inProjectOf is [Engine.InProject] of where a thread works.
@@ -363,8 +362,8 @@ func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract
 }
 
 func (a *attempt) unfit(err *UnfitError) error {
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err},
-		"uwf thread show "+a.locked.id+" shows what is asked")
+	return (&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}).Because("unfit-answer",
+		"thread", a.locked.id)
 }
 
 // StartOptions are options of [Engine.Start]. The zero value works.
@@ -458,8 +457,8 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	}
 	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
-			thread), "uwf thread show "+thread)
+		return fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
+			thread).Because("many-messages", "thread", thread)
 	}
 	if err != nil {
 		return fault.Of(fmt.Errorf("tell thread %s: %w", thread, err))
@@ -486,7 +485,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 // unheard warns that a thread ended before a message was heard.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
-		a.e.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read: uwf thread resume %s -p '…' says it",
-			a.locked.id, n, a.locked.id))
+		a.e.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read; resume it with them as words",
+			a.locked.id, n))
 	}
 }

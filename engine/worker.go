@@ -45,10 +45,12 @@ func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work) (protoco
 	if !ok {
 		return protocol.StepOutput{}, errNotInherited()
 	}
-	return background.Job{
+	out, err := background.Job{
 		Env: e.Reader.Env, Given: e.given(), Dir: e.Reader.RunDir(h.id), Lock: lock, Work: w, Patience: e.grace() + settle,
 		Call: background.Call{Home: e.Reader.Dirs.Home, Store: e.Reader.Dirs.Store, Thread: h.id, Debug: e.Log != nil},
 	}.Start(ctx)
+	out.Error.Advise(e.Reader.Hints)
+	return out, err
 }
 
 // errNotInherited: only a lock that is a file can be handed on to a worker.

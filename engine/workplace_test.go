@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -39,7 +40,7 @@ func TestALocationOutsideIsRefusedBeforeAnyoneIsPaid(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed, dir, w.dir)
-	prosetest.Text(t, e.Hints)
+	prosetest.Text(t, hints.All("", e))
 	require.Len(t, w.runs(), 1)
 	require.Equal(t, e.Message, w.show(id).Error.Message, "whoever asks later is told")
 
@@ -67,7 +68,7 @@ func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	require.NoError(t, os.MkdirAll(hooks, 0o755))
 	_, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: hooks})
 	e := requireCode(t, err, protocol.CodeFailed, hooks)
-	require.Contains(t, e.Hints[0], `allowLocations: ["`+hooks+`"]`)
+	require.Contains(t, hints.All("", e)[0], `allowLocations: ["`+hooks+`"]`)
 	id := w.startIn("task", w.dir)
 	_, err = w.Step(context.Background(), id, StepOptions{Cwd: hooks})
 	requireCode(t, err, protocol.CodeFailed, hooks)
@@ -168,5 +169,5 @@ func TestAPathWithALineBreak(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeFailed, `x\nhint: rm"`)
-	require.NotContains(t, e.Message+e.Hints[0], "\n")
+	require.NotContains(t, e.Message+hints.All("", e)[0], "\n")
 }

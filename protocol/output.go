@@ -120,6 +120,16 @@ type StepError struct {
 	Message  string   `json:"message"`
 	Code     Code     `json:"code,omitempty"`
 	Hint     string   `json:"hint,omitempty"` // what to type next, a line each
+	// Reasons are those of the error that the hint does not answer yet.
+	Reasons []Reason `json:"-"`
+}
+
+// Advise adds to the hint what a front end knows to do about the reasons.
+func (e *StepError) Advise(hints func(...Reason) []string) {
+	if e != nil && hints != nil {
+		e.Hint = strings.Trim(e.Hint+"\n"+strings.Join(hints(e.Reasons...), "\n"), "\n")
+		e.Reasons = nil
+	}
 }
 
 // ThreadShow is a thread's state, with its steps if asked for.

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 )
@@ -168,6 +169,7 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 		return nil, err
 	}
 	with.Reader.ReadOnly = true
+	with.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
 	s := &server{engine: with, env: e}
 	return s, s.parse()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -180,11 +181,11 @@ func hintsOf(err error) []string {
 	if !errors.As(err, &coded) {
 		return nil
 	}
-	var hints []string
-	for _, hint := range coded.Hints {
-		hints = append(hints, htmlpage.Line(hint, htmlpage.LongestCommand))
+	var lines []string
+	for _, hint := range hints.All("", coded) {
+		lines = append(lines, htmlpage.Line(hint, htmlpage.LongestCommand))
 	}
-	return hints
+	return lines
 }
 
 // validThread keeps what is no id from becoming a path or an argument.

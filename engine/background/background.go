@@ -66,14 +66,16 @@ func CallOf(args []string) (c Call, ok bool) {
 // ack is what a worker tells whoever started it, in one line on its stdout: that
 // an agent has begun, that there was nothing to begin, or why it could not.
 type ack struct {
-	Output *protocol.StepOutput `json:"output,omitempty"`
-	Error  *ackError            `json:"error,omitempty"`
+	Output  *protocol.StepOutput `json:"output,omitempty"`
+	Error   *ackError            `json:"error,omitempty"`
+	Reasons []protocol.Reason    `json:"reasons,omitempty"` // of the output's error
 }
 
 type ackError struct {
-	Code    protocol.Code `json:"code"`
-	Message string        `json:"message"`
-	Hints   []string      `json:"hints,omitempty"`
+	Code    protocol.Code     `json:"code"`
+	Message string            `json:"message"`
+	Hints   []string          `json:"hints,omitempty"`
+	Reasons []protocol.Reason `json:"reasons,omitempty"`
 }
 
 // Start starts a worker and waits for its report: where the thread stands once the first agent
@@ -148,8 +150,12 @@ func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (pro
 	case w := <-heard:
 		switch {
 		case w.err == nil && w.Error != nil:
-			return none, fault.Hinted(fault.New(w.Error.Code, "%s", w.Error.Message), w.Error.Hints...)
+			return none, &protocol.Error{Code: w.Error.Code, Message: w.Error.Message, Hints: w.Error.Hints,
+				Reasons: w.Error.Reasons}
 		case w.err == nil && w.Output != nil:
+			if w.Output.Error != nil {
+				w.Output.Error.Reasons = w.Reasons
+			}
 			running := w.Output.Status == protocol.StatusRunning || w.Output.Status == protocol.StatusWaitingForChildren
 			if running {
 				w.Output.Background = &running
@@ -172,11 +178,17 @@ type Voice struct {
 }
 
 // Stands tells where the thread stands.
-func (v *Voice) Stands(out protocol.StepOutput) { v.say(ack{Output: &out}) }
+func (v *Voice) Stands(out protocol.StepOutput) {
+	a := ack{Output: &out}
+	if out.Error != nil {
+		a.Reasons = out.Error.Reasons
+	}
+	v.say(a)
+}
 
 // Failed tells why nothing has begun.
 func (v *Voice) Failed(err *protocol.Error) {
-	v.say(ack{Error: &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints}})
+	v.say(ack{Error: &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}})
 }
 
 func (v *Voice) say(a ack) {

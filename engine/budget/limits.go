@@ -86,19 +86,15 @@ func Least[T int64 | float64](before *T, now T) *T {
 	return &now
 }
 
-// MoreHints are commands that grant more of the limit that was reached; "": of any limit that is set.
-func MoreHints(id string, l protocol.Limits, reached string) []string {
-	return []string{"to grant as much again: uwf thread resume " + id + " --raise-limit", amountHint(id, l, reached)}
-}
-
-func amountHint(id string, l protocol.Limits, reached string) string {
+// Limit returns which limit was reached, as a fact of a reason; "": the first of those that are set.
+func Limit(l protocol.Limits, reached string) string {
 	switch {
 	case reached == protocol.OutcomeMaxCost, reached == "" && l.MaxCostUSD > 0:
-		return "to grant $5 more: uwf thread resume " + id + " --add-cost 5"
+		return "cost"
 	case reached == protocol.OutcomeMaxTokens, reached == "" && l.MaxTokens > 0:
-		return "to grant more tokens: uwf thread resume " + id + " --add-tokens 100000"
+		return "tokens"
 	}
-	return "to grant more time: uwf thread resume " + id + " --add-time 30m"
+	return "time"
 }
 
 // More is what a person grants a run beyond its limits.
@@ -146,13 +142,12 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 			if outcome != "" {
 				return nil, nil // the step's own budget: it has as much again anyway
 			}
-			err := fault.Hinted(fault.New(protocol.CodeFailed,
-				"thread %s has not reached a limit of what it may cost: there is nothing to grant again", id),
-				"uwf thread resume "+id)
+			limit := ""
 			if Bounded(now) {
-				err = fault.Hinted(err, amountHint(id, now, ""))
+				limit = Limit(now, "")
 			}
-			return nil, err
+			return nil, fault.New(protocol.CodeFailed, "thread %s has not reached a limit of what it may cost: there is nothing "+
+				"to grant again", id).Because("limit-not-reached", "thread", id, "limit", limit)
 		}
 		if reached.MaxCostUSD > 0 {
 			m.CostUSD = max(m.CostUSD, base.MaxCostUSD)
@@ -166,15 +161,14 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 	}
 	for _, asked := range []struct {
 		more, limit bool
-		name, flag  string
+		name, fact  string
 	}{
-		{m.CostUSD > 0, now.MaxCostUSD > 0, "maxCostUsd", "--max-cost"}, {m.Tokens > 0, now.MaxTokens > 0, "maxTokens",
-			"--max-tokens"}, {m.Time > 0, now.MaxTimeMs > 0, "maxTime", "--max-time"},
+		{m.CostUSD > 0, now.MaxCostUSD > 0, "maxCostUsd", "cost"}, {m.Tokens > 0, now.MaxTokens > 0, "maxTokens",
+			"tokens"}, {m.Time > 0, now.MaxTimeMs > 0, "maxTime", "time"},
 	} {
 		if asked.more && !asked.limit {
-			return nil, fault.Hinted(fault.New(protocol.CodeUsage,
-				"thread %s has no limit %s: there is nothing to grant beyond it", id, asked.name),
-				"uwf thread resume "+id+" "+asked.flag+" … sets one")
+			return nil, fault.New(protocol.CodeUsage, "thread %s has no limit %s: there is nothing to grant beyond it", id,
+				asked.name).Because("no-such-limit", "thread", id, "limit", asked.fact)
 		}
 	}
 	var lines []string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -67,7 +68,7 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 
 	c = cast("planner", Wish{Agent: "missing"})
 	require.Equal(t, protocol.CodeAgent, c.Problem.Code)
-	require.NotEmpty(t, c.Problem.Hints)
+	require.NotEmpty(t, hints.All("", c.Problem))
 	config.DefaultModel = ""
 	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
 	config.DefaultAgent = ""

@@ -167,9 +167,8 @@ func (r Caster) modelFor(ctx context.Context, cmd Command, workflow, role string
 		alias = config.AgentModel(c, cmd.Alias, workflow, role)
 	}
 	if alias == "" {
-		return "", fault.Hinted(fault.New(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.Name,
-			r.Dirs.Config()),
-			"uwf config set defaultModel <alias of models>")
+		return "", fault.New(protocol.CodeInvalid, "agent %q has no model: %s has no defaultModel", cmd.Name,
+			r.Dirs.Config()).Because("no-model")
 	}
 	endpoint, err := config.ResolveModel(c, alias, r.Env)
 	if err != nil {
@@ -291,10 +290,9 @@ func (r Caster) chooseAgent(c protocol.Config, override, workflow, role string) 
 func (r Caster) configured(c protocol.Config, alias, by string) (Command, error) {
 	written, known := c.Agents[alias]
 	if !known {
-		aliases := slices.Sorted(maps.Keys(c.Agents))
+		near := suggest.Nearest(alias, slices.Sorted(maps.Keys(c.Agents)), 3)
 		err := fault.New(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, r.Dirs.Config())
-		return Command{}, fault.Hinted(fault.Hinted(err, fault.Nearest(alias, aliases)...),
-			"uwf config set "+plaintext.Word("agents."+alias+".command")+" <program>", "uwf setup --agent builtin")
+		return Command{}, err.Because("no-such-alias", append(fault.Near(near), "key", "agents."+alias+".command")...)
 	}
 	a, err := config.ResolveAgent(c, alias, r.Env)
 	if err != nil {
@@ -327,12 +325,11 @@ func (r Caster) commandLine(line string) (Command, error) {
 		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
 	}
 	if err != nil {
-		return Command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent %q is not a command line: %v", line, err),
-			"quotes go together, and there is no shell: --agent 'program \"an argument\"'")
+		return Command{}, fault.New(protocol.CodeUsage, "--agent %q is not a command line: %v", line,
+			err).Because("agent-not-a-command")
 	}
 	if len(words) == 0 || words[0] == "" {
-		return Command{}, fault.Hinted(fault.New(protocol.CodeUsage, "--agent must not be empty"),
-			"--agent <alias or command>")
+		return Command{}, fault.New(protocol.CodeUsage, "--agent must not be empty").Because("agent-empty")
 	}
 	argv := slices.Clone(words)
 	argv[0] = rooted(words[0], r.Env.Dir)
@@ -405,7 +402,7 @@ func (r Caster) Named(ctx context.Context, o Wish) error {
 	return nil
 }
 
-// nearAgents are hints at an alias of the config or an agent on PATH.
+// nearAgents are aliases of the config or agents on PATH that may have been meant.
 func (r Caster) nearAgents(ctx context.Context, name string) []string {
 	installed := discover.OnPath(r.Env)
 	known := installed
@@ -416,11 +413,10 @@ func (r Caster) nearAgents(ctx context.Context, name string) []string {
 	if len(near) == 0 {
 		near = suggest.Nearest(protocol.AgentName(name), installed, 1)
 	}
-	return agentHints(near)
+	return near
 }
 
-// nearPrograms are hints at another file of the directory, or at a program on
-// PATH of that name.
+// nearPrograms are another file of the directory, and the program on PATH of that name.
 func (r Caster) nearPrograms(cmd Command) []string {
 	dir, base := filepath.Split(cmd.Written[0])
 	var names []string
@@ -436,15 +432,7 @@ func (r Caster) nearPrograms(cmd Command) []string {
 	if _, err := proc.LookPath(base, r.Env.Dir, r.Env.Environ); err == nil {
 		near = append(near, base)
 	}
-	return agentHints(near)
-}
-
-func agentHints(names []string) []string {
-	var hints []string
-	for _, n := range names {
-		hints = append(hints, "did you mean --agent "+plaintext.Word(n)+"?")
-	}
-	return hints
+	return near
 }
 
 // Account is the account that an agent uses: the one that the config names, the provider of its

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -106,11 +105,9 @@ func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, wo
 	if why == "" || l.MaxTokens > 0 {
 		return why, nil
 	}
-	refusal := fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be "+
-		"tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why)
-	key := "models." + plaintext.Word(cmp.Or(alias, "<alias>")) + ".price"
-	return "", fault.Hinted(refusal, "uwf config set "+key+".input 3; uwf config set "+key+".output 15: dollars per "+
-		"million tokens, those of your model", "--max-tokens 2000000 bounds the run by tokens instead")
+	return "", fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be "+
+		"tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why).Because("cost-unknown", "model",
+		cmp.Or(alias, "<alias>"))
 }
 
 // Unstartable explains why the program of an agent cannot be started, and what to
@@ -122,26 +119,24 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 	var inside *proc.InsideError
 	switch {
 	case errors.As(missing, &inside):
-		return fault.Hinted(err, "to work elsewhere: cd to your own repository, or --cwd DIR")
+		return err.Because("agent-of-workspace")
 	case errors.Is(missing, syscall.ENOEXEC):
-		return fault.Hinted(err, fmt.Sprintf("a script begins with a line such as #!/bin/sh; or name its interpreter: sh "+
-			"%s", plaintext.Word(program)))
+		return err.Because("agent-no-program", "program", program)
 	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
-		return fault.Hinted(err, "chmod +x "+plaintext.Word(cmd.Written[0]))
+		return err.Because("agent-not-executable", "program", cmd.Written[0])
 	case cmd.Alias != "":
-		return fault.Hinted(err, fmt.Sprintf("install it, or set agents.%s.command in %s", cmd.Alias, r.Dirs.Config()))
+		return err.Because("agent-not-installed", "alias", cmd.Alias, "config", r.Dirs.Config())
 	case !missing.Absent():
-		return fault.Hinted(err, "--agent <alias or command>")
+		return err.Because("agent-unusable")
 	}
 	err.Code = protocol.CodeNotFound
 	typed := cmd.Written[0]
 	if filepath.Base(typed) != typed {
 		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
-		return fault.Hinted(err, r.nearPrograms(cmd)...)
+		return err.Because("no-such-agent", fault.Near(r.nearPrograms(cmd))...)
 	}
 	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
-	return fault.Hinted(fault.Hinted(err, r.nearAgents(ctx, typed)...),
-		"put it on PATH, or give its path: --agent "+plaintext.Word("./"+typed))
+	return err.Because("no-such-agent", append(fault.Near(r.nearAgents(ctx, typed)), "path", "./"+typed)...)
 }
 
 // nobody is the error for a role without an agent.
@@ -150,11 +145,10 @@ func (r Caster) nobody(c protocol.Config, role string) *protocol.Error {
 	if _, err := os.Lstat(r.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
 		why = "does not exist"
 	}
-	err := fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, r.Dirs.Config(), why)
-	if aliases := slices.Sorted(maps.Keys(c.Agents)); len(aliases) > 0 {
-		err = fault.Hinted(err, "uwf config set defaultAgent "+plaintext.Word(aliases[0]))
-	} else {
-		err = fault.Hinted(err, "uwf setup")
+	alias := ""
+	if len(c.Agents) > 0 {
+		alias = slices.Min(slices.Collect(maps.Keys(c.Agents)))
 	}
-	return fault.Hinted(err, "or name one for this step: --agent <alias or command>")
+	return fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, r.Dirs.Config(),
+		why).Because("no-agent", "alias", alias)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowtext"
@@ -197,12 +198,12 @@ func (c *Catalog) List(ctx context.Context) ([]protocol.WorkflowItem, error) {
 	return items, nil
 }
 
-func notFound(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeNotFound, Message: message, Hints: hints}
+func notFound(format string, args ...any) *protocol.Error {
+	return fault.New(protocol.CodeNotFound, format, args...)
 }
 
-func invalid(message string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
+func invalid(format string, args ...any) *protocol.Error {
+	return fault.New(protocol.CodeInvalid, format, args...)
 }
 
 // Definition returns the workflow that a person means, as [Catalog.Find] does, but
@@ -382,7 +383,7 @@ func (c *Catalog) once(ctx context.Context, name, path, project string,
 		c.known[key] = file
 	}
 	if len(c.reading)+file.below > maxUses {
-		return workflow.Used{}, invalid(fmt.Sprintf("workflows run others more than %d deep", maxUses))
+		return workflow.Used{}, invalid("workflows run others more than %d deep", maxUses)
 	}
 	c.below = max(c.below, file.below+1)
 	file.used.Name = name
@@ -399,7 +400,7 @@ func (c *Catalog) circle(path string) error {
 	for _, p := range append(slices.Clone(c.reading[i:]), path) {
 		names = append(names, c.Shown(p))
 	}
-	return invalid("the workflows run each other in a circle: " + strings.Join(names, " → "))
+	return invalid("the workflows run each other in a circle: %s", strings.Join(names, " → "))
 }
 
 // hashed adds the hash that a definition would be stored under.

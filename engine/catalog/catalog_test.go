@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -134,7 +135,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, protocol.CodeNotFound, coded.Code)
 	_, err = c.Read(t.Context(), "oen.yaml")
 	require.ErrorAs(t, err, &coded)
-	prosetest.Text(t, coded.Hints)
+	prosetest.Text(t, hints.All("", coded))
 	require.NoError(t, os.WriteFile(filepath.Join(e.Reader.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
 	_, err = c.Read(t.Context(), "bad.yaml")
 	require.ErrorAs(t, err, new(*workflow.Problems))

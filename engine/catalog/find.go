@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -116,8 +117,7 @@ func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Fou
 			return "", err
 		}
 		if looked++; looked > most {
-			return "", notFound(fmt.Sprintf("workflow %q is ambiguous: more than %d nodes begin so", arg, most),
-				"give more characters")
+			return "", notFound("workflow %q is ambiguous: more than %d nodes begin so", arg, most).Because("workflow-ambiguous")
 		}
 		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
 			matches = append(matches, string(h))
@@ -142,11 +142,9 @@ func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name st
 	}
 	_, err = cas.Read[protocol.Workflow](ctx, s, h)
 	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
-		return &protocol.Error{
-			Code: protocol.CodeCorrupt, Message: fmt.Sprintf("%s: the name %q leads to no workflow: %v", place(ctx, x, name),
-				name, err), Err: err,
-			Hints: []string{"uwf workflow put <file.yaml> registers it again"},
-		}
+		lost := fault.New(protocol.CodeCorrupt, "%s: the name %q leads to no workflow: %v", place(ctx, x, name), name, err)
+		lost.Err = err
+		return lost.Because("name-leads-nowhere")
 	}
 	return nil // whoever uses it will say what else is wrong
 }
@@ -170,9 +168,9 @@ func (c *Catalog) byHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {
 	var kind *cas.TypeError
 	switch {
 	case errors.Is(err, cas.ErrNotFound):
-		return "", notFound(fmt.Sprintf("workflow not found: %s", h), "uwf workflow list")
+		return "", notFound("workflow not found: %s", h).Because("no-such-workflow")
 	case errors.As(err, &kind):
-		return "", invalid(fmt.Sprintf("node %s is not a workflow", h), "uwf workflow list")
+		return "", invalid("node %s is not a workflow", h).Because("no-such-workflow")
 	}
 	return h, err
 }
@@ -191,17 +189,12 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Foun
 			}
 		}
 	}
-	hints := []string{"uwf workflow list", "uwf workflow put <file.yaml>"}
-	if near := suggest.Nearest(arg, names, 3); len(near) > 0 {
-		hints = append([]string{"did you mean " + strings.Join(near, ", ") + "?"}, hints...)
+	file, template := c.fileNamed(arg), ""
+	if file == "" && slices.Contains(c.Templates, arg) {
+		template = arg
 	}
-	if file := c.fileNamed(arg); file != "" {
-		hints = append([]string{"did you mean " + plaintext.Word(file) + "?"}, hints...)
-	} else if slices.Contains(c.Templates, arg) {
-		hints = []string{"uwf workflow new " + arg + " -t " + arg + " writes the template of that name",
-			"uwf run ./" + arg + ".yaml -p '…'"}
-	}
-	return notFound(fmt.Sprintf("workflow not found: %s", arg), hints...)
+	return notFound("workflow not found: %s", arg).Because("workflow-unknown", "file", file, "template", template, "names",
+		strings.Join(suggest.Nearest(arg, names, 3), ", "))
 }
 
 // fileNamed is the workflow file here that has a name, as it is to be typed; "" if
@@ -220,20 +213,20 @@ func isPath(arg string) bool {
 	return strings.ContainsAny(arg, `/\`) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// nearFiles are hints at a file that somebody may have meant.
-func (c *Catalog) nearFiles(path string) []string {
-	hints := []string{"uwf workflow list"}
+// noFile is the error for a file that is not there, with one that may have been meant.
+func (c *Catalog) noFile(path string) error {
+	none := notFound("file not found: %s", c.Shown(path))
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return append([]string{"there is no directory " + c.Shown(filepath.Dir(path))}, hints...)
+		return none.Because("no-such-file", "directory", c.Shown(filepath.Dir(path)))
 	}
-	if near := suggest.File(c.Env.Dir, path); near != "" {
-		at := c.Shown(near)
-		if !filepath.IsAbs(at) && !strings.HasPrefix(at, ".") {
-			at = "./" + at
+	near := suggest.File(c.Env.Dir, path)
+	if near != "" {
+		near = c.Shown(near)
+		if !filepath.IsAbs(near) && !strings.HasPrefix(near, ".") {
+			near = "./" + near
 		}
-		hints = append([]string{"did you mean " + plaintext.Word(at) + "?"}, hints...)
 	}
-	return hints
+	return none.Because("no-such-file", "near", near)
 }
 
 // payload is the content of any node, for workflow files that refer to one.
@@ -340,8 +333,8 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	}
 	defer func() { _ = file.dir.Close() }() // opened for reading only
 	if !isText(file.data) {
-		return workflow.Definition{}, invalid(fmt.Sprintf("%s is not a text file, so it is not a workflow", c.Shown(path)),
-			"uwf workflow new <name> writes one to begin with")
+		return workflow.Definition{}, invalid("%s is not a text file, so it is not a workflow",
+			c.Shown(path)).Because("no-workflow-file")
 	}
 	src := workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data}
 	src.Workflow = func(name string) (workflow.Used, error) { return c.used(ctx, name, path, project) }
@@ -397,18 +390,18 @@ func (c *Catalog) open(path, project string) (file, error) {
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return none, notFound(fmt.Sprintf("file not found: %s", c.Shown(path)), c.nearFiles(path)...)
+		return none, c.noFile(path)
 	case err != nil:
 		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
-			return none, invalid(fmt.Sprintf("%s is a link that leads round in a circle, to no file", c.Shown(path)),
-				"uwf workflow new <name> writes one to begin with")
+			return none, invalid("%s is a link that leads round in a circle, to no file",
+				c.Shown(path)).Because("no-workflow-file")
 		}
 		return none, fmt.Errorf("follow the links of %s: %w", c.Shown(path), err)
 	}
 	name, dir := within(project, real), within(project, filepath.Dir(path))
 	if name == "" || dir == "" {
-		return none, invalid(fmt.Sprintf("%s is a link that leads out of %s, to %s", c.Shown(path), c.Shown(project), real),
-			"to use that file, spell its name as it is there")
+		return none, invalid("%s is a link that leads out of %s, to %s", c.Shown(path), c.Shown(project),
+			real).Because("link-out-of-project")
 	}
 	root, err := os.OpenRoot(project)
 	if err != nil {
@@ -420,13 +413,13 @@ func (c *Catalog) open(path, project string) (file, error) {
 	var big *safeopen.TooBigError
 	switch {
 	case errors.As(err, &odd) && odd.Mode.IsDir():
-		return none, invalid(fmt.Sprintf("%s is a directory, not a workflow file", c.Shown(path)),
-			"name the file in it: "+filepath.Join(c.Shown(path), "<name>.yaml"))
+		return none, invalid("%s is a directory, not a workflow file", c.Shown(path)).Because("workflow-is-directory", "path",
+			filepath.Join(c.Shown(path), "<name>.yaml"))
 	case errors.As(err, &odd):
 		odd.Path = c.Shown(path)
-		return none, invalid(odd.Error()+", so it is not a workflow", "uwf workflow new <name> writes one to begin with")
+		return none, invalid("%v, so it is not a workflow", odd).Because("no-workflow-file")
 	case errors.As(err, &big):
-		return none, invalid(fmt.Sprintf("%s is too large for a workflow file (more than %d bytes)", c.Shown(path), big.Max))
+		return none, invalid("%s is too large for a workflow file (more than %d bytes)", c.Shown(path), big.Max)
 	case err != nil:
 		return none, err
 	}

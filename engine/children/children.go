@@ -196,7 +196,7 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 				out.RateLimitedUntil = until
 				if k.Out.Error != nil {
 					why := *k.Out.Error
-					why.Hint, out.Error = fault.Resume(p.Thread, why.Code), &why
+					why.Hint, why.Reasons, out.Error = "", fault.Resume(p.Thread, why.Code), &why
 				}
 			}
 		}
@@ -258,10 +258,10 @@ func (f *Failures) Err() error {
 		LabelOf(f.first.Child)), why.Message)
 	err.Err = f.why
 	if errors.As(f.why, new(*trust.UntrustedError)) {
-		return fault.Hinted(err, why.Hints...)
+		err.Reasons = why.Reasons
+		return err
 	}
-	return fault.Hinted(err, "uwf thread resume "+f.Thread+" tries those again, and no other",
-		"uwf thread kill "+Address(f.Thread, f.first.Key)+" lets it count as failed")
+	return err.Because("children-failed", "thread", f.Thread, "child", Address(f.Thread, f.first.Key))
 }
 
 // Named is a key, or a path of keys, with what they are for, if they do not say that.

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -73,6 +74,7 @@ func TestFailures(t *testing.T) {
 	seen.Add(kid("c", protocol.StatusCorrupt), errors.New("x"))
 	require.Equal(t, fault.Step(seen.Err()), out.Error)
 	prosetest.Text(t, out.Error.Message)
+	out.Error.Advise(func(why ...protocol.Reason) []string { return hints.Of("", why...) })
 	prosetest.Text(t, out.Error.Hint)
 }
 

@@ -14,18 +14,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/suggest"
 )
 
 // fail makes an error with a code.
 func New(code protocol.Code, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// Hinted adds what to type next.
-func Hinted(e *protocol.Error, hints ...string) *protocol.Error {
-	e.Hints = append(e.Hints, hints...)
-	return e
 }
 
 // coded gives an error from below its code. Every error of this package passes
@@ -36,23 +29,24 @@ func Of(err error) *protocol.Error {
 		if known.Message == err.Error() {
 			return known
 		}
-		return &protocol.Error{Code: known.Code, Message: err.Error(), Hints: known.Hints, Err: err}
+		return &protocol.Error{Code: known.Code, Message: err.Error(), Hints: known.Hints, Reasons: known.Reasons, Err: err}
 	}
 	return &protocol.Error{Code: codeOf(err), Message: err.Error(), Err: err}
 }
 
-// Resume is the command that resumes a thread at once, which waits because of an error of a code.
-func Resume(thread string, code protocol.Code) string {
+// Resume returns the reason of a thread that waits because of an error of a code: it can be resumed at once.
+func Resume(thread string, code protocol.Code) []protocol.Reason {
+	again := "resume"
 	if code == protocol.CodeLimit {
-		return "uwf thread resume " + thread + " --raise-limit"
+		again = "raise"
 	}
-	return "uwf thread resume " + thread
+	return []protocol.Reason{protocol.Why("last-try-failed", "thread", thread, "again", again)}
 }
 
 // Step is an error as a part of a result.
 func Step(err error) *protocol.StepError {
 	e := Of(err)
-	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n")}
+	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n"), Reasons: e.Reasons}
 }
 
 // OrNil is [Of], and nil for none.
@@ -137,11 +131,11 @@ func Ended(ctx context.Context, err error) error {
 	return Of(err)
 }
 
-// Nearest are hints for a name that does not exist.
-func Nearest(name string, known []string) []string {
-	var hints []string
-	for _, n := range suggest.Nearest(name, known, 3) {
-		hints = append(hints, fmt.Sprintf("did you mean %q?", n))
+// Near are the facts near, near2 and near3: names that may have been meant.
+func Near(names []string) []string {
+	var facts []string
+	for i, name := range names {
+		facts = append(facts, []string{"near", "near2", "near3"}[i], name)
 	}
-	return hints
+	return facts
 }

@@ -440,7 +440,7 @@ func (c chain) number(ctx context.Context, asked int) (cas.Hash, error) {
 }
 
 func (c chain) none(format string, args ...any) *protocol.Error {
-	return fail(protocol.CodeNotFound, format, args...).Because("no-step", "thread", c.id)
+	return fail(protocol.CodeNotFound, format, args...).Because("no-such-step", "thread", c.id)
 }
 
 // find is the newest step of a thread that is meant.
@@ -485,7 +485,7 @@ func (c chain) unknownRole(ctx context.Context, role string) error {
 	}
 	near := append(suggest.Nearest(role, slices.Sorted(maps.Keys(wf.Roles)), 1), "")
 	return fail(protocol.CodeNotFound, "thread %s has no step %q: it is neither a number nor a role of its workflow", c.id,
-		role).Because("no-step", "thread", c.id, "near", near[0])
+		role).Because("no-such-step", "thread", c.id, "near", near[0])
 }
 
 // Before returns the node before a step, which must be one of the thread's; that before the

@@ -62,7 +62,7 @@ func TestThread(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"@^^": "not_found too-few-threads", "@@": "not_found repeated-newest", "@^@1": "not_found names-step",
-		"@9": "not_found no-step", names.Short(foreign): "not_found end-of-foreign-id", "nothing": "not_found no-thread",
+		"@9": "not_found no-such-step", names.Short(foreign): "not_found end-of-foreign-id", "nothing": "not_found no-thread",
 		names.Short(child): "not_found end-of-foreign-id", "./x.yaml": "not_found names-path",
 		string(steps[0]): "not_found names-step", "": "not_found no-thread", "@{x}": "not_found no-thread",
 		"nothing@1": "not_found no-thread no-thread-in-address", old[:2]: "not_found",
@@ -116,8 +116,8 @@ func TestStep(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, steps[2], h)
 	for place, want := range map[string]string{
-		"6": "not_found no-step", "-6": "not_found no-step", "writer@3": "not_found no-step", "writer@x": "usage no-visit-number",
-		"writer@0": "usage no-visit-number", "idler": "not_found no-step", "nobody": "not_found no-step",
+		"6": "not_found no-such-step", "-6": "not_found no-such-step", "writer@3": "not_found no-such-step", "writer@x": "usage no-visit-number",
+		"writer@0": "usage no-visit-number", "idler": "not_found no-such-step", "nobody": "not_found no-such-step",
 	} {
 		_, err := r.StepIn(t.Context(), old, place)
 		require.Equal(t, want, reasons(err), place)
@@ -145,7 +145,7 @@ func TestBefore(t *testing.T) {
 		require.Equal(t, want, before)
 	}
 	_, err = names.Before(t.Context(), chain, old, "7777777777777")
-	require.Equal(t, "not_found no-step", reasons(err))
+	require.Equal(t, "not_found no-such-step", reasons(err))
 }
 
 func TestCut(t *testing.T) {

@@ -214,14 +214,12 @@ func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Fact
 		Workflow: pos.Thread.Start.Workflow, Name: pos.Workflow.Name, Why: j.whence(*foreign), Thread: pos.ID,
 		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
 	}
-	hints := []string{
-		"uwf thread read " + pos.ID + " shows what it is about",
-		"uwf thread trust " + pos.ID + " confirms its commands, this and later ones",
+	top := line[len(line)-1]
+	if top == pos.ID {
+		top = ""
 	}
-	if top := line[len(line)-1]; top != pos.ID {
-		hints = append(hints, "uwf thread trust "+top+" confirms those of all its children, which are not shown here")
-	}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}, hints...)
+	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because("untrusted",
+		"thread", pos.ID, "top", top)
 }
 
 // trusted reports whether a workflow was confirmed, or is registered.
@@ -253,8 +251,8 @@ func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string
 		return fault.OrNil(err)
 	}
 	untrusted := &trust.UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted},
-		"uwf workflow show "+string(workflow), "uwf workflow trust "+string(workflow)+" confirms it, as it is")
+	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because(
+		"untrusted-workflow", "workflow", string(workflow))
 }
 
 // came is why a workflow of a thread from elsewhere is confirmed.
@@ -273,8 +271,7 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 		err = j.MustTrust(ctx, workflow, came)
 	}
 	if coded := (*protocol.Error)(nil); errors.As(err, new(*trust.UntrustedError)) && errors.As(err, &coded) {
-		coded.Hints = []string{"uwf thread read " + id + " shows what it is about",
-			"uwf thread trust " + id + " confirms its commands, this and later ones"}
+		coded.Reasons = []protocol.Reason{protocol.Why("untrusted", "thread", id)}
 	}
 	return err
 }
@@ -330,20 +327,21 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 }
 
 // MustSayWhere is the error that refuses a thread from elsewhere and tells a person what they
-// need to decide. again is what to type after "uwf thread" to say where it may work.
+// need to decide. again is the request that is repeated with a directory, as a fact of a reason.
 func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, facts heads.Facts, again string) error {
-	workflow, dir := "unknown", "unknown"
+	workflow, dir, doubt := "unknown", "unknown", ""
+	if facts.Doubt != nil {
+		doubt = "yes"
+	}
 	if t, err := thread.Open(ctx, j.Store, head); err == nil {
 		dir = place.Shown(t.Start.Cwd)
 		if w, err := t.Workflow(ctx); err == nil {
 			workflow = fmt.Sprintf("%s %s", place.Shown(w.Name), t.Start.Workflow)
 		}
 	}
-	err := fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say "+
-		"where it may work here",
-		id, j.whence(facts), workflow, dir)
-	return fault.Hinted(err, "uwf thread read "+id+" shows what it is about",
-		"uwf thread "+again+" --cwd "+plaintext.Word(j.Env.Dir)+" lets it work here, now and later")
+	return fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say "+
+		"where it may work here", id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir",
+		j.Env.Dir, "doubt", doubt)
 }
 
 // Inherited returns the facts of a fork from a node: if the node belongs to a thread from
@@ -416,7 +414,7 @@ func (j Judge) whence(facts heads.Facts) string {
 	imported := facts.Imported
 	switch {
 	case facts.Doubt != nil:
-		return fmt.Sprintf("may come from elsewhere: %v (uwf cas fsck)", facts.Doubt)
+		return fmt.Sprintf("may come from elsewhere: %v", facts.Doubt)
 	case imported.From == "" && imported.Lost:
 		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
 	case imported.From == "":

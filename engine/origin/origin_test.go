@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // flushed is a disk that notes how its files were appended to.
@@ -79,7 +80,7 @@ func requireUntrusted(t *testing.T, err error) *trust.UntrustedError {
 	var untrusted *trust.UntrustedError
 	require.ErrorAs(t, err, &untrusted)
 	require.Equal(t, protocol.CodeUsage, fault.Of(err).Code)
-	require.NotEmpty(t, fault.Of(err).Hints)
+	require.NotEmpty(t, hints.All("", fault.Of(err)))
 	return untrusted
 }
 
@@ -123,7 +124,7 @@ func TestMustTrust(t *testing.T) {
 	require.NoError(t, w.judge.MustTrust(ctx, w.silent(), "came"))
 	u := requireUntrusted(t, w.judge.MustTrust(ctx, id, "came by mail"))
 	require.Equal(t, trust.UntrustedError{Workflow: id, Name: "one", Why: "came by mail", Commands: []string{"build runs: make 'it all'"}}, *u)
-	require.Contains(t, fault.Of(w.judge.MustTrust(ctx, id, "")).Hints[1], "uwf workflow trust "+string(id))
+	require.Contains(t, hints.All("", fault.Of(w.judge.MustTrust(ctx, id, "")))[1], "uwf workflow trust "+string(id))
 	for range 2 {
 		require.NoError(t, w.judge.Trust(ctx, id))
 	}
@@ -239,7 +240,7 @@ func TestImported(t *testing.T) {
 				return
 			}
 			requireUntrusted(t, check())
-			require.Contains(t, fault.Of(check()).Hints[1], "uwf thread trust "+id)
+			require.Contains(t, hints.All("", fault.Of(check()))[1], "uwf thread trust "+id)
 			w.Lose(w.At(id))
 			require.NoError(t, check(), "its step says what is wrong with it")
 		})
@@ -315,7 +316,7 @@ func TestWords(t *testing.T) {
 			u := requireUntrusted(t, err)
 			require.Equal(t, kid, u.Thread)
 			require.Equal(t, []string{`build runs: rm -rf '$(x)'`}, u.Commands)
-			require.Contains(t, fault.Of(err).Hints[2], "uwf thread trust "+top)
+			require.Contains(t, hints.All("", fault.Of(err))[2], "uwf thread trust "+top)
 		})
 	}
 }
@@ -423,11 +424,11 @@ func TestMustSayWhere(t *testing.T) {
 		if tt.lose {
 			w.Lose(head)
 		}
-		err := fault.Of(w.judge.MustSayWhere(t.Context(), id, head, tt.facts, "resume "+id))
+		err := fault.Of(w.judge.MustSayWhere(t.Context(), id, head, tt.facts, "resume"))
 		require.Equal(t, protocol.CodeUsage, err.Code, name)
 		for _, text := range tt.says {
 			require.Contains(t, err.Message, text, name)
 		}
-		require.Equal(t, "uwf thread resume "+id+" --cwd "+w.Env.Dir+" lets it work here, now and later", err.Hints[1])
+		require.Equal(t, "uwf thread resume "+id+" --cwd "+w.Env.Dir+" lets it work here, now and later", hints.All("", err)[1])
 	}
 }

@@ -77,10 +77,9 @@ func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error 
 	var inside *proc.InsideError
 	switch {
 	case errors.As(missing, &inside):
-		return fault.Hinted(err, fmt.Sprintf("run: [%s, …] names a program of the workspace",
-			plaintext.Word("./"+filepath.Base(program))))
+		return err.Because("program-of-workspace", "program", "./"+filepath.Base(program))
 	case missing.Absent() && filepath.Base(program) == program:
-		return fault.Hinted(err, "install it, or put it on PATH")
+		return err.Because("program-not-found")
 	}
 	return err
 }
@@ -368,20 +367,19 @@ func OfAgent(key string) bool {
 	return false
 }
 
-// Explain adds to the failure of the command of a role what to do about it; again tries it again.
-func Explain(err error, role, again string, dir runfiles.Dir) error {
+// Explain adds to the failure of the command of a role the reason, with facts.
+func Explain(err error, role string, facts ...string) error {
 	var missing *agentproc.NotFoundError
 	var gave *NoAnswerError
 	var flood *agentproc.FloodError
 	switch {
 	case errors.As(err, &flood):
-		return fault.Hinted(fault.New(protocol.CodeAgent, "role %q: %v", role, flood),
-			"to retry: "+again, "let it write that to a file of its own; what it printed is in "+string(dir))
+		return fault.New(protocol.CodeAgent, "role %q: %v", role, flood).Because("printed-too-much", facts...)
 	case errors.As(err, &missing):
-		return fault.Hinted(CannotStart(role, missing), "to retry: "+again)
+		return CannotStart(role, missing).Because("step-failed", facts...)
 	case errors.As(err, &gave):
 		e := &protocol.Error{Code: protocol.CodeAgent, Message: fmt.Sprintf("role %q: %v", role, err), Err: err}
-		return fault.Hinted(e, "to retry: "+again, "what it printed is in "+string(dir))
+		return e.Because("command-failed", facts...)
 	}
 	return err
 }

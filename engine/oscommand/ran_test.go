@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -400,7 +401,7 @@ func TestCannotStart(t *testing.T) {
 		missing := &agentproc.NotFoundError{Command: c.command, Err: c.err}
 		e := CannotStart("check", missing)
 		require.ErrorIs(t, e, missing, c.name)
-		assert.Len(t, e.Hints, c.hints, c.name)
+		assert.Len(t, hints.All("", e), c.hints, c.name)
 		prosetest.Error(t, e, protocol.CodeAgent, c.name)
 	}
 }

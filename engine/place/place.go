@@ -26,7 +26,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Rules are those of one thread.
@@ -311,22 +310,17 @@ func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and "+
-			"the thread was started in %s", who, Shown(outside.Dir), Shown(outside.Thread)),
-			"whoever wants agents to work there starts a thread there: uwf run <workflow> -p '<task>' "+
-				"--cwd "+plaintext.Word(outside.Dir))
+		return fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was "+
+			"started in %s", who, Shown(outside.Dir), Shown(outside.Thread)).Because("home-directory", "dir", outside.Dir)
 	case errors.As(err, &outside):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s",
-			who, Shown(outside.Dir), Shown(outside.Thread)),
-			c.allowLine(listed, outside.Dir))
+		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who,
+			Shown(outside.Dir), Shown(outside.Thread)), listed, outside.Dir)
 	case errors.As(err, &special):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who,
-			Shown(special.Dir), Shown(special.At)),
-			c.allowLine(listed, special.Dir))
+		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who,
+			Shown(special.Dir), Shown(special.At)), listed, special.Dir)
 	case errors.As(err, &moved):
-		return fault.Hinted(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that "+
-			"is a link to %s", who, Shown(moved.Thread), Shown(moved.Dir)),
-			c.allowLine(listed, moved.Dir))
+		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that "+
+			"is a link to %s", who, Shown(moved.Thread), Shown(moved.Dir)), listed, moved.Dir)
 	case errors.As(err, &file):
 		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, Shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
@@ -335,10 +329,10 @@ func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }
 
-// allowLine is the line of the config that would let steps work in a directory.
-func (c Chooser) allowLine(listed []string, dir string) string {
-	line, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
-	return fmt.Sprintf("to allow steps there and below, add this line to %s: allowLocations: %s", c.Dirs.Config(), line)
+// allow adds to an error what the config would have to list so that steps may work in a directory.
+func (c Chooser) allow(err *protocol.Error, listed []string, dir string) error {
+	list, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
+	return err.Because("location-not-allowed", "config", c.Dirs.Config(), "locations", string(list))
 }
 
 // located is the path that a location names.

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -303,8 +302,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 // mendable adds to an error about damage at the remote how somebody else can repair it.
 func (p *pulling) mendable(err error) error {
 	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
-		return fault.Hinted(coded, fmt.Sprintf("uwf push %s %s --check, where the thread is whole, sends again what is "+
-			"damaged there", p.about, plaintext.Word(p.Name)))
+		return coded.Because("damaged-there", "thread", p.about, "at", p.Name)
 	}
 	return err
 }

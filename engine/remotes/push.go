@@ -233,12 +233,8 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 	case Diverged:
 		return l.divergedError(p.Thread, p.Head, there.Head)
 	case bundle.Stays:
-		return &protocol.Error{
-			Code: protocol.CodeFailed,
-			Message: fmt.Sprintf("thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread, l.Name,
-				there.Ended.Status, there.Head),
-			Hints: []string{fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", p.Head)},
-		}
+		return fault.New(protocol.CodeFailed, "thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread,
+			l.Name, there.Ended.Status, there.Head).Because("ended-there", "head", string(p.Head))
 	}
 	return nil // behind is no error: there is nothing to push
 }
@@ -543,12 +539,11 @@ func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, wh
 	if why = l.of(thread, why); !errors.As(why, &coded) {
 		return why
 	}
+	alone := protocol.Why("step-here-alone", "thread", thread, "at", l.Name)
 	return &protocol.Error{
 		Code:    coded.Code,
 		Message: "step " + string(head) + " is made, and is here alone: " + coded.Message,
-		Hints: append([]string{"uwf push " + thread + " " + l.Name + " takes it there, unless somebody was faster"},
-			coded.Hints...),
-		Err: why,
+		Hints:   coded.Hints, Reasons: append([]protocol.Reason{alone}, coded.Reasons...), Err: why,
 	}
 }
 

@@ -65,17 +65,12 @@ const (
 
 // divergedError is of a thread that has gone on at both sides.
 func (l *Link) divergedError(thread string, here, there cas.Hash) error {
-	return &protocol.Error{
+	return (&protocol.Error{
 		Code: protocol.CodeDiverged,
 		Message: fmt.Sprintf("thread %s has gone on here and at %s, each its own way: its head here is %s, at %s it is "+
 			"%s. Nothing was overwritten",
 			thread, l.Name, here, l.Name, there),
-		Hints: []string{
-			fmt.Sprintf("uwf thread fork %s keeps what was done here as a thread of its own", here),
-			fmt.Sprintf("uwf pull %s %s --discard then takes that of %s, and gives up what was done here", thread, l.Name,
-				l.Name),
-		},
-	}
+	}).Because("diverged", "thread", thread, "at", l.Name, "head", string(here))
 }
 
 // of is an error as people see it, about a thread or none.
@@ -105,11 +100,11 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &diverged):
 		return l.divergedError(diverged.Thread, diverged.Here, diverged.Bundle)
 	case errors.As(err, &leased):
-		return fault.Hinted(about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, "+
+		return about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, "+
 			"unless it is renewed",
 			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder),
-			protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second), time.Second))),
-			"uwf remote list "+l.Name)
+			protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second),
+				time.Second))).Because("leased", "at", l.Name)
 	case errors.As(err, &fence):
 		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
 	case errors.As(err, &moved) && moved.Got == "":
@@ -122,8 +117,8 @@ func (l *Link) of(thread string, err error) error {
 		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the "+
 			"other", hash.Bundle, hash.Store)
 	case errors.As(err, &link):
-		return fault.Hinted(about(protocol.CodeInvalid, "%v. Nothing was brought here", link),
-			"uwf pull "+thread+" "+plaintext.Word(l.Name)+" --links takes its files as they are")
+		return about(protocol.CodeInvalid, "%v. Nothing was brought here", link).Because("links-elsewhere", "thread", thread,
+			"at", l.Name)
 	case errors.As(err, &wrong):
 		return about(protocol.CodeCorrupt, "what it sent is refused: %v", wrong.Err)
 	case errors.As(err, &missing):
@@ -132,7 +127,7 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &said):
 		return about(protocol.CodeCorrupt, "%v", said)
 	case errors.Is(err, heads.ErrNoThread) && thread != "":
-		return fault.Hinted(about(protocol.CodeNotFound, "there is no thread %s", thread), "uwf remote list "+l.Name)
+		return about(protocol.CodeNotFound, "there is no thread %s", thread).Because("no-thread-there", "at", l.Name)
 	}
 	return fault.Of(fmt.Errorf("remote %s: %w", l.Name, err))
 }

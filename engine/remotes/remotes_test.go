@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/memremote"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 func coded(t *testing.T, err error, code protocol.Code) *protocol.Error {
@@ -98,7 +99,7 @@ func TestDiverged(t *testing.T) {
 		e := coded(t, err, protocol.CodeDiverged)
 		require.Contains(t, e.Message, string(a))
 		require.Contains(t, e.Message, string(b))
-		require.Contains(t, e.Hints[1], "uwf pull "+id+" team --discard")
+		require.Contains(t, hints.All("", e)[1], "uwf pull "+id+" team --discard")
 	}
 	coded(t, bob.shared(id, 3), protocol.CodeDiverged)
 	require.Equal(t, b, bob.head(id))

@@ -232,9 +232,8 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 		}
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeFailed,
-		"%s is in the way of a run, and %d like it were moved aside before", what, maxAside),
-		"look at them, and then: rm -r "+base+"-*")
+	return fault.New(protocol.CodeFailed, "%s is in the way of a run, and %d like it were moved aside before", what,
+		maxAside).Because("run-in-the-way", "base", base)
 }
 
 // Lock takes the lock that the agent will inherit.

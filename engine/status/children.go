@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -140,8 +141,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 			later := &protocol.Error{Code: protocol.CodeNotFound,
 				Message: fmt.Sprintf("child %s of thread %s has not been started yet", children.Named(key,
 					children.LabelOf(k.Child)), parent)}
-			return "", fault.Hinted(later, "uwf thread resume "+parent+" starts it, and uwf thread step "+parent+" does no "+
-				"more than that")
+			return "", later.Because("child-not-started", "thread", parent)
 		}
 		keys = append(keys, k.Key)
 	}
@@ -164,7 +164,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 	}
 	none := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread %s has no child %s", parent,
 		strconv.Quote(key))}
-	return "", fault.Hinted(fault.Hinted(none, fault.Nearest(key, keys)...), "uwf thread show "+parent)
+	return "", none.Because("no-such-child", append(fault.Near(suggest.Nearest(key, keys, 3)), "thread", parent)...)
 }
 
 // Joined returns the children of the newest step that joined any.

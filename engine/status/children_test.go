@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // panelOf is a workflow whose second role is played by two children at once, each with the role "rev".
@@ -227,7 +228,7 @@ func TestChildByKey(t *testing.T) {
 	id := planned(w, panelOf())
 	_, err := w.Child(ctx, id, "a")
 	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
-	require.Contains(t, fault.Of(err).Hints[0], "uwf thread resume "+id, "it can be started")
+	require.Contains(t, hints.All("", fault.Of(err))[0], "uwf thread resume "+id, "it can be started")
 	kids := w.StartKids(id)
 	for key, want := range kids {
 		got, err := w.Child(ctx, id, key)
@@ -236,7 +237,7 @@ func TestChildByKey(t *testing.T) {
 	}
 	_, err = w.Child(ctx, id, "c")
 	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
-	require.Contains(t, fault.Of(err).Hints, "uwf thread show "+id)
+	require.Contains(t, hints.All("", fault.Of(err)), "uwf thread show "+id)
 
 	completes(w, kids["a"], 0)
 	w.End(kids["b"], cancelled)

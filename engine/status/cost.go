@@ -208,16 +208,19 @@ func (p *Position) WithinBudget(role string) error {
 	if !over {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeLimit, "thread %s: %s", p.ID, reason), p.moreHints()...)
+	err := fault.New(protocol.CodeLimit, "thread %s: %s", p.ID, reason)
+	err.Reasons = p.limitReached()
+	return err
 }
 
-// moreHints say how to grant more, to the thread whose limit is reached.
-func (p *Position) moreHints() []string {
+// limitReached is the reason of a thread that stands still at a limit: its own, or one of those above it.
+func (p *Position) limitReached() []protocol.Reason {
 	by := bound{p.ID, p.State.Limits, p.State.Spent}
 	if p.heldBy != nil {
 		by = *p.heldBy
 	}
-	return budget.MoreHints(by.thread, by.limits, cmp.Or(moderator.Reached(by.limits, by.spent), p.UsedUp))
+	reached := cmp.Or(moderator.Reached(by.limits, by.spent), p.UsedUp)
+	return []protocol.Reason{protocol.Why("limit-reached", "thread", by.thread, "limit", budget.Limit(by.limits, reached))}
 }
 
 // Spending is what a thread may cost and has cost; no limit of cost, no sums.

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -167,7 +168,7 @@ func TestSpendingOfForksAndReplacedSteps(t *testing.T) {
 	requireBudget(t, pos, 0, 959)
 	err = pos.WithinBudget("plan")
 	require.Equal(t, protocol.CodeLimit, fault.Of(err).Code)
-	require.Contains(t, fault.Of(err).Hints[0], fork)
+	require.Contains(t, hints.All("", fault.Of(err))[0], fork)
 }
 
 // Limits are the thread's own, else the workflow's, else the config's, else the default.

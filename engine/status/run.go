@@ -2,9 +2,9 @@ package status
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -251,15 +251,15 @@ func (r *Reader) describe(ctx context.Context, id string, last rundir.Record, en
 
 // HeldBy is the error that says who holds a thread's lock.
 func (r *Reader) HeldBy(ctx context.Context, id string) error {
-	err := fault.New(protocol.CodeLocked, "thread %s is being stepped by another process", id)
+	err, suspended := fault.New(protocol.CodeLocked, "thread %s is being stepped by another process", id), ""
 	if who, noteErr := r.Locker().Holder(ctx, id); noteErr == nil {
 		err = fault.New(protocol.CodeLocked, "thread %s is being stepped by pid %d since %s", id, who.Pid, r.clock(who.Since))
 		if proc.Stopped(who.Pid) {
 			err.Message += ", which is suspended"
-			err = fault.Hinted(err, fmt.Sprintf("kill -CONT %d resumes it", who.Pid))
+			suspended = strconv.Itoa(who.Pid)
 		}
 	}
-	return fault.Hinted(err, "uwf thread wait "+id, "uwf thread stop "+id)
+	return err.Because("running", "thread", id, "suspended", suspended)
 }
 
 // Outlived is the error that says that an agent has outlived the process that started it.
@@ -270,11 +270,11 @@ func (r *Reader) Outlived(id string, last rundir.Record) error {
 			"started it is gone",
 			last.Agent, last.Pid, id, r.clock(time.UnixMilli(last.StartedAt)))
 	}
-	then := " uses its result"
+	lost := ""
 	if last.Agent == protocol.CommandAgent && !runfiles.Dir(r.RunDir(id).Path).Outlasts() { // nobody sees how it ends
-		then = " runs the command again"
+		lost = "yes"
 	}
-	return fault.Hinted(err, "uwf thread wait "+id+"; uwf thread resume "+id+then, "uwf thread stop "+id)
+	return err.Because("agent-alive", "thread", id, "lost", lost)
 }
 
 // clock shows a time in the user's zone.

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -195,12 +196,12 @@ func TestRunning(t *testing.T) {
 
 	err = w.HeldBy(ctx, id)
 	require.Equal(t, protocol.CodeLocked, fault.Of(err).Code)
-	require.Equal(t, []string{"uwf thread wait " + id, "uwf thread stop " + id}, fault.Of(err).Hints)
+	require.Equal(t, []string{"uwf thread wait " + id, "uwf thread stop " + id}, hints.All("", fault.Of(err)))
 	require.Contains(t, fault.Of(err).Message, w.Clock.Format(time.RFC3339))
 	for agent, then := range map[string]string{"pi": " uses its result", protocol.CommandAgent: " runs the command again"} {
 		err = w.Outlived(id, rundir.Record{Agent: agent, Pid: 4242})
 		require.Equal(t, protocol.CodeLocked, fault.Of(err).Code)
-		require.Equal(t, "uwf thread wait "+id+"; uwf thread resume "+id+then, fault.Of(err).Hints[0])
+		require.Equal(t, "uwf thread wait "+id+"; uwf thread resume "+id+then, hints.All("", fault.Of(err))[0])
 	}
 }
 

@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"path/filepath"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
@@ -22,8 +21,9 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 	if err == nil && out.Error == nil && out.Status != protocol.StatusRunning && r.CutOff(thread) {
 		out.Error = &protocol.StepError{
 			Message: "a change of its head and files was cut off", Code: protocol.CodeFailed,
-			Hint: "uwf thread step " + thread + " settles it first",
+			Reasons: []protocol.Reason{protocol.Why("unsettled", "thread", thread)},
 		}
+		out.Error.Advise(r.Hints)
 	}
 	for range maxLooks {
 		if err != nil || out.Status != protocol.StatusIdle || !r.RunDir(thread).Read().Between(out.Head) {
@@ -98,11 +98,12 @@ func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := r.RunDir(out.Thread)
 	last := dir.Read()
+	defer func() { out.Error.Advise(r.Hints) }()
 	switch {
 	case last.Damaged: // nobody knows how it ended
 		out.Error = &protocol.StepError{
 			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt,
-			Hint: "uwf thread diagnose " + out.Thread,
+			Reasons: []protocol.Reason{protocol.Why("record-damaged", "thread", out.Thread)},
 		}
 	case last.Between(out.Head):
 		// Only the lock tells a process that is about to continue from a dead one.
@@ -119,9 +120,9 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code,
-			Hint: "uwf thread step " + out.Thread}
+			Reasons: []protocol.Reason{protocol.Why("last-try-failed", "thread", out.Thread, "again", "step")}}
 		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
-			out.Error.Hint = fault.Resume(out.Thread, last.Error.Code)
+			out.Error.Reasons = fault.Resume(out.Thread, last.Error.Code)
 		}
 		if last.StepHash != "" {
 			out.Error.StepHash = protocol.NullHash(last.StepHash)
@@ -169,14 +170,15 @@ func (p *Position) Output() protocol.StepOutput {
 		switch {
 		case p.Next.Cause == moderator.ByLimit:
 		case p.Next.Cause == moderator.ByBudget, p.ofRun:
-			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Hint: strings.Join(p.moreHints(), "\n")}
+			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt, Reasons: p.limitReached()}
 		case p.UsedUp != "":
 			out.Error = &protocol.StepError{Code: protocol.CodeLimit, Message: prompt,
-				Hint: "uwf thread resume " + p.ID + " gives the step as much again"}
+				Reasons: []protocol.Reason{protocol.Why("step-limit-reached", "thread", p.ID)}}
 		default:
 			out.Question = &protocol.Question{Role: role, Text: prompt, Schema: p.Form}
 		}
 	}
+	out.Error.Advise(p.hints)
 	return out
 }
 
@@ -187,15 +189,15 @@ func (p *Position) Explain() *protocol.Error {
 	if !p.stuck {
 		return err
 	}
-	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
-	if p.Thread.Last != nil {
-		if !p.Workflow.Roles[p.Thread.Last.Role].Person {
-			err = fault.Hinted(err, "uwf thread retry "+p.ID+" -p '<new instructions>' lets role "+p.Thread.Last.Role+" "+
-				"answer once more")
+	role, previous := "", ""
+	if last := p.Thread.Last; last != nil {
+		previous = string(p.Previous())
+		if !p.Workflow.Roles[last.Role].Person {
+			role = last.Role
 		}
-		err = fault.Hinted(err, "uwf thread fork "+string(p.Previous())+" starts another thread from the step before")
 	}
-	return fault.Hinted(err, "uwf thread kill "+p.ID)
+	err = &protocol.Error{Code: err.Code, Message: err.Message, Err: err}
+	return err.Because("stuck", "thread", p.ID, "role", role, "previous", previous)
 }
 
 // Previous is the node that the thread's last step follows.

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/united-workforce/uwf/cas"
@@ -54,6 +55,8 @@ type Reader struct {
 	// can be read without it.
 	Config func(ctx context.Context) (protocol.Config, error)
 	Warn   func(string) // told what a person should know; nil: nobody is told
+	// Hints are what a person can do about reasons, in this front end; nil: nothing.
+	Hints func(...protocol.Reason) []string
 
 	// workflows remembers what was read; nil: nothing is.
 	workflows map[protocol.Hash]protocol.Workflow
@@ -65,6 +68,19 @@ type Reader struct {
 	costs *sync.Map
 	// recall reads the nodes of one step; nil: the store.
 	recall cas.Reader
+}
+
+// HintsOf returns what a person can do about an error, in this front end.
+func (r *Reader) HintsOf(e *protocol.Error) []string {
+	return slices.Concat(e.Hints, r.HintsFor(e.Reasons...))
+}
+
+// HintsFor is [Reader.HintsOf] for reasons.
+func (r *Reader) HintsFor(why ...protocol.Reason) []string {
+	if r.Hints == nil {
+		return nil
+	}
+	return r.Hints(why...)
 }
 
 // ConfigOnce returns a reader that reads config.yaml at most once, so that one operation sees
@@ -192,10 +208,8 @@ func CheckID(id string) error {
 }
 
 func noThread(id string, cause error) error {
-	return &protocol.Error{
-		Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id),
-		Hints: []string{"uwf thread list --all"}, Err: cause,
-	}
+	err := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id), Err: cause}
+	return err.Because("no-such-thread")
 }
 
 // Position is where a thread stands: its newest nodes, and what the moderator
@@ -223,13 +237,14 @@ type Position struct {
 	heldBy *bound  // that is reached
 	stuck  bool    // it is the graph that has no answer: stepping again cannot help
 	ofRun  bool    // what was used up was what was left of the whole run's
+	hints  func(...protocol.Reason) []string
 }
 
 // Position reads the head, the start, the workflow and the last output, however
 // long the thread is. It returns an error if one of them cannot be read; what
 // was read before it is in the position.
 func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*Position, error) {
-	p := &Position{ID: id}
+	p := &Position{ID: id, hints: r.Hints}
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
 		return p, r.leadsNowhere(ctx, id, head, err)

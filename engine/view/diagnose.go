@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -18,7 +19,10 @@ import (
 )
 
 // diagnosis is one in the making.
-type diagnosis struct{ protocol.ThreadDiagnosis }
+type diagnosis struct {
+	protocol.ThreadDiagnosis
+	reader *status.Reader
+}
 
 // Diagnose looks for what is wrong with a thread: where it stands, the last try of a
 // step, who would play the next role, every node of the chain, loops and limits. A
@@ -29,7 +33,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 		return protocol.ThreadDiagnosis{}, err
 	}
 	d := diagnosis{protocol.ThreadDiagnosis{Thread: id, Status: state.Status, Head: state.Head,
-		Findings: []protocol.ThreadFinding{}}}
+		Findings: []protocol.ThreadFinding{}}, &e.Reader}
 	run := e.Reader.LastRun(ctx, id)
 	d.ofState(state, run)
 	if run != nil {
@@ -63,18 +67,23 @@ func (d *diagnosis) add(level, hint, format string, args ...any) {
 		args...)})
 }
 
+// hint is what to do about a reason.
+func (d *diagnosis) hint(name string, facts ...string) string {
+	return strings.Join(d.reader.HintsFor(protocol.Why(name, append(facts, "thread", d.Thread)...)), "\n")
+}
+
 // ofState tells where the thread stands.
 func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	switch {
 	case s.Status == protocol.StatusCorrupt:
-		d.add("error", salvageHead(s.Head, last), "%s", s.Error.Message)
+		d.add("error", d.hint("node-lost", salvageHead(s.Head, last)...), "%s", s.Error.Message)
 	case s.Pending:
-		d.add("note", "uwf thread step "+s.Thread, "an interrupted step left a finished result; the next step uses it "+
+		d.add("note", d.hint("result-pending"), "an interrupted step left a finished result; the next step uses it "+
 			"without running the agent again")
 	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeLimit:
 		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
 	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
-		why, now := "", "uwf thread resume "+s.Thread
+		why, now := "", d.hint("rate-limited")
 		if s.Error != nil {
 			why, now = ": "+s.Error.Message, s.Error.Hint
 		}
@@ -83,7 +92,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
 		if s.Question != nil && s.Question.Schema != nil {
-			d.add("note", "uwf thread answer "+s.Thread, "role %s is played by a person, who is asked: %s", s.Question.Role,
+			d.add("note", d.hint("needs-form"), "role %s is played by a person, who is asked: %s", s.Question.Role,
 				plaintext.Line(s.Question.Text))
 			return
 		}
@@ -91,7 +100,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		if s.SuspendMessage != "" {
 			why += ": " + plaintext.Line(string(s.SuspendMessage))
 		}
-		d.add("note", "uwf thread resume "+s.Thread+" -p '<answer>'", "it waits for a person: %s", why)
+		d.add("note", d.hint("needs-words"), "it waits for a person: %s", why)
 	}
 }
 
@@ -102,7 +111,7 @@ const quiet = 5 * time.Minute
 func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	switch {
 	case r.Damaged:
-		d.add("warning", "uwf thread step "+d.Thread, "the record of the last try, in %s, is unreadable; it only matters "+
+		d.add("warning", d.hint("record-unreadable"), "the record of the last try, in %s, is unreadable; it only matters "+
 			"while an agent is running", r.Dir)
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
@@ -110,10 +119,10 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 		if r.Agent == protocol.CommandAgent && !runfiles.Dir(r.Dir).Outlasts() {
 			then = "runs the command again"
 		}
-		d.add("warning", "uwf thread wait "+d.Thread, "agent %s (pid %d) still works, but the process that started it is "+
+		d.add("warning", d.hint("agent-unattended"), "agent %s (pid %d) still works, but the process that started it is "+
 			"gone; the next step %s", r.Agent, r.Pid, then)
 	case s.Status == protocol.StatusRunning:
-		d.add("note", "uwf thread watch "+d.Thread, "role %s has been running on %s for %s", r.Role, r.Agent,
+		d.add("note", d.hint("in-flight"), "role %s has been running on %s for %s", r.Role, r.Agent,
 			since(r.Started, now))
 	}
 	if s.Status == protocol.StatusRunning && r.Alive {
@@ -122,7 +131,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 			heard = r.Started
 		}
 		if now.Sub(heard) > quiet {
-			d.add("warning", "uwf thread stop "+d.Thread, "the agent has written nothing for %s; it may be stuck",
+			d.add("warning", d.hint("agent-silent"), "the agent has written nothing for %s; it may be stuck",
 				since(heard, now))
 		}
 	}
@@ -134,11 +143,8 @@ func (d *diagnosis) ofAgent(c casting.Casting) {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
 		return
 	}
-	hint := ""
-	if len(c.Problem.Hints) > 0 {
-		hint = c.Problem.Hints[0]
-	}
-	d.add("error", hint, "role %s cannot be played: %s", c.Role, c.Problem.Message)
+	first, _, _ := strings.Cut(strings.Join(d.reader.HintsOf(c.Problem), "\n"), "\n")
+	d.add("error", first, "role %s cannot be played: %s", c.Role, c.Problem.Message)
 }
 
 // ofChain reads every step with what it names, and looks for what tends to
@@ -159,7 +165,7 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 		}
 		if err != nil {
 			d.Status, d.Totals = protocol.StatusCorrupt, nil
-			d.add("error", salvageBefore(ctx, e.Reader.Store, newer, lost), "the chain is damaged: %v", err)
+			d.add("error", d.hint("node-lost", salvageBefore(ctx, e.Reader.Store, newer, lost)...), "the chain is damaged: %v", err)
 			return
 		}
 		d.Totals.Add(step.Step)
@@ -168,7 +174,7 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 		}
 	}
 	if byModel > 0 {
-		d.add("warning", "uwf thread steps "+d.Thread, "a model extracted the data of %s from an answer in the wrong "+
+		d.add("warning", d.hint("extracted-by-model"), "a model extracted the data of %s from an answer in the wrong "+
 			"form; it may be wrong", render.Count(byModel, "step"))
 	}
 	d.ofLimits(ctx, e, t)
@@ -196,7 +202,7 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 	const often = 5
 	for role, n := range t.Last.Visits {
 		if n >= often {
-			d.add("note", "uwf thread graph "+d.Thread, "role %s has run %d times: is the workflow looping?", role, n)
+			d.add("note", d.hint("many-visits"), "role %s has run %d times: is the workflow looping?", role, n)
 		}
 	}
 	limits, spent, err := e.Reader.Spending(ctx, d.Thread)

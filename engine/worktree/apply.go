@@ -135,13 +135,11 @@ func (a *application) run(ctx context.Context) error {
 func (a *application) find(ctx context.Context) error {
 	switch {
 	case a.w == nil || a.w.Mode == ModeNone:
-		return fault.Hinted(fault.New(protocol.CodeFailed,
-			"thread %s has no worktree: nothing tells what it has made from what was there", a.ID),
-			"--workspace worktree of uwf run and uwf thread start gives a thread one")
+		return fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there",
+			a.ID).Because("no-worktree")
 	case a.w.Mode == InPlace:
-		return fault.Hinted(fault.New(protocol.CodeFailed,
-			"thread %s works in %s itself: what it has made is there already", a.ID, place.Shown(a.w.Root)),
-			"git -C "+plaintext.Word(a.w.Root)+" switch -c "+plaintext.Word(a.o.Branch))
+		return fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID,
+			place.Shown(a.w.Root)).Because("already-in-place", "root", a.w.Root, "branch", a.o.Branch)
 	}
 	var err error
 	a.to, err = snapshot.Find(ctx, a.Env, a.o.Dir)
@@ -149,12 +147,12 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if err != nil || !SameFile(a.to.Common, a.w.Repo) {
-		hint := "--cwd DIR names one"
+		none := fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir),
+			place.Shown(a.w.Repo), a.ID)
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
-			hint = ForkIn(string(a.Head), a.o.Dir)
+			return none.Because("repository-gone", "head", string(a.Head), "dir", a.o.Dir)
 		}
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started",
-			place.Shown(a.o.Dir), place.Shown(a.w.Repo), a.ID), hint)
+		return none.Because("not-its-repository")
 	}
 	a.from, err = snapshot.Find(ctx, a.Env, a.w.Root)
 	switch {
@@ -164,15 +162,14 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.from.Root == a.to.Root {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root),
-			a.ID), "--cwd DIR names the work tree that is to have the result")
+		return fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root),
+			a.ID).Because("applied-to-itself")
 	}
 	if a.spec, err = a.SpecOf(a.to, a.ID); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)),
-			"git commit --allow-empty -m start")
+		return fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)).Because("no-commit")
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
@@ -275,8 +272,8 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 		}
 		defer k.Release()
 		if a.from, a.head = k.Repo, k.Repo.Head; a.head == "" {
-			return "", fault.Hinted(fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
-				plaintext.Word(a.w.Branch), a.ID), ForkIn(string(a.Head), a.o.Dir))
+			return "", fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
+				plaintext.Word(a.w.Branch), a.ID).Because("branch-deleted", "head", string(a.Head), "dir", a.o.Dir)
 		}
 		only, err := k.Look(ctx, a.w.Base, nil)
 		if err != nil {
@@ -319,8 +316,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
 		return err
 	} else if at != "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch),
-			place.Shown(at)), "without --branch, the result is brought to the branch that is checked out here")
+		return fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch),
+			place.Shown(at)).Because("branch-checked-out")
 	}
 	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
 	if exists {
@@ -329,8 +326,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 			return err
 		}
 		if !behind {
-			return fault.Hinted(fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
-				place.Shown(branch)), "--branch names another one")
+			return fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
+				place.Shown(branch)).Because("branch-has-more")
 		}
 	}
 	err := a.publish(ctx, result, func() error { return a.to.Point(ctx, branch, result, old, a.why(), a.again) })
@@ -349,12 +346,11 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if branch == "" {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)),
-			"git switch -c NAME", "--branch NAME makes one with the result")
+		return fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)).Because("no-branch")
 	}
 	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root),
-			cmp.Or(what, "command (index.lock)")), "git status says how to end it")
+		return fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root),
+			cmp.Or(what, "command (index.lock)")).Because("git-unfinished")
 	}
 	a.out.Branch = branch
 	if a.out.Already, err = a.to.Contains(ctx, a.spec, a.to.Head, result); err != nil || a.out.Already {
@@ -370,10 +366,8 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
-			place.Shown(a.to.Root), Some(edited.Tracked)),
-			"to keep the changes elsewhere: git stash -u", "--dirty leaves them as they are",
-			"--branch NAME makes a branch with the result")
+		return fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
+			place.Shown(a.to.Root), Some(edited.Tracked)).Because("not-committed")
 	}
 	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
 	if err != nil {
@@ -443,8 +437,8 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Hinted(fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch),
-			place.Shown(a.to.Root), err)), "the files are written; this finishes it: uwf thread apply "+a.ID)
+		return fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch), place.Shown(a.to.Root),
+			err)).Because("branch-not-moved", "thread", a.ID)
 	}
 	return os.Remove(path)
 }
@@ -466,29 +460,25 @@ func (a *application) explain(err error) error {
 	var conflict *snapshot.ConflictError
 	var blocked *snapshot.InTheWayError
 	var unsaved *snapshot.UnsavedError
-	byHand := "uwf thread apply " + a.ID + " --branch NAME, and git merge NAME: git then has its own tools"
 	switch {
 	case errors.As(err, &conflict):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
-				place.Shown(a.out.Branch), Some(conflict.Paths))}, byHand)
+				place.Shown(a.out.Branch), Some(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
 	case errors.Is(err, snapshot.ErrNobody):
-		return fault.Hinted(fault.Of(err), "git config --global user.name NAME", "git config --global user.email EMAIL")
+		return fault.Of(err).Because("no-git-identity")
 	case errors.Is(err, snapshot.ErrTooOld):
-		return fault.Hinted(fault.Of(err), byHand)
+		return fault.Of(err).Because("git-too-old", "thread", a.ID)
 	case errors.As(err, &blocked):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
-				place.Shown(a.to.Root), Some(blocked.Paths))},
-			"commit it, or move it away", byHand)
+				place.Shown(a.to.Root), Some(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
 	case errors.As(err, &unsaved):
-		return fault.Hinted(fault.Of(err), "somebody works in "+place.Shown(a.to.Root)+": try again")
+		return fault.Of(err).Because("changed-meanwhile", "root", place.Shown(a.to.Root))
 	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*snapshot.GitError)):
-		return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
+		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root),
-				place.Shown(err.Error()))},
-			"git -C "+plaintext.Word(a.to.Root)+" status shows whether git works there", ForkIn(string(a.Head),
-				a.o.Dir))
+				place.Shown(err.Error()))}).Because("git-failed", "root", a.to.Root, "head", string(a.Head), "dir", a.o.Dir)
 	}
 	return fault.Of(err)
 }

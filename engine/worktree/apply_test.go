@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // filesOf are the files of a home's threads. Their locks are the home's.
@@ -163,7 +164,7 @@ func TestApply(t *testing.T) {
 			require.Equal(t, tt.want.has, w.Has(w.Repo))
 			require.False(t, w.Locks.Held(t.Context(), id))
 			if err != nil {
-				require.Contains(t, strings.Join(fault.Of(err).Hints, "\n"), tt.want.hint)
+				require.Contains(t, strings.Join(hints.All("", fault.Of(err)), "\n"), tt.want.hint)
 				require.Equal(t, before, w.Git(w.Repo, "rev-parse", "HEAD"))
 				return
 			}

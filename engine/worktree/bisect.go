@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -111,8 +110,7 @@ func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	}
 	switch {
 	case !found || good == bad:
-		return fault.Hinted(fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad),
-			"uwf thread bisect <good> <bad> -- <command>, both of one thread")
+		return fault.New(protocol.CodeUsage, "step %s does not come before step %s", good, bad).Because("bisect-order")
 	case good == t.StartHash && first.Files != nil:
 		b.add(protocol.BisectedStep{Step: good}, first.Files.Before)
 	case good == t.StartHash:
@@ -211,9 +209,8 @@ func (b *bisection) ends(ctx context.Context) error {
 	case err != nil:
 		return err
 	case result != protocol.BisectGood:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s",
-			named(b.steps[0]), words(result)), "it runs in a worktree: what lies elsewhere needs an absolute path",
-			"an older step, or @0, the start, may be good")
+		return fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s",
+			named(b.steps[0]), words(result)).Because("bisect-not-good")
 	}
 	switch result, err := b.try(ctx, last); {
 	case err != nil:
@@ -337,8 +334,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(),
 			Err: err}
 		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
-			return "", fault.Hinted(failed, "the step kept it as no program: sh "+plaintext.Word(b.o.Argv[0])+", or what "+
-				"else it is written for, starts it")
+			return "", failed.Because("bisect-not-executable", "program", b.o.Argv[0])
 		}
 		return "", failed
 	}

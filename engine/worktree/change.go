@@ -41,8 +41,8 @@ func (e Keeper) Follow(ctx context.Context, k *Checkout, id string, before, now 
 	return e.follow(ctx, k, id, now.Head, from.After, to.After)
 }
 
-// leaveThem is the hint for whoever cannot have other files.
-const leaveThem = "--keep-files leaves all files as they are"
+// filesStay is the reason of an error that leaves all files as they are.
+const filesStay = "files-not-restored"
 
 // Plan finds out whether the files of a thread can become those of a tree, and locks its work
 // tree; nil: nothing is kept, so they stay as they are. from are the files that must be there
@@ -54,7 +54,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	}
 	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
 	if err != nil {
-		return nil, fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+		return nil, fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 	}
 	c := &Change{Checkout: k, From: from, To: to, id: t.ID}
 	err = e.nobodyAtWork(ctx, t.ID, k.Repo.Root)
@@ -92,7 +92,7 @@ func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
 			continue
 		}
 		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, place.Shown(root))
-		return fault.Hinted(busy, "uwf thread wait "+h.Thread)
+		return busy.Because("busy-directory", "other", h.Thread)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	}
 	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way",
 		place.Shown(root), other)
-	return fault.Hinted(busy, "uwf thread step "+other+" settles it; with --keep-files it leaves the files as they are")
+	return busy.Because("other-thread-cut-off", "other", other)
 }
 
 // Release gives the work tree back.
@@ -267,14 +267,14 @@ func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to pro
 	}
 	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
 	if err != nil {
-		return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+		return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 	}
 	defer k.Release()
 	if base := t.Facts.Workspace.Base; base != "" {
 		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
 			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of "+
 				"thread %s", place.Shown(k.Repo.Root), t.ID)
-			return fault.Hinted(other, "uwf thread step "+t.ID+" --cwd DIR of the right one", leaveThem)
+			return other.Because("other-repository", "thread", t.ID).Because(filesStay)
 		}
 	}
 	return e.replace(ctx, k, t.ID, known, to)
@@ -315,20 +315,19 @@ func notRestored(err error) error {
 	switch {
 	case errors.As(err, &unsaved):
 		why.Message = "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths)
-		keep := "git stash -u" // with what the steps have made, where git does not know it
-		if len(unsaved.Paths) <= mostStashed {
-			words := []string{"git stash push -u --"}
-			for _, path := range unsaved.Paths {
-				words = append(words, plaintext.Word(path))
-			}
-			keep = strings.Join(words, " ")
+		var words []string // none: with what the steps have made, where git does not know it
+		for _, path := range unsaved.Paths[:min(len(unsaved.Paths), mostStashed+1)] {
+			words = append(words, plaintext.Word(path))
 		}
-		return fault.Hinted(why, "to keep the changes elsewhere: "+keep, leaveThem)
+		if len(words) > mostStashed {
+			words = nil
+		}
+		return why.Because("files-changed", "paths", strings.Join(words, " ")).Because(filesStay)
 	case errors.As(err, &blocked):
 		why.Message = "the files are not put back: " + place.Shown(blocked.Error())
-		return fault.Hinted(why, "move them away", leaveThem)
+		return why.Because("files-in-the-way").Because(filesStay)
 	}
-	return fault.Hinted(fault.Of(fmt.Errorf("put the files back: %w", err)), leaveThem)
+	return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 }
 
 // Around are the files before and after the last step of a chain; "": not kept, or not known.
@@ -343,7 +342,7 @@ func (e Keeper) Around(ctx context.Context, t Thread, chain *thread.Thread) (bef
 	}
 	step, err := e.FilesOf(ctx, chain)
 	if err != nil {
-		return "", "", fault.Hinted(fault.Of(err), leaveThem)
+		return "", "", fault.Of(err).Because(filesStay)
 	}
 	return step.Before, step.After, nil
 }

@@ -37,9 +37,9 @@ type ChildTrees struct {
 func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == ModeNone {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
-			"role %q gives each of its children a git worktree, but the files of thread %s are not kept", role, parent.ID),
-			"uwf run, and uwf thread start, keep them in a git work tree: --workspace in-place, or --workspace worktree")
+		return nil, fault.New(protocol.CodeFailed,
+			"role %q gives each of its children a git worktree, but the files of thread %s are not kept", role,
+			parent.ID).Because("parent-files-not-kept")
 	}
 	k, err := e.Open(ctx, parent.ID, at, w)
 	if err != nil {
@@ -47,9 +47,9 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	}
 	defer k.Release()
 	if k.Repo.Head == "" {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed,
-			"%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root), role),
-			"git commit --allow-empty -m start")
+		return nil, fault.New(protocol.CodeFailed,
+			"%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root),
+			role).Because("no-commit")
 	}
 	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
 }
@@ -123,8 +123,7 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 		}
 		m, ok, err := j.madeBy(ctx, k.Ended.Head)
 		if err != nil {
-			return fault.Hinted(fault.Of(fmt.Errorf("child %s: %w", k.Key, err)),
-				"uwf thread retry "+j.Thread+"/"+k.Key+" plays it anew")
+			return fault.Of(fmt.Errorf("child %s: %w", k.Key, err)).Because("child-files-missing", "child", j.Thread+"/"+k.Key)
 		}
 		if !ok {
 			continue
@@ -247,7 +246,7 @@ func (e Keeper) Lay(ctx context.Context, k *Checkout, to protocol.Tree) error {
 		return why
 	case errors.As(err, &blocked):
 		why.Message = "what the children have made is not written: " + place.Shown(blocked.Error())
-		return fault.Hinted(why, "move them away")
+		return why.Because("files-in-the-way")
 	case err != nil:
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // Children get worktrees that begin with their parent's files as they are, at the same place in the tree.
@@ -168,7 +169,7 @@ func TestMerge(t *testing.T) {
 				}
 				require.Equal(t, tt.conflicts, conflicts)
 			} else {
-				require.NotEmpty(t, fault.Of(err).Hints)
+				require.NotEmpty(t, hints.All("", fault.Of(err)))
 			}
 			require.Equal(t, tt.has, p.Has(p.Repo))
 		})

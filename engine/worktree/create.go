@@ -44,8 +44,8 @@ type NewTree struct {
 // the worktree is nobody's.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
-			place.Shown(n.Repo.Root)), "git commit --allow-empty -m start")
+		return nil, fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
+			place.Shown(n.Repo.Root)).Because("no-commit")
 	}
 	rel, err := filepath.Rel(n.Repo.Root, n.Dir)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -123,14 +123,13 @@ func notMade(n NewTree, err error) error {
 	if errors.As(err, new(*protocol.Error)) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	root, look := place.Shown(n.Repo.Root), "git -C "+plaintext.Word(n.Repo.Root)
-	why := look + " worktree add --detach DIR " + n.Base + " shows what git needs"
+	failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
+		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, place.Shown(n.Repo.Root),
+			place.Shown(err.Error()))}
 	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
-		why = look + " lfs fetch gets the content that is missing"
+		return failed.Because("lfs-content-missing", "root", n.Repo.Root)
 	}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Err: err,
-		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, root, place.Shown(err.Error()))},
-		why, "--workspace in-place works in "+root+" itself")
+	return failed.Because("worktree-not-made", "root", n.Repo.Root, "base", n.Base)
 }
 
 // plan records in the run directory of the thread which files its worktree is to have, and
@@ -181,8 +180,8 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	if o.Base != "" {
 		var ok bool
 		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, fault.Hinted(fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base),
-				place.Shown(repo.Root)), "git log --oneline --all")
+			return nil, fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base),
+				place.Shown(repo.Root)).Because("no-such-commit")
 		}
 	}
 	if o.Dirty {
@@ -321,8 +320,8 @@ func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir str
 func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
 	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
 	if err != nil {
-		return fault.Hinted(fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]), err),
-			"uwf config get workspace.setup")
+		return fault.New(protocol.CodeFailed, "workspace.setup: %s: %v", plaintext.Word(argv[0]),
+			err).Because("setup-not-found")
 	}
 	run := e.RunDir(id)
 	if err := run.Make(); err != nil {
@@ -356,8 +355,7 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 		err = fmt.Errorf("exit status %d", status.Code)
 	}
 	message := fmt.Sprintf("the set-up of the worktree failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err},
-		"uwf config get workspace.setup", "--workspace in-place works without a worktree")
+	return (&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err}).Because("setup-failed")
 }
 
 // tail is the end of what the set-up has printed.
@@ -416,8 +414,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
 	case f.Moved:
 		if f.Files == "" && t.Last != nil && t.Last.Files != nil {
-			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are; with --files " +
-				"worktree it has those of that step")
+			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are, not with those of " +
+				"that step")
 		}
 		if here, err := e.InPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
@@ -428,8 +426,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	case f.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil
 	case w.Mode != InPlace && (f.Files == FilesKeep || f.Files == FilesHere):
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root), from),
-			"without --files the fork gets a worktree of its own", "--cwd DIR lets it work elsewhere")
+		return nil, fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root),
+			from).Because("worktree-of-another")
 	}
 	tree, err := e.treeAt(ctx, t, f.Before, from)
 	var none *NoFilesError
@@ -515,9 +513,8 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 	defer k.Release()
 	err = e.follow(ctx, k, id, now.Head, last.After, tree)
 	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
-		coded.Hints = slices.DeleteFunc(coded.Hints, func(hint string) bool { return hint == leaveThem })
-		coded.Hints = append(coded.Hints, "--files keep leaves all files as they are, and --files worktree has them "+
-			"elsewhere")
+		coded.Reasons = slices.DeleteFunc(coded.Reasons, func(r protocol.Reason) bool { return r.Name == filesStay })
+		coded.Because("fork-files-differ")
 	}
 	return errors.Join(err, e.forget(id, err))
 }

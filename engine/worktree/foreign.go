@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
-	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // aboutFiles is a thread from elsewhere, and the files that it is about.
@@ -102,38 +101,29 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
 		"after its last step (%s)%s. Nothing was started",
 		id, place.Shown(dir), cmp.Or(t.tree, "unknown"), why)
-	clone := plaintext.Word(dir)
-	fork := fmt.Sprintf("uwf thread fork %s@%d --cwd ", id, t.Len())
-	hints := []string{"--cwd DIR of a clone that has them"}
+	clone, elsewhere := dir, ""
 	if k == nil {
 		clone = "CLONE"
 	}
-	if err == nil {
-		hints = append(hints, "--cwd DIR of an empty directory makes a repository there that has them, without its history")
-	} else {
-		hints = append(hints, "where they are: uwf push "+id+", or uwf thread export "+id+" --files -o thread.uwfb and "+
-			"here: uwf thread import thread.uwfb")
+	if err != nil {
+		elsewhere = "yes"
 	}
-	return fault.Hinted(refused, append(hints,
-		fork+clone+" --files worktree makes another thread, in a worktree that has them",
-		fork+plaintext.Word(dir)+" --files keep makes one that works with the files as they are")...)
+	return refused.Because("files-elsewhere", "thread", id, "step", fmt.Sprintf("%s@%d", id, t.Len()), "dir", dir,
+		"clone", clone, "missing", elsewhere)
 }
 
 // nowhere is the error for a place without the files that a thread needs, which nobody can
 // bring there.
 func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
-		return fault.Hinted(fault.New(protocol.CodeNotFound,
+		return fault.New(protocol.CodeNotFound,
 			"thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was "+
-				"started", id, place.Shown(dir)),
-			"uwf push "+id+" where it was started takes them along", "--cwd DIR of a clone that has them")
+				"started", id, place.Shown(dir)).Because("files-unknown", "thread", id)
 	}
-	return fault.Hinted(fault.New(protocol.CodeInvalid,
+	return fault.New(protocol.CodeInvalid,
 		"thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come "+
 			"back of what was made there. Nothing was started",
-		id, t.above, place.Shown(dir)),
-		"workspace: worktree, in the role that it is a part of, gives each child files of its own, wherever it is made",
-		"--cwd DIR of a clone that has them")
+		id, t.above, place.Shown(dir)).Because("parent-files-elsewhere")
 }
 
 // placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
@@ -197,11 +187,6 @@ type Elsewhere struct {
 	Tree    protocol.Tree
 }
 
-// ForkIn is the hint for a thread whose worktree has lost its branch or its repository.
-func ForkIn(head, dir string) string {
-	return "uwf thread fork " + head + " --cwd " + plaintext.Word(dir) + " --files worktree makes a thread with its files"
-}
-
 // In is the workspace of a thread in a directory that a person has named, with the files of
 // its last step if it comes from elsewhere.
 func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
@@ -212,9 +197,8 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
 	if own {
 		repo, err := snapshot.Find(ctx, e.Env, in.Root)
 		if err != nil || !SameFile(repo.Common, was.Repo) {
-			return nil, none, fault.Hinted(fault.New(protocol.CodeFailed,
-				"thread %s works in %s: another directory cannot be given to it",
-				t.ID, place.Shown(was.Root)), ForkIn(string(t.Head), in.Root))
+			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
+				t.ID, place.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
 		}
 		if !foreign {
 			return was, none, e.Recreate(ctx, t)
@@ -306,12 +290,9 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
 			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil
 		}
 	}
-	return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+	return nil, fault.New(protocol.CodeFailed,
 		"thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id,
-		place.Shown(w.Root)),
-		"git -C "+plaintext.Word(w.Root)+" stash -u puts the changes away, and then it can go on",
-		fmt.Sprintf("uwf thread fork %s@%d --cwd DIR --files worktree makes another thread, in a worktree that has its "+
-			"files", id, t.Len()))
+		place.Shown(w.Root)).Because("changed-here", "root", w.Root, "step", fmt.Sprintf("%s@%d", id, t.Len()))
 }
 
 // treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
@@ -330,12 +311,10 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	if r := t.Facts.Repository; r != nil {
 		var ok bool
 		if base, ok = repo.Commit(ctx, r.Base); !ok {
-			return nil, fault.Hinted(fault.New(protocol.CodeFailed,
+			return nil, fault.New(protocol.CodeFailed,
 				"thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. "+
-					"Nothing was started", t.ID, r.Base, place.Shown(repo.Root)),
-				"git -C "+plaintext.Word(repo.Root)+" fetch", "--cwd DIR of a clone that has it",
-				fmt.Sprintf("uwf thread fork %s@%d --cwd %s --files worktree makes another thread, in a worktree at its HEAD",
-					t.ID, about.Len(), plaintext.Word(repo.Root)))
+					"Nothing was started", t.ID, r.Base, place.Shown(repo.Root)).Because("commit-elsewhere", "root", repo.Root,
+				"step", fmt.Sprintf("%s@%d", t.ID, about.Len()))
 		}
 	}
 	wf, err := about.Workflow(ctx)
@@ -354,8 +333,8 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	}
 	w, err := e.AddWorktree(ctx, n)
 	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; uwf thread apply %s brings home what "+
-			"is made there", t.ID, place.Shown(w.Root), t.ID))
+		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; what is made there has to be applied",
+			t.ID, place.Shown(w.Root)))
 	}
 	return w, err
 }

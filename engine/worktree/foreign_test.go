@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // Where a thread from elsewhere works: where its files are, else in a place that is made with them, else nowhere.
@@ -71,7 +72,7 @@ func TestIn(t *testing.T) {
 			require.Equal(t, tt.refused, codeOf(elsewhere.Refused), "%v", elsewhere.Refused)
 			require.Equal(t, tt.mode, at.Mode)
 			if tt.refused != "" {
-				require.NotEmpty(t, fault.Of(elsewhere.Refused).Hints)
+				require.NotEmpty(t, hints.All("", fault.Of(elsewhere.Refused)))
 				require.Equal(t, w.Chain(id).Last.Files.Tree, elsewhere.Tree)
 				return
 			}
@@ -256,7 +257,7 @@ func TestWorktreeThatGitRefuses(t *testing.T) {
 	w.Write(filepath.Join(w.Repo, ".git", "refs", "heads", "uwf", "w-mnpqrs", "x"), w.Git(w.Repo, "rev-parse", "HEAD")+"\n")
 	_, err := w.Keeper().New(t.Context(), worktree.Options{Mode: inTree}, id, "w", w.Repo)
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
-	require.Contains(t, fault.Of(err).Hints[0], "git -C "+w.Repo+" worktree add")
+	require.Contains(t, hints.All("", fault.Of(err))[0], "git -C "+w.Repo+" worktree add")
 	require.NoDirExists(t, w.Dirs.Worktree(id))
 	require.Contains(t, w.Git(w.Repo, "branch", "--list", "uwf/*"), "uwf/w-mnpqrs/x")
 }

@@ -92,9 +92,8 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	switch {
 	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
-		return nil, fault.Hinted(fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more",
-			place.Shown(w.Root), place.Shown(w.Repo)),
-			"where it is now: "+ForkIn(id, "."))
+		return nil, fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more",
+			place.Shown(w.Root), place.Shown(w.Repo)).Because("repository-moved", "thread", id)
 	case err != nil:
 		return nil, err
 	}
@@ -120,10 +119,8 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	defer cancel()
 	lock, err := durable.Lock(ctx, e.ofTree(root)+".lock")
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, fault.Hinted(fault.New(protocol.CodeLocked, "the step of another thread is running in %s",
-			place.Shown(root)),
-			"the same command works once that has ended", "uwf thread list --status running",
-			"uwf run --workspace worktree gives a run files of its own")
+		return nil, fault.New(protocol.CodeLocked, "the step of another thread is running in %s",
+			place.Shown(root)).Because("work-tree-locked")
 	}
 	if err != nil {
 		return nil, err
@@ -304,8 +301,7 @@ func NoWorkTree(dir string, err error) error {
 	if !errors.Is(err, snapshot.ErrNone) {
 		text = "the files of " + place.Shown(dir) + " cannot be kept: " + err.Error()
 	}
-	return fault.Hinted(&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err},
-		"--workspace none works there as it is")
+	return (&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}).Because("no-work-tree")
 }
 
 // defaultMode is how the files of a new thread in a directory are kept if nobody says: as the

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -166,7 +167,7 @@ func TestLocks(t *testing.T) {
 	require.True(t, held.Held())
 	_, err = k.Open(ctx, other, filepath.Join(w.Repo, "sub"), w.Workspace(other))
 	require.Equal(t, protocol.CodeLocked, codeOf(err))
-	require.Len(t, fault.Of(err).Hints, 3)
+	require.Len(t, hints.All("", fault.Of(err)), 3)
 	_, err = k.Before(ctx, worktree.Step{Thread: w.Thread(other), Dir: w.Repo})
 	require.Equal(t, protocol.CodeLocked, codeOf(err))
 	held.Release()
@@ -362,7 +363,7 @@ func TestNotKept(t *testing.T) {
 	require.NoError(t, os.Rename(w.Repo, w.Repo+"-moved"))
 	_, err := w.Keeper().Open(t.Context(), id, w.Workspace(id).Root, w.Workspace(id))
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
-	require.Contains(t, fault.Of(err).Hints[0], "uwf thread fork "+id)
+	require.Contains(t, hints.All("", fault.Of(err))[0], "uwf thread fork "+id)
 }
 
 // What a person is warned of after a step, and what is shown of it.
@@ -465,7 +466,7 @@ func TestTravel(t *testing.T) {
 	w.Write(filepath.Join(w.Repo, "a"), "by hand")
 	_, err = travel(false)
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
-	require.Contains(t, fault.Of(err).Hints, "--keep-files leaves all files as they are")
+	require.Contains(t, hints.All("", fault.Of(err)), "--keep-files leaves all files as they are")
 	require.Equal(t, "by hand", w.Read(filepath.Join(w.Repo, "a")))
 	require.NoFileExists(t, w.RunDir(id).File(runfiles.RestoreFile))
 

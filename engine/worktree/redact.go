@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -72,9 +71,8 @@ func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 			return err
 		}
 		if len(out.Also) > 0 && !shared {
-			return fault.Hinted(fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
-				Some(out.Also)),
-				"uwf thread redact "+out.Thread+" --files "+plaintext.Word(out.Path)+" --shared takes it out of all of them")
+			return fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
+				Some(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 		threads := append([]string{out.Thread}, out.Also...)
 		if r.Refs, err = snapshot.RefsOf(ctx, f.Env, store.path, threads); err != nil {

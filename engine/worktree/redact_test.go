@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // A path is taken out of everything that is kept of a thread, and of nothing else; others that have it must be meant.
@@ -70,7 +71,7 @@ func TestRedact(t *testing.T) {
 	_, err = f.Redact(ctx, other, "a", false)
 	require.Equal(t, protocol.CodeInvalid, codeOf(err))
 	require.Contains(t, fault.Of(err).Message, id)
-	require.Contains(t, fault.Of(err).Hints[0], "--shared")
+	require.Contains(t, hints.All("", fault.Of(err))[0], "--shared")
 	out, err = f.Redact(ctx, other, "a", true)
 	require.NoError(t, err)
 	require.Equal(t, []string{id}, out.Also)

@@ -126,10 +126,9 @@ func noFiles(step protocol.Hash, gone bool) error {
 	none := &NoFilesError{Step: step, Gone: gone}
 	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: none}
 	if gone {
-		return fault.Hinted(coded, "uwf thread export --files, with the home that the step was made in (UWF_HOME), takes "+
-			"them along")
+		return coded.Because("files-gone")
 	}
-	return fault.Hinted(coded, "uwf run and uwf thread start keep them in a git work tree: --workspace in-place")
+	return coded.Because("files-not-kept")
 }
 
 // MostTotals bounds for how many steps the changes to the files are reported.
@@ -188,7 +187,7 @@ type Step struct {
 	Open           *Checkout // its work tree, with these files in it; nil: it is opened now
 	Previous       *Checkout // that of the step before, if this process has made it; nil: it has not
 	Joins          bool      // the results of children that have worked in the same directory
-	Again          string    // the command that tries it again
+	Again          string    // the request that tries it again, as a fact of a reason
 }
 
 // Before finds out what the files are before a step, and restores them if the step is made
@@ -264,14 +263,14 @@ func (e Keeper) notKept(s Step, err error) error {
 	case errors.As(err, &locked), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &full):
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full),
-			"make room, and then: "+s.Again)
+		return fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full).Because("no-space-for-files",
+			"thread", s.Thread.ID, "again", s.Again)
 	case errors.As(err, &blocked):
-		return fault.Hinted(fault.New(protocol.CodeFailed,
-			"a restore of the files was cut off, and cannot be finished: %v", blocked), "move them away, and then: "+s.Again)
+		return fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v",
+			blocked).Because("restore-blocked", "thread", s.Thread.ID, "again", s.Again)
 	case s.Thread.Facts.Workspace.Mode == InWorktree:
-		return fault.Hinted(fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID,
-			err), "uwf thread fork "+string(s.Thread.Head)+" makes another one")
+		return fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID,
+			err).Because("worktree-unusable", "head", string(s.Thread.Head))
 	}
 	e.Warn("the files are not kept with this step: " + err.Error())
 	return nil

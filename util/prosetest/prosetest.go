@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 )
 
 // T is the part of a test that is needed here.
@@ -63,7 +64,7 @@ func Error(t T, err error, want ...any) {
 	text := err.Error()
 	if has {
 		text = "[" + string(coded.Code) + "] " + text
-		for _, hint := range coded.Hints {
+		for _, hint := range hints.All("", coded) {
 			text += "\nhint: " + hint
 		}
 	}
@@ -80,7 +81,7 @@ func plain(v any) string {
 	case []string:
 		return strings.Join(v, "\n")
 	case *protocol.Error:
-		return strings.Join(append([]string{v.Message}, v.Hints...), "\nhint: ")
+		return strings.Join(append([]string{v.Message}, hints.All("", v)...), "\nhint: ")
 	case error:
 		return v.Error()
 	}

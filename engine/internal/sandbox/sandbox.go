@@ -92,11 +92,11 @@ func (s *Sandbox) holdsCommands(settings protocol.Config) (bool, error) {
 	case setting == protocol.SandboxNone:
 		return false, nil
 	case setting == protocol.SandboxRequired && s.box == "":
-		return false, fault.Hinted(fault.New(protocol.CodeAgent, "roles that are commands must run in namespaces, and %s is "+
-			"not installed", box.Program), box.Install, "uwf config set commands.sandbox.mode landlock does with less")
+		return false, fault.New(protocol.CodeAgent, "roles that are commands must run in namespaces, and %s is not installed",
+			box.Program).Because("namespaces-missing", "install", box.Install)
 	case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
-		return false, fault.Hinted(fault.New(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: %s",
-			confine.Describe()), "use a Linux with Landlock; or uwf config set commands.sandbox.mode auto")
+		return false, fault.New(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: %s",
+			confine.Describe()).Because("landlock-missing")
 	case !able:
 		s.warnOnce("roles that are commands are not confined here: they can do anything you can (" + confine.Describe() + ")")
 	}
@@ -153,8 +153,8 @@ func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocatio
 	if problem == "" {
 		return nil
 	}
-	return fault.Hinted(fault.New(protocol.CodeAgent, "%q cannot be run with the network %s: %s", inv.Role, network, problem),
-		"uwf config set "+plaintext.Word(key)+" all")
+	return fault.New(protocol.CodeAgent, "%q cannot be run with the network %s: %s", inv.Role, network,
+		problem).Because("network-not-limited", "key", key)
 }
 
 func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Network {

@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -76,6 +77,7 @@ func New(t testing.TB) *World {
 		FS:   durable.OS(), Store: lossy{memstore.New(cas.XXH3), w.gone}, Heads: &memheads.Heads{},
 		Locks:  &lockertest.Memory{},
 		Config: func(context.Context) (protocol.Config, error) { return w.Settings, nil },
+		Hints:  func(why ...protocol.Reason) []string { return hints.Of("", why...) },
 		Warn:   func(text string) { w.Warnings = append(w.Warnings, text) },
 	}
 	return w

@@ -28,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/diagram"
@@ -131,7 +132,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	}
 	for _, name := range roles[:len(roles)-w.MoreRoles] {
 		role := roleOf(def, name, most)
-		role.cast(caster.Cast(ctx, def.Workflow, name, casting.Wish{}), c, def.Name)
+		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, casting.Wish{}), c, def.Name)
 		for i, p := range partsOfRole(def.Roles[name]) {
 			part := RolePart{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {
@@ -194,7 +195,7 @@ func playerText(p protocol.Player) string {
 }
 
 // cast says who would play the role now.
-func (r *Role) cast(c casting.Casting, config protocol.Config, workflow string) {
+func (r *Role) cast(reader *status.Reader, c casting.Casting, config protocol.Config, workflow string) {
 	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
 	if c.Timeout > 0 {
 		r.Timeout = render.Duration(c.Timeout.Milliseconds())
@@ -210,7 +211,7 @@ func (r *Role) cast(c casting.Casting, config protocol.Config, workflow string) 
 	}
 	if c.Problem != nil {
 		r.Problem = Line(c.Problem.Message, LongestCommand)
-		for _, hint := range c.Problem.Hints {
+		for _, hint := range reader.HintsOf(c.Problem) {
 			r.Hints = append(r.Hints, Line(hint, LongestCommand))
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -220,7 +221,8 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 	with := &engine.Engine{
 		Reader: status.Reader{
 			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
-			Warn: func(text string) { a.warnOnce(plaintext.Line(text)) },
+			Warn:  func(text string) { a.warnOnce(plaintext.Line(text)) },
+			Hints: func(why ...protocol.Reason) []string { return hints.Of(a.WorksAt, why...) },
 		},
 		Turns: show != nil, Uwf: a.Env.Exe,
 		Events: func(ev engine.Event) {

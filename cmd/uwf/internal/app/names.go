@@ -85,71 +85,25 @@ func (a *App) Before(ctx context.Context, t *thread.Thread, id string, h cas.Has
 	return before, a.explained(ctx, err)
 }
 
-// explained adds to an error about a name what to type instead.
+// explained adds to an error about a name what is near: a file here, or a node of the store.
 func (a *App) explained(ctx context.Context, err error) error {
 	var coded *protocol.Error
 	if !errors.As(err, &coded) {
 		return err
 	}
 	for _, r := range coded.Reasons {
-		coded.Hints = append(coded.Hints, a.nameHints(ctx, r)...)
+		switch r.Name {
+		case "names-path":
+			if near := suggest.File(a.Env.Dir, r.Data["path"]); near != "" {
+				r.Data["near"] = near
+			}
+		case "no-node":
+			if s, err := a.Store(ctx); err == nil {
+				coded.Hints = append(coded.Hints, ocascli.NearHashes(ctx, s, r.Data["node"])...)
+			}
+		}
 	}
-	coded.Reasons = nil
 	return err
-}
-
-func (a *App) nameHints(ctx context.Context, r protocol.Reason) []string {
-	const list, byID = "uwf thread list --all", "name the thread by its id: uwf thread list --all"
-	id := r.Data["thread"]
-	switch r.Name {
-	case "no-thread-yet":
-		return []string{"uwf thread start <workflow> -p '<task>'"}
-	case "newest-damaged":
-		return []string{"uwf cas fsck", byID}
-	case "newest-lost":
-		return []string{byID}
-	case "no-thread", "too-few-threads":
-		return []string{list}
-	case "all-imported":
-		return []string{"the newest of those is " + id, list}
-	case "repeated-newest":
-		return []string{"did you mean @? It is the newest thread"}
-	case "names-step":
-		if show := "uwf step show " + plaintext.Word(r.Data["step"]); id == "" {
-			return []string{show, list}
-		} else {
-			return []string{show, "its thread is " + id}
-		}
-	case "names-path":
-		if near := suggest.File(a.Env.Dir, r.Data["path"]); near != "" {
-			return []string{"did you mean " + plaintext.Word(near) + "?", list}
-		}
-		return []string{list}
-	case "names-workflow":
-		return []string{list, "uwf run " + plaintext.Word(r.Data["workflow"]) + " -p '<task>'"}
-	case "threads-damaged":
-		return []string{"correct the line, or uwf cas fsck --repair moves it away"}
-	case "end-of-foreign-id":
-		return []string{"did you mean " + id + "?"}
-	case "no-node":
-		s, err := a.Store(ctx)
-		if err != nil {
-			return nil
-		}
-		return append(ocascli.NearHashes(ctx, s, r.Data["node"]), "uwf thread steps <thread>")
-	case "names-thread":
-		return []string{"its last step is " + id + "@-1"}
-	case "no-thread-in-address":
-		return []string{"before the first @ stands a thread; in the newest one it is @" + r.Data["address"]}
-	case "no-visit-number":
-		return []string{"the last one is " + id + "@" + r.Data["role"] + "@-1"}
-	case "no-step":
-		if near := r.Data["near"]; near != "" {
-			return []string{"did you mean " + id + "@" + plaintext.Word(near) + "?", "uwf thread steps " + id}
-		}
-		return []string{"uwf thread steps " + id}
-	}
-	return nil
 }
 
 // WithEngine is [App.Leaf] of a command that needs an engine.

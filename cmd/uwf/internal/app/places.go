@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
@@ -89,9 +90,9 @@ func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 func (a *App) Hide(e *protocol.Error) {
 	known := a.Secrets()
 	e.Message = known.Hide(e.Message)
-	e.Hints = slices.Clone(e.Hints)
+	e.Hints, e.Reasons = slices.Clone(hints.All(a.WorksAt, e)), nil
 	for i, hint := range e.Hints {
-		e.Hints[i] = a.keepRemote(known.Hide(hint))
+		e.Hints[i] = known.Hide(hint)
 	}
 }
 

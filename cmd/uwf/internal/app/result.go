@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -130,7 +131,7 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 	if at.Question != nil {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
-	if failed == nil || len(Classify(failed).Hints) == 0 { // otherwise its hints follow
+	if failed == nil || !HasHints(Classify(failed)) { // otherwise its hints follow
 		a.SayNext(at)
 	}
 }
@@ -371,9 +372,9 @@ func Classify(err error) *protocol.Error {
 		return withHint(coded, "free some space, then run the same command again; uwf cas gc removes what no thread uses")
 	case errors.Is(err, syscall.EROFS):
 		return withHint(coded, "the file system is read-only: remount it, or choose another home: export UWF_HOME=DIR")
-	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0 && errors.As(err, &failed) && failed.Op == "fork/exec":
+	case errors.Is(err, fs.ErrPermission) && !HasHints(coded) && errors.As(err, &failed) && failed.Op == "fork/exec":
 		return withHint(coded, "may it be started? chmod +x "+plaintext.Word(failed.Path))
-	case errors.Is(err, fs.ErrPermission) && len(coded.Hints) == 0:
+	case errors.Is(err, fs.ErrPermission) && !HasHints(coded):
 		return withHint(coded, "whose is it? uwf doctor looks; you may choose another home: export UWF_HOME=DIR")
 	}
 	return coded
@@ -385,6 +386,9 @@ func isUnprinted(err error) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && failed.Op == "write" && failed.Path == "/dev/stdout" // the name of os.Stdout on every system
 }
+
+// HasHints reports whether anything is known to do about an error.
+func HasHints(e *protocol.Error) bool { return len(hints.All("", e)) > 0 }
 
 // withHint is an error with one more hint, the first.
 func withHint(e *protocol.Error, hint string) *protocol.Error {
@@ -403,7 +407,7 @@ func translate(err error) *protocol.Error {
 		if coded.Message == err.Error() {
 			return coded
 		}
-		return &protocol.Error{Code: coded.Code, Message: err.Error(), Hints: coded.Hints, Err: err}
+		return &protocol.Error{Code: coded.Code, Message: err.Error(), Hints: coded.Hints, Reasons: coded.Reasons, Err: err}
 	}
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	var (

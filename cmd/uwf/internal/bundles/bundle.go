@@ -75,7 +75,7 @@ func unproved(err error) error {
 	if !errors.As(err, &coded) || coded.Code != protocol.CodeInvalid {
 		return err
 	}
-	return &protocol.Error{Code: protocol.CodeCorrupt, Message: coded.Message, Hints: coded.Hints, Err: err}
+	return &protocol.Error{Code: protocol.CodeCorrupt, Message: coded.Message, Hints: coded.Hints, Reasons: coded.Reasons, Err: err}
 }
 
 // expectFlag is --expect, a seal; see [expected].

@@ -231,6 +231,7 @@ type Pushed struct {
 
 func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	for _, p := range pushed {
+		p.Error.Advise(link.Engine.Reader.Hints)
 		if p.Result == remotes.Behind {
 			a.Hint("thread %s has gone on at %s: uwf pull %s %s", p.Thread, plaintext.Line(link.Name), p.Thread, plaintext.Word(link.Name))
 			break

@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -333,7 +334,7 @@ func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe 
 	}
 	coded := app.Classify(err)
 	p.Error = coded.Message
-	for _, hint := range coded.Hints {
+	for _, hint := range hints.All("", coded) {
 		if id == "" || !strings.Contains(hint, id) {
 			p.Hints = append(p.Hints, hint)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
@@ -120,7 +121,7 @@ func withNext(err error, thread string) error {
 		return nil
 	}
 	coded := app.Classify(err)
-	if len(coded.Hints) > 0 {
+	if app.HasHints(coded) {
 		return err
 	}
 	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread resume " + thread}}
@@ -257,7 +258,7 @@ func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput
 		return
 	}
 	why := app.Classify(err)
-	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, protocol.NullString(why.Message), why.Hints
+	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, protocol.NullString(why.Message), hints.All(a.WorksAt, why)
 	p.Ready, a.Status = false, why.Code
 }
 
@@ -282,7 +283,7 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Castin
 		role.Timeout = protocol.NullString(protocol.Span(c.Timeout))
 	}
 	if c.Problem != nil {
-		role.Problem, role.Hints = protocol.NullString(c.Problem.Message), c.Problem.Hints
+		role.Problem, role.Hints = protocol.NullString(c.Problem.Message), hints.All("", c.Problem)
 		if p.Ready {
 			a.Status = c.Problem.Code
 		}
