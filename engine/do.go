@@ -61,8 +61,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		e = e.reading(e.Reader.Recalling())
 	}
-	return outcome{}, fault.New(protocol.CodeFailed,
-		"what thread %s needs does not end: uwf --debug shows what was decided", h.id)
+	return outcome{}, fault.New(protocol.CodeFailed, "what thread %s needs does not end", h.id).Because("endless")
 }
 
 // mostActions is more than any request needs.

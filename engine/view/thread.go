@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -24,9 +25,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if err != nil {
 		return show, err
 	}
-	if next := Next(state); next != "" {
-		show.Hint = protocol.NullString(next)
-	}
+	show.Hint = protocol.NullString(next(&e.Reader, state))
 	task := ""
 	if t, err := thread.Open(ctx, e.Reader.Store, state.Head); err == nil {
 		task = protocol.TitleOf(t.Task())
@@ -60,31 +59,35 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	return show, err
 }
 
-// Next is what a person would do now: the command that a thread waits for, as a
-// sentence. "" if it waits for none.
-func Next(s protocol.StepOutput) string {
-	switch {
-	case s.Pending:
-		return "An interrupted step left its result. Use it with: uwf thread step " + s.Thread
-	case s.Error != nil && s.Error.Hint != "":
+// next is what a person would do now; "": nothing.
+func next(r *status.Reader, s protocol.StepOutput) string {
+	if s.Error != nil && s.Error.Hint != "" && !s.Pending {
 		return s.Error.Hint
+	}
+	return strings.Join(r.HintsFor(standing(s)), "\n")
+}
+
+// standing is where a thread stands, as a reason.
+func standing(s protocol.StepOutput) protocol.Reason {
+	if s.Pending {
+		return protocol.Why("at-pending-result", "thread", s.Thread)
 	}
 	switch s.Status {
 	case protocol.StatusSuspended:
 		if s.Question != nil && s.Question.Schema != nil {
-			return "The thread waits for a person. Answer with: uwf thread answer " + s.Thread
+			return protocol.Why("at-form", "thread", s.Thread)
 		}
-		return "The thread is suspended. Resume with: uwf thread resume " + s.Thread
+		return protocol.Why("at-question", "thread", s.Thread)
 	case protocol.StatusError:
-		return "The last try failed. Retry with: uwf thread step " + s.Thread
+		return protocol.Why("at-failed-try", "thread", s.Thread)
 	case protocol.StatusRunning:
-		return "A step is running. Wait with: uwf thread wait " + s.Thread
+		return protocol.Why("at-running-step", "thread", s.Thread)
 	case protocol.StatusIdle:
-		return "Next: uwf thread step " + s.Thread
+		return protocol.Why("at-next-step", "thread", s.Thread)
 	case protocol.StatusCompleted:
-		return "Read it with: uwf thread read " + s.Thread
+		return protocol.Why("at-end", "thread", s.Thread)
 	}
-	return ""
+	return protocol.Reason{}
 }
 
 // History returns the start entry and the steps of a chain, oldest first: a

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -53,6 +54,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	id, err := e.StartThread(t.Context(), protocol.Start{Workflow: h, Prompt: "Write a text.", Cwd: dir})
 	require.NoError(t, err)
+	e.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
 	return &world{Engine: e, t: t, thread: id}
 }
 

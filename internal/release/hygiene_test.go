@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -221,5 +222,27 @@ func TestOnlyRundirNamesItsFiles(t *testing.T) {
 		if found := names.FindString(read(t, root, name)); found != "" {
 			t.Errorf("%s names %s itself", name, found)
 		}
+	}
+}
+
+// TestNoCommandsInEngine holds that what to type is said by front ends: no text below engine begins with a command.
+func TestNoCommandsInEngine(t *testing.T) {
+	t.Parallel()
+	root, files := committed(t)
+	data := []string{"uwf answer link 1\n", "uwf thread ", "uwf thread apply "} // of a MAC, a commit and a reflog
+	for _, name := range files {
+		if !strings.HasPrefix(name, "engine/") || name == "engine/view/inbox.go" || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				text, err := strconv.Unquote(lit.Value)
+				require.NoError(t, err)
+				require.False(t, strings.HasPrefix(text, "uwf ") && !slices.Contains(data, text), "%s: %s", name, text)
+			}
+			return true
+		})
 	}
 }

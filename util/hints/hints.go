@@ -48,6 +48,19 @@ func All(remote string, e *protocol.Error) []string {
 	return slices.Concat(e.Hints, Of(remote, e.Reasons...))
 }
 
+// Command is a command line of uwf with these arguments; one that makes steps works at the remote.
+func Command(remote string, args ...string) string {
+	line := "uwf"
+	for i, arg := range args {
+		line += " " + plaintext.Word(arg)
+		if i == 2 && remote != "" && args[0] == "thread" && slices.Contains([]string{"step", "resume", "answer", "retry"},
+			args[1]) {
+			line += " --remote " + plaintext.Word(remote)
+		}
+	}
+	return line
+}
+
 // filler puts facts into the lines of the table.
 type filler struct {
 	data   map[string]string

@@ -40,6 +40,13 @@ func TestAll(t *testing.T) {
 	require.Equal(t, []string{"own", "uwf thread show T1", "uwf thread resume T1 -p '<answer>'"}, All("", e))
 }
 
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "uwf thread resume T1 --remote team -p 'a b'", Command("team", "thread", "resume", "T1", "-p", "a b"))
+	require.Equal(t, "uwf thread read T1", Command("team", "thread", "read", "T1"))
+	require.Equal(t, "uwf thread step T1", Command("", "thread", "step", "T1"))
+}
+
 // TestTable holds the table to the engine's sources: each reason has its hints, each entry its reason, and what stands in
 // braces is a fact that the reason has.
 func TestTable(t *testing.T) {

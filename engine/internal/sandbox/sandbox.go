@@ -144,7 +144,7 @@ func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocatio
 	case network.All():
 	case !inv.Plain && !config.OwnsModels(inv.Command) && !config.IsAdapter(inv.Command):
 		key = "agents." + inv.Alias + ".sandbox.network"
-		problem = "uwf limits the network of roles that are commands, of uwf-builtin's commands, and of programs that its adapters run"
+		problem = "only that of roles that are commands, of uwf-builtin's commands, and of programs that the adapters run is limited"
 	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
 		problem = "their sandbox.mode is none"
 	case s.box == "":
