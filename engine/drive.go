@@ -57,13 +57,13 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 		d, err := e.turn(ctx, thread, h, w, first)
 		h = nil
 		if err != nil || d.hand == nil && !d.drive {
-			return appendOutput(outs, w, d.outs...), err
+			return append(outs, d.outs...), err
 		}
-		outs = appendOutput(outs, w, steps(d.outs)...)
+		outs = append(outs, steps(d.outs)...)
 		if d.hand != nil {
 			below, err := e.handOn(ctx, *d.hand, w)
 			if err != nil || w.Steps != UntilEnd {
-				return appendOutput(outs, w, below...), err
+				return append(outs, below...), err
 			}
 		} else if err := e.driveKids(ctx, thread, w); err != nil {
 			return outs, fault.Ended(ctx, err)

@@ -161,7 +161,7 @@ func (s *session) notAgain(a decide.Action) error {
 
 // doubt says which child may have been paid already.
 func (s *session) doubt() error {
-	k := s.doubtful()
+	k := s.reader.Doubtful(s.pos)
 	return fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
 		"history.jsonl has it (%s): it is not started on a guess", children.Named(k.Key, children.LabelOf(k.Child)),
 		s.locked.id, k.ID).Because("doubtful-child", "child", children.Address(s.locked.id, k.Key))

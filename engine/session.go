@@ -171,7 +171,6 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 	if s.pos, err = s.e.at(ctx, s.locked); err != nil {
 		return err
 	}
-	f.RateLimited = status.IsParked(s.locked.facts, s.locked.head)
 	if s.undone, err = s.reader.Undone(ctx, s.locked.facts, s.locked.head); err != nil {
 		if s.Verb == decide.Redo || ctx.Err() != nil {
 			return err
@@ -185,23 +184,14 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	f.Next, f.Player, f.NoChild = nextOf(s.pos), decide.Nobody, true
-	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
-		f.Player = playerOf(s.pos.Workflow, s.pos.Next.Role)
-	}
+	s.reader.Situate(s.pos, f)
 	if s.plays(s.pos.Next) {
 		f.Player = decide.ByAgent
 	}
+	f.NoChild = true
 	if k := s.child(); k != nil {
-		doubtful := s.doubtful()
+		doubtful := s.reader.Doubtful(s.pos)
 		f.NoChild = k.Head == "" && (doubtful == nil || doubtful.Key != k.Key)
-	}
-	f.Last = decide.Nobody
-	if last := s.pos.Thread.Last; last != nil {
-		f.Last = playerOf(s.pos.Workflow, last.Role)
-	}
-	if f.Player == decide.ByChildren && f.Next == decide.Go && f.Life == decide.Active {
-		f.Children = s.standing()
 	}
 	return err
 }
@@ -213,71 +203,6 @@ func (s *session) oldPoke() bool {
 	return s.intent.Kind == "" && s.known() && r.Replaces && !r.Intents && r.Unfinished(s.locked.head) &&
 		last != nil && last.Files != nil &&
 		s.left() == nil
-}
-
-// nextOf is what the graph says.
-func nextOf(p *status.Position) decide.Next {
-	switch {
-	case p.Problem != nil:
-		return decide.Stuck
-	case p.Next.Kind == moderator.End:
-		return decide.AtEnd
-	case p.Next.Kind != moderator.Suspend, p.Next.Cause == moderator.ByPerson:
-		return decide.Go
-	case p.Next.Cause == moderator.ByLimit:
-		return decide.StepLimit
-	case p.Next.Cause == moderator.ByBudget:
-		return decide.CostLimit
-	}
-	return decide.Asks
-}
-
-func playerOf(w protocol.Workflow, role string) decide.Player {
-	switch r := w.Roles[role]; {
-	case r.Person:
-		return decide.ByPerson
-	case r.HasChildren():
-		return decide.ByChildren
-	case r.Player() == protocol.PlayedByCommand:
-		return decide.ByCommand
-	}
-	return decide.ByAgent
-}
-
-// standing is where the children of the next role stand. One that has ended counts as at work
-// while something of it is open.
-func (s *session) standing() decide.Children {
-	if s.doubtful() != nil {
-		return decide.Doubtful
-	}
-	switch {
-	case s.pos.Kids.Unstarted():
-		return decide.Missing
-	case s.pos.Kids.AllEnded():
-		return decide.AllEnded
-	}
-	switch s.pos.Output().Status {
-	case protocol.StatusSuspended:
-		return decide.Asking
-	case protocol.StatusRateLimited:
-		return decide.Awaiting
-	}
-	return decide.Working
-}
-
-// doubtful is a child that is in no list although it has run, or although others have been started,
-// which all were together; nil: there is none.
-func (s *session) doubtful() *children.Kid {
-	started := s.locked.facts.Imported == nil && slices.ContainsFunc(s.pos.Kids,
-		func(k children.Kid) bool { return k.Head != "" })
-	for i := range s.pos.Kids {
-		k := &s.pos.Kids[i]
-		another := s.locked.facts.Attempts[s.pos.Place().AttemptKey(k.Key)] > 0
-		if k.Head == "" && (started && !another || s.reader.RunDir(k.ID).Exists()) {
-			return k
-		}
-	}
-	return nil
 }
 
 // readTask finds the task that is asked for, and what limits say of it.
@@ -295,7 +220,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 			return nil
 		}
 		role = s.target.Thread.Last.Role
-		if f.Last = playerOf(s.target.Workflow, role); f.Last < decide.ByPerson {
+		if f.Last = status.PlayerOf(s.target.Workflow, role); f.Last < decide.ByPerson {
 			s.task, err = s.pokeTask(ctx)
 		}
 		f.NoBudget = s.target.WithinBudget(role) != nil
@@ -304,7 +229,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 		s.task, s.notask = s.resumeTask(ctx)
 		role = s.task.role
 		if f.Life != decide.Active {
-			f.Next, f.Player = decide.Go, playerOf(s.pos.Workflow, role)
+			f.Next, f.Player = decide.Go, status.PlayerOf(s.pos.Workflow, role)
 		}
 		if f.Player > decide.ByCommand || s.notask == nil {
 			f.NoBudget = s.notask == nil && s.pos.WithinBudget(role) != nil
@@ -316,7 +241,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 			s.task.limitBase = s.pos.Thread.Len()
 		}
 	}
-	if err == nil && role != "" && playerOf(s.pos.Workflow, role) == decide.ByAgent && f.Life != decide.Cancelled {
+	if err == nil && role != "" && status.PlayerOf(s.pos.Workflow, role) == decide.ByAgent && f.Life != decide.Cancelled {
 		if f.Account, s.limited = s.e.accountOf(ctx, s.pos, role, s.StepOptions); f.RateLimited && s.pos.Parked > 0 {
 			f.Account = decide.Limited
 		}

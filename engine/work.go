@@ -131,7 +131,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 		w.more = w.toEnd || i+1 < w.Steps
 		out, err := e.reading(e.Reader.ConfigOnce()).ask(ctx, h, w.request())
 		if (err == nil || out.StepHash != "") && !out.idle { // a finished step counts, whatever came after it
-			d.outs = appendOutput(d.outs, w, out.StepOutput)
+			d.outs = append(d.outs, out.StepOutput)
 		}
 		if err != nil {
 			return d, fault.Ended(ctx, err)
@@ -199,17 +199,6 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 		return e, nil //nolint:nilerr // the step will say what is wrong with the thread
 	}
 	return e.InProject(t.Start.Cwd)
-}
-
-// appendOutput keeps only the last step's data of a run of unlimited length.
-func appendOutput(outs []protocol.StepOutput, w Work, more ...protocol.StepOutput) []protocol.StepOutput {
-	for _, out := range more {
-		if w.Steps == UntilEnd && len(outs) > 0 {
-			outs[len(outs)-1].Output = nil
-		}
-		outs = append(outs, out)
-	}
-	return outs
 }
 
 // Step makes one step of a thread, or adopts the finished result of an

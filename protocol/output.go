@@ -91,6 +91,34 @@ type RunOutput struct {
 	Totals *Totals      `json:"totals,omitempty"` // absent: a step cannot be read
 }
 
+// Action is something that can be done with a thread now.
+type Action struct {
+	Verb string
+	// Form is a JSON Schema of what goes with it: the answer, or a text; nil: nothing.
+	Form any
+	// Command are the arguments of uwf for it, without the program's name. What a person fills in is
+	// between angle brackets, or is "…".
+	Command []string
+}
+
+// Verbs of actions.
+const (
+	VerbAnswer     = "answer"      // give the data that a role asks a person for
+	VerbResume     = "resume"      // answer in words, or say what else to do
+	VerbContinue   = "continue"    // run to the end, or until a person is needed
+	VerbRaiseLimit = "raise-limit" // grant what the run may cost again, and continue
+	VerbRetry      = "retry"       // make the last step again, with words or without
+	VerbUndo       = "undo"
+	VerbRedo       = "redo"
+	VerbStop       = "stop"
+	VerbKill       = "kill"
+	VerbFork       = "fork"
+	VerbMessage    = "message"
+	VerbWait       = "wait"
+	VerbDiagnose   = "diagnose"
+	VerbRead       = "read"
+)
+
 // Question is what a suspended thread asks a person. Schema is the form of the answer,
 // a JSON Schema; without one the answer is a text.
 type Question struct {

@@ -87,8 +87,7 @@ func isAsked(c protocol.Code) bool {
 // Of returns the kind of notice for a thread in this state; "": none.
 func Of(out protocol.StepOutput) string {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil &&
-		out.Error.Code == protocol.CodeLimit:
+	case out.Status == protocol.StatusSuspended && status.AtLimit(out):
 		return protocol.NoticeLimit
 	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
 		return protocol.NoticeError

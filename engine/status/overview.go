@@ -55,6 +55,8 @@ type Standing struct {
 	protocol.ThreadItem
 	At    protocol.StepOutput
 	Since *int64 // as [Reader.Since]
+
+	can *situation // nil: it waits for no person
 }
 
 // Standings yields where threads stand, in their order. It reads several at once, and
@@ -112,7 +114,12 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 		r.about(ctx, &item, pos.Thread)
 	}
 	out.Output = nil // it may be large
-	return Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
+	s := Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
+	if NeedsPerson(out) {
+		can := r.situation(ctx, out, pos, nil)
+		s.can = &can
+	}
+	return s
 }
 
 // Since is when a thread came to where it stands: with its try at work, its last one, its

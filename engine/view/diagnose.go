@@ -80,7 +80,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	case s.Pending:
 		d.add("note", d.hint("result-pending"), "an interrupted step left a finished result; the next step uses it "+
 			"without running the agent again")
-	case s.Status == protocol.StatusSuspended && s.Question == nil && s.Error != nil && s.Error.Code == protocol.CodeLimit:
+	case s.Status == protocol.StatusSuspended && status.AtLimit(s):
 		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
 	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
 		why, now := "", d.hint("rate-limited")

@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -27,7 +26,8 @@ func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protoco
 // Waiting is a thread of the inbox, and where it stands.
 type Waiting struct {
 	protocol.InboxItem
-	At protocol.StepOutput
+	At      protocol.StepOutput
+	Actions []protocol.Action
 }
 
 // Attention is [Inbox], and the threads that are at work or whose children are, newest
@@ -42,8 +42,8 @@ func Attention(ctx context.Context, e *engine.Engine,
 	for at := range standings(ctx, e, Listed(ctx, e.Reader.Heads, f, damaged), f) {
 		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren {
 			atWork = append(atWork, at)
-		} else if in := itemOf(at.At, at.Since, at.Title, at.Totals); in.Command != "" {
-			waiting = append(waiting, Waiting{InboxItem: in, At: at.At})
+		} else if can := at.Actions(); len(can) > 0 {
+			waiting = append(waiting, Waiting{itemOf(at.At, at.Since, at.Title, at.Totals, can), at.At, can})
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
@@ -57,57 +57,16 @@ func ms(at *int64) int64 {
 	return *at
 }
 
-// Command is the line that a person types next; "" if there is nothing to do.
-func Command(s protocol.StepOutput) string {
-	switch s.Status {
-	case protocol.StatusSuspended:
-		switch {
-		case s.Question == nil && s.Error != nil && s.Error.Hint != "": // it has cost what it may
-			first, _, _ := strings.Cut(s.Error.Hint, "\n")
-			if _, command, explained := strings.Cut(first, ": "); explained {
-				return command
-			}
-			return first
-		case s.Question == nil:
-			return "uwf thread resume " + s.Thread
-		case s.Question.Schema != nil:
-			return answerLine(s)
-		}
-		return "uwf thread resume " + s.Thread + " -p '<answer>'"
-	case protocol.StatusRateLimited:
-		if s.Error != nil && s.Error.Code == protocol.CodeLimit { // a provider's limit needs no person
-			return s.Error.Hint
-		}
-	case protocol.StatusIdle, protocol.StatusWaitingForChildren:
-		return "uwf thread resume " + s.Thread
-	case protocol.StatusRunning:
-		return "uwf thread wait " + s.Thread
-	case protocol.StatusError, protocol.StatusCorrupt:
-		return "uwf thread diagnose " + s.Thread
-	case protocol.StatusCompleted:
-		return "uwf thread read " + s.Thread
+// CommandLine is what a person types for the first of some actions; "": there is none.
+func CommandLine(actions []protocol.Action) string {
+	if len(actions) == 0 {
+		return ""
 	}
-	return ""
-}
-
-// answerLine is a command that answers a form, with the first choice of each field
-// that must be given.
-func answerLine(at protocol.StepOutput) string {
-	line := "uwf thread answer " + at.Thread
-	given := map[string]any{}
-	for range 2 { // what a variant needs besides is known once it is chosen
-		line = "uwf thread answer " + at.Thread
-		for _, f := range form.Fields(at.Question.Schema, given, protocol.StatusKey) {
-			value := "…"
-			if len(f.Choices) > 0 {
-				value, given[f.Name] = f.Choices[0], f.Choices[0]
-			}
-			if f.Required || len(f.Choices) > 0 {
-				line += " --set " + plaintext.Word(f.Name+"="+value)
-			}
-		}
+	words := []string{"uwf"}
+	for _, arg := range actions[0].Command {
+		words = append(words, plaintext.Word(arg))
 	}
-	return line
+	return strings.Join(words, " ")
 }
 
 // NoticeOf is what is told of a thread that stands so; its id, time and link are not in it.
@@ -116,7 +75,11 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	if err != nil {
 		return protocol.Notice{}, err
 	}
-	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Reader.Since(ctx, at), show.Title, show.Totals)}
+	can, err := e.Reader.Actions(ctx, at.Thread)
+	if err != nil {
+		return protocol.Notice{}, err
+	}
+	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Reader.Since(ctx, at), show.Title, show.Totals, can)}
 	what := map[string]string{
 		protocol.NoticeWaiting: "waits: ", protocol.NoticeError: "failed: ",
 		protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",
@@ -139,10 +102,11 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 }
 
 // itemOf is a thread as the inbox lists it.
-func itemOf(at protocol.StepOutput, since *int64, title string, totals *protocol.Totals) protocol.InboxItem {
+func itemOf(at protocol.StepOutput, since *int64, title string, totals *protocol.Totals,
+	can []protocol.Action) protocol.InboxItem {
 	item := protocol.InboxItem{
 		Thread: at.Thread, Title: title, Workflow: at.WorkflowName, Status: at.Status, Question: at.Question,
-		Since: since, Command: Command(at), Totals: totals,
+		Since: since, Command: CommandLine(can), Totals: totals,
 	}
 	switch {
 	case at.Question != nil:

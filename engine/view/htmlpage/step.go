@@ -344,10 +344,14 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	if err != nil {
 		return Thread{}, at, err
 	}
+	can, err := e.Reader.Actions(ctx, id)
+	if err != nil {
+		return Thread{}, at, err
+	}
 	t := Thread{
 		ID: id, Title: Line(at.Title, LongestTitle), Workflow: Line(at.WorkflowName, Longest), Status: string(at.Status),
 		Mood:    Mood(at.Status),
-		Started: WhenOf(at.StartedAt, e.Reader.Env.Now()), Command: Line(view.Command(at.StepOutput), LongestCommand),
+		Started: WhenOf(at.StartedAt, e.Reader.Env.Now()), Command: Line(view.CommandLine(can), LongestCommand),
 		Words: TextOf(at.Message, b.Text),
 	}
 	if t.Title == "" {

@@ -411,7 +411,7 @@ func (a *App) keepRemote(hint string) string {
 // must notice that a person is needed, or that the thread cannot go on.
 func (a *App) EndsAs(out protocol.StepOutput) {
 	switch {
-	case out.Status == protocol.StatusSuspended && out.Question == nil && out.Error != nil && out.Error.Code == protocol.CodeLimit:
+	case out.Status == protocol.StatusSuspended && status.AtLimit(out):
 		a.Status = protocol.CodeLimit
 	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusRateLimited:
 		a.Status = protocol.CodeSuspended

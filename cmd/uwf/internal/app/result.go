@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/names"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -35,7 +36,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	if showErr != nil {
 		return errors.Join(err, showErr)
 	}
-	printErr := a.Stands(out, judged, err)
+	printErr := a.Stands(ctx, e, out, judged, err)
 	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
 		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == worktree.InWorktree {
 			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
@@ -94,15 +95,15 @@ func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, ma
 
 // Stands ends a command that tells where a thread stands; failed is what else it ends
 // with, and is told of later.
-func (a *App) Stands(out protocol.RunOutput, judged bool, failed error) error {
+func (a *App) Stands(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) error {
 	err := a.Print(out, func(w *term.Page) { a.ResultText(w, out.StepOutput) })
-	a.SayStanding(out, judged, failed)
+	a.SayStanding(ctx, e, out, judged, failed)
 	return err
 }
 
 // SayStanding says on stderr what a thread has cost and what to type next; judged: the
 // exit status says how it stands.
-func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
+func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) {
 	at := out.StepOutput
 	if judged {
 		a.EndsAs(at)
@@ -132,7 +133,7 @@ func (a *App) SayStanding(out protocol.RunOutput, judged bool, failed error) {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
 	if failed == nil || !HasHints(Classify(failed)) { // otherwise its hints follow
-		a.SayNext(at)
+		a.SayNext(ctx, e, at)
 	}
 }
 
@@ -289,8 +290,11 @@ func mood(r protocol.StepOutput) terminal.Sequence {
 }
 
 // SayNext tells what to type next.
-func (a *App) SayNext(r protocol.StepOutput) {
-	if r.Status == protocol.StatusSuspended && r.Question == nil && r.Error != nil && r.Error.Code == protocol.CodeLimit {
+func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutput) {
+	if a.Flags.Quiet {
+		return
+	}
+	if r.Status == protocol.StatusSuspended && status.AtLimit(r) {
 		for hint := range strings.Lines(r.Error.Hint) {
 			a.Hint("%s", strings.TrimSuffix(hint, "\n"))
 		}
@@ -304,8 +308,8 @@ func (a *App) SayNext(r protocol.StepOutput) {
 		a.Hint("uwf run-due goes on with it then, for all threads; %s does so now", now)
 		return
 	}
-	if next := view.Command(r); next != "" {
-		a.Hint("%s", next)
+	if can, err := e.Reader.Actions(context.WithoutCancel(ctx), r.Thread); err == nil && len(can) > 0 { // the result is there without a hint, too
+		a.Hint("%s", view.CommandLine(can))
 	}
 }
 

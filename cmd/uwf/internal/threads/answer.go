@@ -69,7 +69,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	if at.Question == nil || at.Question.Schema == nil {
 		return a.work(ctx, c, w) // says what the thread waits for instead
 	}
-	if w.Answer.Value, err = a.formValue(ctx, c, at); err != nil {
+	if w.Answer.Value, err = a.formValue(ctx, c, e, at); err != nil {
 		return err
 	}
 	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
@@ -88,10 +88,10 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 }
 
 // formValue is the answer that the flags give, or the person at the terminal.
-func (a Commands) formValue(ctx context.Context, c *ucli.Context, at protocol.StepOutput) (any, error) {
+func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engine, at protocol.StepOutput) (any, error) {
 	schema := at.Question.Schema
 	if len(c.StringSlice("set")) == 0 && !c.IsSet("file") {
-		return a.askForm(ctx, at)
+		return a.askForm(ctx, e, at)
 	}
 	value := map[string]any{}
 	if c.IsSet("file") {
@@ -148,10 +148,15 @@ func fieldNames(schema any, given map[string]any) []string {
 
 // askForm asks the person at the terminal, field by field. What an answer needs
 // depends on those before it: each variant has fields of its own.
-func (a Commands) askForm(ctx context.Context, at protocol.StepOutput) (any, error) {
+func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.StepOutput) (any, error) {
 	q := at.Question
 	if !terminal.Is(a.Env.Stdin) {
-		return nil, cmdline.UsageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text), view.Command(at), "uwf thread answer "+at.Thread+" -f answer.yaml")
+		can, err := e.Reader.Actions(ctx, at.Thread)
+		if err != nil {
+			return nil, err
+		}
+		return nil, cmdline.UsageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text),
+			view.CommandLine(can), "uwf thread answer "+at.Thread+" -f answer.yaml")
 	}
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent(fmt.Sprintf("? %s asks: %s", plaintext.Line(q.Role), q.Text)))
 	value := map[string]any{}

@@ -200,7 +200,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 		a.ResultText(w, out.StepOutput)
 		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), term.OfDiff)
 	})
-	a.SayStanding(out.RunOutput, true, runErr)
+	a.SayStanding(ctx, e, out.RunOutput, true, runErr)
 	return errors.Join(err, withNext(runErr, fork))
 }
 
@@ -382,11 +382,11 @@ func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.En
 	}
 	if asJSON {
 		a.EndsAs(out)
-		a.SayNext(out)
+		a.SayNext(ctx, e, out)
 		return json.NewEncoder(a.Env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
 	}
 	a.Flags.Format = string(render.Text)
-	return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
+	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
 // unwatched ends watching early. A person who has seen enough has made no mistake:

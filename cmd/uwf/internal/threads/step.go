@@ -247,17 +247,24 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	can, err := e.Reader.Actions(ctx, id)
+	if err != nil {
+		return err
+	}
+	next := slices.IndexFunc(can, func(a protocol.Action) bool {
+		return a.Verb == protocol.VerbContinue || a.Verb == protocol.VerbAnswer || a.Verb == protocol.VerbResume
+	})
 	switch {
 	case at.Pending: // an answer was given, or none is needed
-	case at.Question != nil && at.Question.Schema != nil:
+	case next >= 0 && can[next].Verb == protocol.VerbAnswer:
 		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{At: at.Head}
-		if w.Answer.Value, err = a.askForm(ctx, at); err != nil {
+		if w.Answer.Value, err = a.askForm(ctx, e, at); err != nil {
 			return err
 		}
 		if w.Answer.By, err = a.answerer(ctx, c); err != nil {
 			return err
 		}
-	case at.Question != nil, at.Status == protocol.StatusCompleted:
+	case next >= 0 && can[next].Verb == protocol.VerbResume:
 		w.Do = engine.DoResume
 		if w.Prompt, err = a.answer(ctx, at); err != nil {
 			return err
@@ -312,7 +319,7 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Stands(app.OutcomeAt(ctx, e, out, nil), true, nil)
+	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
 // agentsByRole reads --agent. What stands before the first "=" is a role if it
@@ -430,7 +437,7 @@ func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string,
 	if out.Status == protocol.StatusRunning {
 		a.Say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
 	}
-	return a.Stands(app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
+	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
 }
 
 // running lists the threads with a process at work, children included, and which process that is.

@@ -227,7 +227,7 @@ func (a Commands) Fork() *ucli.Command {
 		case err == nil && at.Status == protocol.StatusCompleted:
 			a.Hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
 		case err == nil && at.Status == protocol.StatusSuspended:
-			a.SayNext(at)
+			a.SayNext(ctx, e, at)
 		default:
 			a.Hint("uwf thread step %s", id)
 		}
@@ -359,7 +359,7 @@ func (a Commands) travel(
 	if changed := app.FilesText([]protocol.StepOutput{out}); changed != "" {
 		a.Say("files put back: %s", changed)
 	}
-	return a.Stands(app.OutcomeAt(ctx, e, out, nil), false, nil)
+	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), false, nil)
 }
 
 // notified answers thread notify.

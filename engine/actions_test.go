@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// verbs are those of what can be done with a thread.
+func (w *world) verbs(id string) (verbs []string) {
+	can, err := w.Reader.Actions(w.t.Context(), id)
+	require.NoError(w.t, err)
+	for _, a := range can {
+		verbs = append(verbs, a.Verb)
+	}
+	return verbs
+}
+
+// What is offered is what the engine does not refuse, wherever the thread stands.
+func TestActionsAreNotRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,unclear,done")
+	id := w.start()
+	require.Equal(t, []string{"continue", "kill", "fork", "message"}, w.verbs(id), "before the first step")
+	w.mustStep(id, StepOptions{})
+	require.Equal(t, []string{"continue", "retry", "undo", "kill", "fork", "message"}, w.verbs(id))
+	_, err := w.Undo(t.Context(), id, UndoOptions{})
+	require.NoError(t, err)
+	require.Contains(t, w.verbs(id), "redo")
+	require.NotContains(t, w.verbs(id), "undo")
+	_, err = w.Redo(t.Context(), id, UndoOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, w.verbs(id), "redo")
+	require.NoError(t, w.Kill(t.Context(), id))
+	require.Equal(t, []string{"fork"}, w.verbs(id), "a cancelled thread")
+}
+
+// A question is answered first, in the form that it asks for.
+func TestActionsOfAQuestion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "unclear,ready,done")
+	id := w.start()
+	w.mustStep(id, StepOptions{})
+	can, err := w.Reader.Actions(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.VerbResume, can[0].Verb)
+	require.Equal(t, map[string]any{"type": "string"}, can[0].Form)
+	require.Equal(t, []string{"thread", "resume", id, "-p", "<answer>"}, can[0].Command)
+	require.NotContains(t, w.verbs(id), protocol.VerbAnswer)
+	_, err = w.Do(t.Context(), id, Work{Do: DoResume, Prompt: "that", Steps: UntilEnd})
+	require.NoError(t, err)
+	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
+	verbs := w.verbs(id)
+	require.Equal(t, protocol.VerbRead, verbs[0])
+	require.True(t, slices.Contains(verbs, protocol.VerbResume) && slices.Contains(verbs, protocol.VerbUndo), verbs)
+	require.False(t, slices.Contains(verbs, protocol.VerbContinue) || slices.Contains(verbs, protocol.VerbMessage), verbs)
+}

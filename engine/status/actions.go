@@ -1,0 +1,267 @@
+package status
+
+import (
+	"context"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/form"
+)
+
+// Situate adds to the facts of a decision, of which Life is known, those that follow from the
+// chain: who is next, who was last, and where children stand.
+func (r *Reader) Situate(p *Position, f *decide.Facts) {
+	f.Next, f.Player, f.Last = p.graphSays(), decide.Nobody, decide.Nobody
+	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
+		f.Player = PlayerOf(p.Workflow, p.Next.Role)
+	}
+	if last := p.Thread.Last; last != nil {
+		f.Last = PlayerOf(p.Workflow, last.Role)
+	}
+	f.RateLimited = p.waits
+	if f.Player == decide.ByChildren && f.Next == decide.Go && f.Life == decide.Active {
+		f.Children = r.childrenOf(p)
+	}
+}
+
+func (p *Position) graphSays() decide.Next {
+	switch {
+	case p.Problem != nil:
+		return decide.Stuck
+	case p.Next.Kind == moderator.End:
+		return decide.AtEnd
+	case p.Next.Kind != moderator.Suspend, p.Next.Cause == moderator.ByPerson:
+		return decide.Go
+	case p.Next.Cause == moderator.ByLimit:
+		return decide.StepLimit
+	case p.Next.Cause == moderator.ByBudget:
+		return decide.CostLimit
+	}
+	return decide.Asks
+}
+
+// PlayerOf returns who plays a role.
+func PlayerOf(w protocol.Workflow, role string) decide.Player {
+	switch r := w.Roles[role]; {
+	case r.Person:
+		return decide.ByPerson
+	case r.HasChildren():
+		return decide.ByChildren
+	case r.Player() == protocol.PlayedByCommand:
+		return decide.ByCommand
+	}
+	return decide.ByAgent
+}
+
+// childrenOf returns where the children of the next role stand. One that has ended counts as at
+// work while something of it is open.
+func (r *Reader) childrenOf(p *Position) decide.Children {
+	if r.Doubtful(p) != nil {
+		return decide.Doubtful
+	}
+	switch {
+	case p.Kids.Unstarted():
+		return decide.Missing
+	case p.Kids.AllEnded():
+		return decide.AllEnded
+	}
+	switch p.Output().Status {
+	case protocol.StatusSuspended:
+		return decide.Asking
+	case protocol.StatusRateLimited:
+		return decide.Awaiting
+	}
+	return decide.Working
+}
+
+// Doubtful returns a child that is in no list although it has run, or although others have been
+// started, which all were together; nil: there is none.
+func (r *Reader) Doubtful(p *Position) *children.Kid {
+	started := p.Facts.Imported == nil && slices.ContainsFunc(p.Kids, func(k children.Kid) bool { return k.Head != "" })
+	for i := range p.Kids {
+		k := &p.Kids[i]
+		another := p.Facts.Attempts[p.Place().AttemptKey(k.Key)] > 0
+		if k.Head == "" && (started && !another || r.RunDir(k.ID).Exists()) {
+			return k
+		}
+	}
+	return nil
+}
+
+// Actions returns what can be done with a thread: the verbs that the decision does not refuse, and
+// first what brings the thread on. No lock is held, so the thread may have moved when somebody
+// acts; whether its workflow is trusted and what its files allow is found out then.
+func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, error) {
+	head, ended, err := r.Lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.Show(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Position(ctx, id, head)
+	if err != nil {
+		p = &Position{ID: id}
+	}
+	s := r.situation(ctx, out, p, ended)
+	if r.CutOff(id) {
+		s.facts.Intent = decide.Moving
+	}
+	if undone, err := r.Undone(ctx, p.Facts, head); err == nil {
+		s.facts.CanRedo = undone != nil
+	}
+	return s.actions(out), nil
+}
+
+// situation is what the actions of a thread follow from, besides where it stands.
+type situation struct {
+	facts   decide.Facts
+	raise   bool   // a limit of cost is reached
+	limitOf string // the thread whose limit it is
+}
+
+// situation derives the facts from where a thread stands, without its lock. What they lack only
+// refuses more.
+func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Position, ended *heads.Ended) situation {
+	s := situation{limitOf: out.Thread}
+	f := &s.facts
+	f.Player, f.Last = decide.Nobody, decide.Nobody
+	switch {
+	case ended == nil:
+	case ended.Status == protocol.StatusCompleted:
+		f.Life = decide.Completed
+	default:
+		f.Life = decide.Cancelled
+	}
+	switch f.Busy = out.Status == protocol.StatusRunning; {
+	case out.Status == protocol.StatusCorrupt || p.Thread == nil:
+		f.Barrier = decide.Unreadable
+	case out.Pending:
+		f.Run, f.Result, f.Same = decide.InFlight, decide.Ready, true
+	case out.Status == protocol.StatusError:
+		f.Run = decide.Errored
+	}
+	if f.Barrier == decide.Unreadable {
+		return s
+	}
+	r.Situate(p, f)
+	if p.Parked > 0 {
+		f.Account = decide.Limited
+	}
+	f.ChildrenBusy = slices.ContainsFunc(out.Children, func(c protocol.ChildOutput) bool {
+		return c.Status == protocol.StatusRunning
+	})
+	if p.heldBy != nil {
+		s.limitOf = p.heldBy.thread
+	}
+	s.raise = AtLimit(out) && (out.Status != protocol.StatusSuspended || f.Next == decide.CostLimit || p.ofRun)
+	if f.Life != decide.Active { // it would start over
+		first, err := moderator.Resume(ctx, p.State, true, "")
+		if f.Next, f.Player = decide.Go, PlayerOf(p.Workflow, first.Role); err != nil {
+			f.Next, f.Player = decide.Stuck, decide.Nobody
+		}
+	}
+	return s
+}
+
+// AtLimit reports whether a thread has stopped at a limit, which a person can raise.
+func AtLimit(at protocol.StepOutput) bool {
+	stopped := at.Status == protocol.StatusSuspended || at.Status == protocol.StatusRateLimited
+	return stopped && at.Question == nil && at.Error != nil && at.Error.Code == protocol.CodeLimit
+}
+
+// NeedsPerson reports whether a thread does not go on without a person. A provider's limit needs
+// none.
+func NeedsPerson(at protocol.StepOutput) bool {
+	switch at.Status {
+	case protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt:
+		return true
+	}
+	return AtLimit(at)
+}
+
+// actions lists what can be done, the first thing first.
+func (s situation) actions(at protocol.StepOutput) []protocol.Action {
+	id, words := at.Thread, map[string]any{"type": "string"}
+	var all []protocol.Action
+	add := func(verb string, form any, args ...string) {
+		if !slices.ContainsFunc(all, func(a protocol.Action) bool { return a.Verb == verb }) {
+			all = append(all, protocol.Action{Verb: verb, Form: form, Command: append([]string{"thread"}, args...)})
+		}
+	}
+	switch resume := at.Question != nil; {
+	case resume && at.Question.Schema != nil:
+		add(protocol.VerbAnswer, at.Question.Schema, answering(at)...)
+	case resume:
+		add(protocol.VerbResume, words, "resume", id, "-p", "<answer>")
+	case s.raise:
+		add(protocol.VerbRaiseLimit, nil, "resume", s.limitOf, "--raise-limit")
+	case at.Status == protocol.StatusRunning:
+		add(protocol.VerbWait, nil, "wait", id)
+	case at.Status == protocol.StatusError, at.Status == protocol.StatusCorrupt:
+		add(protocol.VerbDiagnose, nil, "diagnose", id)
+	case at.Status == protocol.StatusCompleted:
+		add(protocol.VerbRead, nil, "read", id)
+	}
+	for _, v := range []struct {
+		verb    string
+		request decide.Request
+		form    any
+		args    []string
+	}{
+		{protocol.VerbContinue, decide.Request{Verb: decide.Step, ToEnd: true, Wake: true}, nil, []string{"resume", id}},
+		{protocol.VerbResume, decide.Request{Verb: decide.Resume, Words: true}, words,
+			[]string{"resume", id, "-p", "<what else to do>"}},
+		{protocol.VerbRetry, decide.Request{Verb: decide.Poke}, words, []string{"retry", id, "-p", "<new instructions>"}},
+		{protocol.VerbUndo, decide.Request{Verb: decide.Undo}, nil, []string{"undo", id}},
+		{protocol.VerbRedo, decide.Request{Verb: decide.Redo}, nil, []string{"redo", id}},
+		{protocol.VerbStop, decide.Request{Verb: decide.Stop}, nil, []string{"stop", id}},
+		{protocol.VerbKill, decide.Request{Verb: decide.Kill}, nil, []string{"kill", id}},
+		{protocol.VerbFork, decide.Request{Verb: decide.ForkAt}, nil, []string{"fork", string(at.Head)}},
+	} {
+		if v.verb == protocol.VerbContinue && at.Status == protocol.StatusSuspended && at.Question == nil {
+			v.request = decide.Request{Verb: decide.Resume}
+		}
+		if a := decide.Decide(s.facts, v.request); a.Kind != decide.Refuse && a.Kind != decide.Report {
+			add(v.verb, v.form, v.args...)
+		}
+	}
+	if s.facts.Life == decide.Active {
+		add(protocol.VerbMessage, words, "message", id, "<text>")
+	}
+	return all
+}
+
+// answering is a command that answers a form, with the first choice of each field that must be
+// given.
+func answering(at protocol.StepOutput) []string {
+	var args []string
+	given := map[string]any{}
+	for range 2 { // what a variant needs besides is known once it is chosen
+		args = []string{"answer", at.Thread}
+		for _, f := range form.Fields(at.Question.Schema, given, protocol.StatusKey) {
+			value := "…"
+			if len(f.Choices) > 0 {
+				value, given[f.Name] = f.Choices[0], f.Choices[0]
+			}
+			if f.Required || len(f.Choices) > 0 {
+				args = append(args, "--set", f.Name+"="+value)
+			}
+		}
+	}
+	return args
+}
+
+// Actions is [Reader.Actions] of a thread as it was listed: whether a step was undone or a change
+// cut off is not known then. Only threads that wait for a person have any.
+func (s Standing) Actions() []protocol.Action {
+	if s.can == nil {
+		return nil
+	}
+	return s.can.actions(s.At)
+}
