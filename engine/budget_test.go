@@ -149,7 +149,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	id, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "x", Cwd: w.dir}, StartOptions{Limits: protocol.Limits{MaxCostUSD: 1}})
 	require.NoError(t, err)
 	w.untilEnd(id)
-	fork, err := w.Fork(ctx, w.head(id))
+	fork, err := w.Fork(ctx, w.head(id), ForkOptions{})
 	require.NoError(t, err)
 	require.Zero(t, w.spent(fork))
 	w.mustStep(fork, StepOptions{})
@@ -173,7 +173,7 @@ func TestReplacedStepsCount(t *testing.T) {
 		require.InDelta(t, want, w.spent(id).CostUSD, 1e-9)
 	}
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
-	fork, err := w.Fork(ctx, w.head(id))
+	fork, err := w.Fork(ctx, w.head(id), ForkOptions{})
 	require.NoError(t, err)
 	require.Zero(t, w.spent(fork))
 }

@@ -51,7 +51,7 @@ func TestDamageIsNamedAndStaysLocal(t *testing.T) {
 				id := w.start()
 				head := w.mustStep(id, StepOptions{}).Head
 				w.plays("unclear")
-				other, err := w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir})
+				other, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir}, StartOptions{})
 				require.NoError(t, err)
 				w.mustStep(other, StepOptions{})
 
@@ -66,7 +66,7 @@ func TestDamageIsNamedAndStaysLocal(t *testing.T) {
 				requireCode(t, err, protocol.CodeCorrupt, string(bad))
 				_, err = w.Resume(ctx, id, "", StepOptions{})
 				requireCode(t, err, protocol.CodeCorrupt, string(bad))
-				_, err = w.Fork(ctx, head)
+				_, err = w.Fork(ctx, head, ForkOptions{})
 				require.Error(t, err)
 				require.Equal(t, head, w.head(id))
 
@@ -116,9 +116,9 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, "unclear")
 	good, bad, done := w.start(), "", ""
-	bad, err := w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "bad", Cwd: w.dir})
+	bad, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "bad", Cwd: w.dir}, StartOptions{})
 	require.NoError(t, err)
-	done, err = w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "done", Cwd: w.dir})
+	done, err = w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "done", Cwd: w.dir}, StartOptions{})
 	require.NoError(t, err)
 	w.mustStep(good, StepOptions{})
 	w.plays("ready,done")

@@ -384,7 +384,7 @@ func TestManyStartsAtOnce(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: fmt.Sprint(i), Cwd: w.dir})
+			id, err := w.Start(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: fmt.Sprint(i), Cwd: w.dir}, StartOptions{})
 			if err == nil {
 				ids[i] = id
 			}

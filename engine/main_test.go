@@ -153,7 +153,7 @@ func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
 
 func (w *world) start() string {
 	w.t.Helper()
-	id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "the task", Cwd: w.dir})
+	id, err := w.Start(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "the task", Cwd: w.dir}, StartOptions{})
 	require.NoError(w.t, err)
 	return id
 }
@@ -251,6 +251,23 @@ func (r *recorder) add(ev Event) {
 		return
 	}
 	r.events = append(r.events, text)
+}
+
+// Resume, Poke, Undo and Redo do one thing to a thread.
+func (w *world) Resume(ctx context.Context, id, words string, o StepOptions) (protocol.StepOutput, error) {
+	return w.once(ctx, id, Work{Do: DoResume, Prompt: words, StepOptions: o})
+}
+
+func (w *world) Poke(ctx context.Context, id, words string, o StepOptions) (protocol.StepOutput, error) {
+	return w.once(ctx, id, Work{Do: DoPoke, Prompt: words, StepOptions: o})
+}
+
+func (w *world) Undo(ctx context.Context, id string) (protocol.StepOutput, error) {
+	return w.once(ctx, id, Work{Do: DoUndo})
+}
+
+func (w *world) Redo(ctx context.Context, id string) (protocol.StepOutput, error) {
+	return w.once(ctx, id, Work{Do: DoRedo})
 }
 
 // onWarning has warnings handed to told, those of the reader, too.

@@ -37,7 +37,7 @@ func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	require.Equal(t, 3, ran, "every agent went through the engine's runner")
 	require.False(t, locks.Held(ctx, id))
 
-	fork, err := w.Fork(ctx, w.readStep(w.show(id).Head).Start)
+	fork, err := w.Fork(ctx, w.readStep(w.show(id).Head).Start, ForkOptions{})
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, w.show(fork).Status)
 

@@ -85,12 +85,12 @@ func TestReadOnly(t *testing.T) {
 
 	refused := map[string]error{
 		"kill":    reader.Kill(ctx, id),
-		"poke":    second(reader.Poke(ctx, id, "again", StepOptions{})),
+		"poke":    second(reader.once(ctx, id, Work{Do: DoPoke, Prompt: "again"})),
 		"step":    second(reader.Step(ctx, id, StepOptions{})),
-		"resume":  second(reader.Resume(ctx, done, "more", StepOptions{})),
+		"resume":  second(reader.once(ctx, done, Work{Do: DoResume, Prompt: "more"})),
 		"stop":    second(reader.Stop(ctx, id)),
-		"fork":    second(reader.Fork(ctx, shown.Head)),
-		"start":   second(reader.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: w.dir})),
+		"fork":    second(reader.Fork(ctx, shown.Head, ForkOptions{})),
+		"start":   second(reader.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: w.dir}, StartOptions{})),
 		"alone":   second(reader.Exclusive(ctx, id)),
 		"worker":  reader.Worker(ctx, id, 0, os.Stderr),
 		"do it":   second(reader.Do(ctx, id, Work{Steps: UntilEnd})),

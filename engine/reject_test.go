@@ -100,7 +100,7 @@ func TestRejectionIsOnRecord(t *testing.T) {
 func TestForeignStepIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
-	other, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir})
+	other, err := w.Start(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "another task", Cwd: w.dir}, StartOptions{})
 	require.NoError(t, err)
 	foreign := w.mustStep(other, StepOptions{}).Head
 

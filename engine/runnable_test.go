@@ -24,7 +24,7 @@ func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
 		role := flow.Roles["worker"]
 		grow(&flow, &role)
 		flow.Roles["worker"] = role
-		_, err := w.StartThread(t.Context(), protocol.Start{Workflow: w.put(flow, schema), Prompt: "go", Cwd: w.dir})
+		_, err := w.Start(t.Context(), protocol.Start{Workflow: w.put(flow, schema), Prompt: "go", Cwd: w.dir}, StartOptions{})
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "cannot")
 	}

@@ -233,7 +233,7 @@ func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	require.Len(t, w.runs(), 2, "stepping again runs no agent")
 
 	w.plays("ready,done")
-	fork, err := w.Fork(context.Background(), before)
+	fork, err := w.Fork(context.Background(), before, ForkOptions{})
 	require.NoError(t, err)
 	require.True(t, w.mustStep(fork, StepOptions{}).Done)
 	poked, err := w.Poke(context.Background(), id, "another word", StepOptions{})
@@ -267,22 +267,22 @@ func TestStartAndForkCheckTheirNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
 	ctx := context.Background()
-	_, err := w.StartThread(ctx, protocol.Start{Workflow: w.workflow, Prompt: "p", Cwd: "relative"})
+	_, err := w.Start(ctx, protocol.Start{Workflow: w.workflow, Prompt: "p", Cwd: "relative"}, StartOptions{})
 	requireCode(t, err, protocol.CodeUsage, "absolute")
-	_, err = w.StartThread(ctx, protocol.Start{Workflow: "0000000000000", Prompt: "p", Cwd: w.dir})
+	_, err = w.Start(ctx, protocol.Start{Workflow: "0000000000000", Prompt: "p", Cwd: w.dir}, StartOptions{})
 	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
 	id := w.start()
-	_, err = w.StartThread(ctx, protocol.Start{Workflow: w.head(id), Prompt: "p", Cwd: w.dir})
+	_, err = w.Start(ctx, protocol.Start{Workflow: w.head(id), Prompt: "p", Cwd: w.dir}, StartOptions{})
 	requireCode(t, err, protocol.CodeInvalid)
 
-	_, err = w.Fork(ctx, "0000000000000")
+	_, err = w.Fork(ctx, "0000000000000", ForkOptions{})
 	requireCode(t, err, protocol.CodeNotFound, "0000000000000")
-	_, err = w.Fork(ctx, w.workflow)
+	_, err = w.Fork(ctx, w.workflow, ForkOptions{})
 	requireCode(t, err, protocol.CodeInvalid)
 
 	step := w.mustStep(id, StepOptions{}).Head
 	for _, node := range []protocol.Hash{step, w.readStep(step).Start} {
-		fork, err := w.Fork(ctx, node)
+		fork, err := w.Fork(ctx, node, ForkOptions{})
 		require.NoError(t, err)
 		require.NotEqual(t, id, fork)
 		require.Equal(t, node, w.head(fork))

@@ -99,7 +99,7 @@ func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
 			continue
 		}
 		if _, err = e.Stop(ctx, k.ID); err == nil {
-			_, err = e.change(ctx, k.ID, Work{})
+			_, err = e.driving(Work{}).drive(ctx, k.ID, nil, Work{Steps: 1})
 		}
 		if err != nil {
 			e.warn("child " + k.Key + ": " + err.Error())

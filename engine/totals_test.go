@@ -73,7 +73,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 	require.Equal(t, w.walked(id), sum)
 	require.Greater(t, reads, int64(40))
 	w.requireFlat(id)
-	fork, err := w.Fork(ctx, *w.readStep(w.head(id)).Prev)
+	fork, err := w.Fork(ctx, *w.readStep(w.head(id)).Prev, ForkOptions{})
 	require.NoError(t, err)
 	w.summed(fork)
 	w.requireFlat(fork)

@@ -77,10 +77,12 @@ type Answer struct {
 // returns what was done: an output for each step, or one that says why there was none. Errors
 // are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
-	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) {
-		return e.driving(w).drive(ctx, thread,
-			nil, w)
-	})
+	work := func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) }
+	if w.Do == DoUndo || w.Do == DoRedo || w.Do == DoRetry { // whoever asks for it need not be told
+		w.Steps = 1
+		return work()
+	}
+	return e.resting().Until(ctx, thread, work)
 }
 
 // TellForsaken reports [AtRest] on behalf of killed processes, for the threads that they
@@ -208,50 +210,6 @@ func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protoc
 	return e.once(ctx, thread, Work{StepOptions: o})
 }
 
-// Resume is [Engine.Step] for a thread that waits for a person, or has ended.
-func (e *Engine) Resume(ctx context.Context, thread, supplement string, o StepOptions) (protocol.StepOutput, error) {
-	return e.once(ctx, thread, Work{Do: DoResume, Prompt: supplement, StepOptions: o})
-}
-
-// Poke is [Engine.Step], in place of the thread's last step.
-func (e *Engine) Poke(ctx context.Context, thread, prompt string, o StepOptions) (protocol.StepOutput, error) {
-	return e.once(ctx, thread, Work{Do: DoPoke, Prompt: prompt, StepOptions: o})
-}
-
-// UndoOptions of [Engine.Undo] and [Engine.Redo]. The zero value works.
-type UndoOptions struct {
-	KeepFiles bool // the files stay as they are
-}
-
-// Undo takes a thread and its files one step back; an ended thread is active again. The
-// step is kept for [Engine.Redo] until the thread goes on. Errors are *protocol.Error.
-func (e *Engine) Undo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.change(ctx, id, Work{Do: DoUndo, StepOptions: StepOptions{KeepFiles: o.KeepFiles}})
-}
-
-// Redo takes a thread and its files forward to the step that was undone last. Errors are
-// *protocol.Error.
-func (e *Engine) Redo(ctx context.Context, id string, o UndoOptions) (protocol.StepOutput, error) {
-	return e.change(ctx, id, Work{Do: DoRedo, StepOptions: StepOptions{KeepFiles: o.KeepFiles}})
-}
-
-// Again has one of the children of the next role played again, and forgets its answer. Errors
-// are *protocol.Error.
-func (e *Engine) Again(ctx context.Context, parent, key string) error {
-	_, err := e.change(ctx, parent, Work{Do: DoRetry, Key: key})
-	return err
-}
-
-// change does something to a thread that makes no step: nobody is told that it came to rest.
-func (e *Engine) change(ctx context.Context, thread string, w Work) (out protocol.StepOutput, err error) {
-	w.Steps = 1
-	outs, err := e.driving(w).drive(ctx, thread, nil, w)
-	if len(outs) > 0 {
-		out = outs[0]
-	}
-	return out, err
-}
-
 func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.StepOutput, error) {
 	w.Steps = 1
 	outs, err := e.Do(ctx, thread, w)
@@ -358,16 +316,11 @@ func (a *attempt) unfit(err *UnfitError) error {
 // StartOptions are options of [Engine.Start]. The zero value works.
 type StartOptions = create.StartOptions
 
-// ForkOptions are options of [Engine.ForkWith]. The zero value works.
+// ForkOptions are options of [Engine.Fork]. The zero value works.
 type ForkOptions = create.ForkOptions
 
 func (e *Engine) maker() create.Maker {
 	return create.Maker{Reader: &e.Reader, Files: e.Files(), Drop: e.Files().Drop}
-}
-
-// StartThread is [Engine.Start] without options.
-func (e *Engine) StartThread(ctx context.Context, s protocol.Start) (thread string, err error) {
-	return e.Start(ctx, s, StartOptions{})
 }
 
 // Start makes a thread of a stored workflow. Its directory is absolute and exists; inputs that are
@@ -378,12 +331,7 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 
 // Fork makes a thread whose head is an existing start or step node. It shares everything with the
 // thread that the node comes from. Errors are *protocol.Error.
-func (e *Engine) Fork(ctx context.Context, node protocol.Hash) (string, error) {
-	return e.ForkWith(ctx, node, ForkOptions{})
-}
-
-// ForkWith is [Engine.Fork] with options.
-func (e *Engine) ForkWith(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
+func (e *Engine) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	return e.maker().Fork(ctx, node, o)
 }
 

@@ -27,7 +27,7 @@ func (w *world) elsewhere() string {
 // startIn starts a thread with a prompt, in a directory.
 func (w *world) startIn(prompt, dir string) string {
 	w.t.Helper()
-	id, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: prompt, Cwd: dir})
+	id, err := w.Start(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: prompt, Cwd: dir}, StartOptions{})
 	require.NoError(w.t, err)
 	return id
 }
@@ -66,7 +66,7 @@ func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	w := newWorld(t, "outside,done")
 	hooks := filepath.Join(w.dir, ".git", "hooks")
 	require.NoError(t, os.MkdirAll(hooks, 0o755))
-	_, err := w.StartThread(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: hooks})
+	_, err := w.Start(context.Background(), protocol.Start{Workflow: w.workflow, Prompt: "task", Cwd: hooks}, StartOptions{})
 	e := requireCode(t, err, protocol.CodeFailed, hooks)
 	require.Contains(t, hints.All("", e)[0], `allowLocations: ["`+hooks+`"]`)
 	id := w.startIn("task", w.dir)
@@ -98,7 +98,7 @@ func TestNoWayAroundTheLocation(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed, dir)
 	_, err = w.Poke(ctx, id, "once more", StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, dir)
-	fork, err := w.Fork(ctx, first.Head)
+	fork, err := w.Fork(ctx, first.Head, ForkOptions{})
 	require.NoError(t, err)
 	_, err = w.Step(ctx, fork, StepOptions{})
 	requireCode(t, err, protocol.CodeFailed, dir)

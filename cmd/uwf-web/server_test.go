@@ -106,7 +106,7 @@ func (s *site) start(task string) string {
 	require.NoError(s, os.WriteFile(filepath.Join(s.dir, "loop.yaml"), []byte(loop), 0o600))
 	h, err := catalog.Of(s.engine).Find(s.Context(), "loop.yaml")
 	require.NoError(s, err)
-	id, err := s.engine.StartThread(s.Context(), protocol.Start{Workflow: h, Prompt: task, Cwd: s.dir})
+	id, err := s.engine.Start(s.Context(), protocol.Start{Workflow: h, Prompt: task, Cwd: s.dir}, engine.StartOptions{})
 	require.NoError(s, err)
 	return id
 }
@@ -329,7 +329,7 @@ func TestOnlyLooks(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.StatusCode, verb)
 	}
-	_, err = s.server.engine.StartThread(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir})
+	_, err = s.server.engine.Start(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir}, engine.StartOptions{})
 	require.ErrorContains(t, err, "read-only")
 	require.Equal(t, before, files(t, s.engine.Reader.Dirs.Home))
 }

@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 	items, err := c.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []protocol.WorkflowItem{{Name: "one", Hash: string(put.Hash), Origin: catalog.OriginRegistry}}, items)
-	_, err = e.StartThread(t.Context(), protocol.Start{Workflow: put.Hash, Prompt: "Go.", Cwd: e.Reader.Env.Dir})
+	_, err = e.Start(t.Context(), protocol.Start{Workflow: put.Hash, Prompt: "Go.", Cwd: e.Reader.Env.Dir}, engine.StartOptions{})
 	require.NoError(t, err)
 	require.Empty(t, *notes)
 }

@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	h, err := catalog.Of(e).Find(t.Context(), "twice.yaml")
 	require.NoError(t, err)
-	id, err := e.StartThread(t.Context(), protocol.Start{Workflow: h, Prompt: "Write a text.", Cwd: dir})
+	id, err := e.Start(t.Context(), protocol.Start{Workflow: h, Prompt: "Write a text.", Cwd: dir}, engine.StartOptions{})
 	require.NoError(t, err)
 	e.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
 	return &world{Engine: e, t: t, thread: id}
@@ -225,7 +225,7 @@ func TestStats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.step("more")
-	_, err := w.Fork(t.Context(), first)
+	_, err := w.Fork(t.Context(), first, engine.ForkOptions{})
 	require.NoError(t, err)
 	w.step("more")
 	s, err := view.Stats(t.Context(), w.Engine, time.Time{}, []string{"role", "model"})
@@ -256,7 +256,7 @@ func TestInboxReadsOnce(t *testing.T) {
 	first := w.thread
 	start, err := thread.Open(t.Context(), w.Reader.Store, w.step("more"))
 	require.NoError(t, err)
-	w.thread, err = w.StartThread(t.Context(), start.Start)
+	w.thread, err = w.Start(t.Context(), start.Start, engine.StartOptions{})
 	require.NoError(t, err)
 	w.step("more")
 	w.Reader.Heads, loads = &during{inner: w.Reader.Heads, do: func(int) { t.Error("a head was looked up again") }}, 0

@@ -181,7 +181,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
-	fork, err := e.ForkWith(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
+	fork, err := e.Fork(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
 	if err != nil {
 		return err
 	}

@@ -412,7 +412,7 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Again(ctx, id, key); err != nil {
+	if _, err := e.Do(ctx, id, engine.Work{Do: engine.DoRetry, Key: key}); err != nil {
 		return err
 	}
 	at, err := e.Reader.Show(ctx, id)

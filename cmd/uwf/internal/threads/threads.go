@@ -218,7 +218,7 @@ func (a Commands) Fork() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		id, err := e.ForkWith(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: c.String("files")})
+		id, err := e.Fork(ctx, h, engine.ForkOptions{Thread: of, Cwd: cwd, Files: c.String("files")})
 		if err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (a Commands) threadUndoCommand() *ucli.Command {
 			"thread makes another step.",
 		Flags: []ucli.Flag{keepFilesFlag()},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
-		return a.travel(ctx, c, e, id, e.Undo)
+		return a.travel(ctx, c, e, id, engine.DoUndo)
 	})
 }
 
@@ -343,23 +343,20 @@ func (a Commands) threadRedoCommand() *ucli.Command {
 		Name: "redo", ArgsUsage: "<thread>", Usage: "restore the step that was undone, with its files",
 		Flags: []ucli.Flag{keepFilesFlag()},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
-		return a.travel(ctx, c, e, id, e.Redo)
+		return a.travel(ctx, c, e, id, engine.DoRedo)
 	})
 }
 
 // travel moves a thread and says where it stands.
-func (a Commands) travel(
-	ctx context.Context, c *ucli.Context, e *engine.Engine, id string,
-	move func(context.Context, string, engine.UndoOptions) (protocol.StepOutput, error),
-) error {
-	out, err := move(ctx, id, engine.UndoOptions{KeepFiles: c.Bool("keep-files")})
+func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine, id string, to engine.Action) error {
+	outs, err := e.Do(ctx, id, engine.Work{Do: to, StepOptions: engine.StepOptions{KeepFiles: c.Bool("keep-files")}})
 	if err != nil {
 		return err
 	}
-	if changed := app.FilesText([]protocol.StepOutput{out}); changed != "" {
+	if changed := app.FilesText(outs); changed != "" {
 		a.Say("files put back: %s", changed)
 	}
-	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), false, nil)
+	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, outs[0], nil), false, nil)
 }
 
 // notified answers thread notify.
