@@ -33,11 +33,7 @@ func (r Repo) Prepare(ctx context.Context, s Spec) error {
 	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
 		return err
 	}
-	g, err := of(r.env.Environ, s)
-	if err == nil {
-		err = clearBits(ctx, g, s.Root)
-	}
-	if err == nil {
+	if err = clearBits(ctx, of(r.env.Environ, s), s.Root); err == nil {
 		return nil
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
@@ -137,10 +133,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	if err := r.Seed(ctx, s.Git, first); err != nil {
 		return taken, "", err
 	}
-	g, err := of(e.Environ, *s)
-	if err != nil {
-		return taken, "", err
-	}
+	g := of(e.Environ, *s)
 	known := recall(s.Index)
 	parent, before, err := g.newest(ctx, s.Ref, known)
 	if err != nil {

@@ -71,13 +71,8 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 	if a == b {
 		return nil, nil
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
-	if a, b, err = g.known(ctx, a, b); err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
+	a, b = orEmpty(a, b), orEmpty(b, a)
 	raw, counted, err := g.compare(ctx, a, b, "--numstat")
 	if err != nil {
 		return nil, err
@@ -101,10 +96,7 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 
 // Totals says how much differs between trees, in pairs; nil: one of them is not there.
 func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	sums := make([]*protocol.FileTotals, len(pairs))
 	var names []string
 	for _, pair := range pairs {
@@ -194,13 +186,8 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	if a == b {
 		return nil
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return err
-	}
-	if a, b, err = g.known(ctx, a, b); err != nil {
-		return err
-	}
+	g := inStore(e, store)
+	a, b = orEmpty(a, b), orEmpty(b, a)
 	if err := g.sound(ctx, e, store, a, b); err != nil {
 		return err
 	}
@@ -215,29 +202,22 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 // inStore is git with a git directory of ours and no work tree. Programs that lie in the
 // current directory, or in the work tree whose snapshots these are, do not count as the
 // user's.
-func inStore(e env.Env, store string) (git, error) {
+func inStore(e env.Env, store string) git {
 	environ := proc.OwnPath(e.Environ, e.Dir)
 	if owner := Owner(store); owner != "" {
 		environ = proc.OwnPath(environ, filepath.Dir(owner))
 	}
-	g, err := newGit(environ, store)
+	g := newGit(environ, store)
 	g.own = true
-	return g.in(store, "", ""), err
+	return g.in(store, "", "")
 }
 
-// known replaces "" with the empty tree, which it makes if necessary.
-func (g git) known(ctx context.Context, a, b protocol.Tree) (protocol.Tree, protocol.Tree, error) {
-	for _, t := range []*protocol.Tree{&a, &b} {
-		if *t != "" {
-			continue
-		}
-		sum, err := g.line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
-		if err != nil {
-			return a, b, err
-		}
-		*t = treeOf(sum)
+// orEmpty returns a tree, or for "" the one without files, which every git has, of the hash function of another.
+func orEmpty(tree, other protocol.Tree) protocol.Tree {
+	if tree != "" {
+		return tree
 	}
-	return a, b, nil
+	return treeOf(hashObject(other.Function(), "tree", ""))
 }
 
 // IsStore reports whether a git directory of ours was made.
@@ -252,10 +232,7 @@ func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) 
 	if len(ids) == 0 || !IsStore(store) {
 		return ids, nil
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = sumOf(id)

@@ -42,10 +42,7 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, findPatience, errWaits)
 	defer cancel()
-	g, err := newGit(e.Environ, dir)
-	if err != nil {
-		return Repo{}, &RefusedError{Dir: dir, Reason: err.Error()}
-	}
+	g := newGit(e.Environ, dir)
 	type result struct {
 		keys    [][2]string
 		partial bool
@@ -204,10 +201,7 @@ var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
 
 // GitVersion asks git for its version. dir is where git itself is not looked for.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
-	g, err := newGit(e.Environ, dir)
-	if err != nil {
-		return Version{}, err
-	}
+	g := newGit(e.Environ, dir)
 	out, err := g.line(ctx, "version")
 	if err != nil {
 		return Version{}, err
@@ -225,10 +219,7 @@ func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 // Survey says what a snapshot of a work tree would not keep, and why. It changes
 // nothing.
 func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return nil, err
-	}
+	g := r.user(ctx)
 	g.dir = r.Root
 	tracked, err := g.run(ctx, nil, "ls-files", "-s", "-z")
 	if err != nil {

@@ -33,6 +33,7 @@ type git struct {
 	env []string
 	// own: it works with a git directory of ours.
 	own bool
+	err error // why no command can be run
 }
 
 // settings go before those of all config files, also in the repositories of submodules.
@@ -46,10 +47,10 @@ var settings = [][2]string{
 }
 
 // newGit finds the user's own git, never one that lies in the work tree.
-func newGit(environ []string, dir string) (git, error) {
+func newGit(environ []string, dir string) git {
 	exe, err := proc.LookPath("git", dir, environ)
 	if err != nil {
-		return git{}, fmt.Errorf("git: %w", err)
+		return git{err: fmt.Errorf("git: %w", err)}
 	}
 	g := git{exe: exe, dir: dir}
 	for _, entry := range proc.OwnPath(environ, dir) { // a filter of the user's is looked for there
@@ -68,7 +69,7 @@ func newGit(environ []string, dir string) (git, error) {
 		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""},
 			{"filter.lfs.required", "false"}})
 	}
-	return g, nil
+	return g
 }
 
 func hasLFS(environ []string, dir string) bool {
@@ -129,10 +130,10 @@ func scratch(index string) error {
 }
 
 // of is git for a spec.
-func of(environ []string, s Spec) (git, error) {
-	g, err := newGit(environ, s.Root)
+func of(environ []string, s Spec) git {
+	g := newGit(environ, s.Root)
 	g.own = true
-	return g.with(s.Keys).in(s.Git, s.Root, s.Index), err
+	return g.with(s.Keys).in(s.Git, s.Root, s.Index)
 }
 
 // run runs a command to its end and returns what it prints. Error: [*GitError].
@@ -145,6 +146,9 @@ func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, err
 
 // feed is run for a command whose input is not in memory.
 func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
 	out, err := g.start(ctx, stdin, args)
 	if err != nil {
 		return nil, err

@@ -57,10 +57,7 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 // leads to, or that this one has merged. ok is false if there is none.
 func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree,
 	parent string) (commit string, ok bool) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return "", false
-	}
+	g := inStore(r.env, s.Git)
 	for _, name := range []string{ref, ref + "^2"} {
 		said, err := g.line(ctx, "log", "-1", "--format=%H %T %P", "--end-of-options", name)
 		if words := strings.Fields(said); err == nil && len(words) == 3 && words[1] == sumOf(tree) && words[2] == parent {
@@ -81,11 +78,7 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 			said = append(said, entry)
 		}
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return g, err
-	}
-	g = g.inTheNameOf(said)
+	g := r.user(ctx).inTheNameOf(said)
 	var who []string
 	for _, as := range []string{"AUTHOR", "COMMITTER"} {
 		ident, err := g.line(ctx, "var", "GIT_"+as+"_IDENT")
@@ -96,8 +89,7 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 		email, _, _ := strings.Cut(rest, "> ")
 		who = append(who, "GIT_"+as+"_NAME="+name, "GIT_"+as+"_EMAIL="+email)
 	}
-	g, err = inStore(r.env, s.Git)
-	return g.inTheNameOf(who), err
+	return inStore(r.env, s.Git).inTheNameOf(who), nil
 }
 
 // inTheNameOf makes git commit in a person's name instead of ours.
@@ -111,11 +103,9 @@ func (g git) inTheNameOf(who []string) git {
 
 // Contains reports whether a commit is among those that lead to another.
 func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return false, err
-	}
-	if _, err = g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in); ended(err, saysNo) {
+	g := inStore(r.env, s.Git)
+	_, err := g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in)
+	if ended(err, saysNo) {
 		return false, nil
 	}
 	return err == nil, err
@@ -124,10 +114,7 @@ func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, er
 // Merge is the tree of two commits together. Nothing is written but objects in our git
 // directory. Errors: [*ConflictError], [ErrTooOld].
 func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return "", err
-	}
+	g := inStore(r.env, s.Git)
 	return g.merge(ctx, ours, theirs)
 }
 
@@ -140,10 +127,7 @@ func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs
 	case ours == base:
 		return theirs, nil
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return "", err
-	}
+	g := inStore(e, store)
 	var commits [2]string
 	begun, err := g.line(ctx, "commit-tree", "--no-gpg-sign", "-m", "uwf", sumOf(base))
 	for i, tree := range []protocol.Tree{ours, theirs} {
@@ -174,10 +158,7 @@ func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, err
 
 // Branch is the branch that is checked out, "" if none is.
 func (r Repo) Branch(ctx context.Context) (string, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return "", err
-	}
+	g := r.user(ctx)
 	ref, err := g.line(ctx, "symbolic-ref", "-q", "HEAD")
 	if ended(err, saysNo) {
 		return "", nil
@@ -206,10 +187,7 @@ func (r Repo) Unfinished() string {
 
 // CheckedOut is the work tree that has a branch; "": none has.
 func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return "", err
-	}
+	g := r.user(ctx)
 	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
 	return strings.TrimRight(string(out), "\n"), err
 }
@@ -217,10 +195,7 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 // Point moves a branch of the user's, or makes it if old is "". It fails if the branch is not
 // at old any more. again: a killed process tried it before, and may have left a lock.
 func (r Repo) Point(ctx context.Context, branch, to, old, why string, again bool) error {
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
 		return fmt.Errorf("%s is no name for a branch", branch)
 	}
@@ -245,10 +220,7 @@ type Edited struct{ Tracked, Others []string }
 // Edited finds what a person has not committed; now is the work tree as it is.
 func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, error) {
 	var e Edited
-	ours, err := inStore(r.env, s.Git)
-	if err != nil {
-		return e, err
-	}
+	ours := inStore(r.env, s.Git)
 	head, err := r.TreeOf(ctx, s, r.Head)
 	if err != nil {
 		return e, err
@@ -257,10 +229,7 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	if err != nil {
 		return e, err
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return e, err
-	}
+	g := r.user(ctx)
 	staged, err := g.run(ctx, nil, "diff-index", "--cached", "--name-only", "--no-renames", "-z",
 		"--ignore-submodules=dirty", r.Head)
 	if err != nil {
@@ -284,11 +253,9 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 // be when its branch has gone from one to the other. Files that both sides have changed are in
 // the way, unless they are equal: [*InTheWayError].
 func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return "", err
-	}
+	g := inStore(r.env, s.Git)
 	var trees [2]protocol.Tree
+	var err error
 	for i, commit := range []string{from, to} {
 		if trees[i], err = r.TreeOf(ctx, s, commit); err != nil {
 			return "", err
@@ -343,10 +310,7 @@ func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string, again bo
 	if err := r.update(ctx, s, fresh, from, to); err != nil {
 		return err
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	now, err := g.line(ctx, "rev-parse", "-q", "--verify", "HEAD")
 	if err != nil {
 		return err
@@ -377,10 +341,7 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 		defer func() { _ = os.Remove(here) }()
 	}
 	s.Root, s.Keys, s.Index = r.Root, r.Keys, index
-	g, err := of(r.env.Environ, s)
-	if err != nil {
-		return err
-	}
+	g := of(r.env.Environ, s)
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}

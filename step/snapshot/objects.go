@@ -66,10 +66,7 @@ func OpenObjects(e env.Env, stores []string) (*Objects, error) {
 }
 
 func newReader(e env.Env, store string) (_ *reader, err error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	var ours, theirs [2]*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -195,10 +192,7 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	g, err := inStore(e, store)
-	if err != nil {
-		return err
-	}
+	g := inStore(e, store)
 	have := slices.Collect(maps.Keys(commits))
 	if have, err = g.having(ctx, have); err != nil {
 		return err
@@ -244,14 +238,8 @@ func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object
 
 // Copy copies a state of files from one git directory of ours to another.
 func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
-	there, err := inStore(e, from)
-	if err != nil {
-		return err
-	}
-	here, err := inStore(e, to)
-	if err != nil {
-		return err
-	}
+	there := inStore(e, from)
+	here := inStore(e, to)
 	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
 	if err != nil {
 		return err
@@ -276,18 +264,12 @@ func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) e
 // Git packs it in our git directory; in theirs it would start the programs that the
 // repository's settings name.
 func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
-	user, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	user := r.user(ctx)
 	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
 	if err != nil {
 		return err
 	}
-	ours, err := inStore(r.env, s.Git)
-	if err != nil {
-		return err
-	}
+	ours := inStore(r.env, s.Git)
 	known, err := ours.having(ctx, strings.Fields(string(out)))
 	if err != nil {
 		return err
@@ -373,9 +355,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 	if a == b {
 		return nil
 	}
-	if a, b, err = g.known(ctx, a, b); err != nil {
-		return err
-	}
+	a, b = orEmpty(a, b), orEmpty(b, a)
 	out, err := g.run(ctx, nil, "diff-tree", "-r", "-t", "--raw", "--no-renames", "--no-abbrev", "-z", sumOf(a), sumOf(b))
 	if err != nil {
 		return err

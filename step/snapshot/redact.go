@@ -33,10 +33,7 @@ func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree
 	if !HasRedactions(store) || !tree.Valid() {
 		return tree
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return tree
-	}
+	g := inStore(e, store)
 	for range maxRedacted {
 		sum, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sumOf(tree)+"^{tree}")
 		if err != nil || treeOf(sum) == tree {
@@ -58,10 +55,7 @@ func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[pr
 	if len(instead) == 0 {
 		return nil
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return err
-	}
+	g := inStore(e, store)
 	if err := noteRedacted(store, nil); err != nil {
 		return err
 	}
@@ -93,10 +87,7 @@ type Redacted struct {
 // WithPath lists the states of files that hold a path of one line.
 func WithPath(ctx context.Context, e env.Env, store, name string,
 	trees []protocol.Tree) (holding []protocol.Tree, err error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	names := make([]string, len(trees))
 	for i, tree := range trees {
 		names[i] = sumOf(tree) + ":" + name
@@ -113,10 +104,7 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 // StatesByThread are the states that the refs of threads keep, whether steps name them
 // or not. One that two threads keep by the same commit is told of one of them.
 func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
 		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
 	if err != nil {
@@ -134,10 +122,7 @@ func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]
 // Redact takes a path out of states of the files: others stand for them from now on, and
 // no ref of ours leads to the old ones. The content goes if nothing else has it.
 func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return done, err
-	}
+	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return done, err
@@ -214,10 +199,7 @@ func (g git) purged(ctx context.Context, e env.Env, store, common string,
 // EndRedaction ends one that was killed when no state of the files had the path any more.
 // It reports whether there was one.
 func EndRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return false, nil, err
-	}
+	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return false, nil, err
@@ -405,11 +387,10 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	if packed {
 		remains = append(remains, store+": in a pack, until uwf cas gc an hour from now")
 	}
-	theirs, err := newGit(e.Environ, store)
-	if common == "" || err != nil {
-		return remains, err
+	if common == "" {
+		return remains, nil
 	}
-	theirs = theirs.in(common, "", "")
+	theirs := newGit(e.Environ, store).in(common, "", "")
 	for sum := range contents {
 		if _, err := theirs.run(ctx, nil, "cat-file", "-e", sum); err == nil {
 			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+

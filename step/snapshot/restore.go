@@ -95,10 +95,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	if l.Taken, err = Take(ctx, e, s); err != nil {
 		return l, err
 	}
-	if l.git, err = of(e.Environ, s); err != nil {
-		return l, err
-	}
-	l.to = to
+	l.git, l.to = of(e.Environ, s), to
 	if l.Taken.Tree == to {
 		return l, nil
 	}
@@ -191,10 +188,7 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 	if err != nil || json.Unmarshal(text, &cut) != nil || !cut.From.Valid() || !cut.To.Valid() {
 		return "", &RefusedError{Dir: record, Reason: "cannot be read: which files a restore was to write is not known"}
 	}
-	g, err := of(e.Environ, s)
-	if err != nil {
-		return "", err
-	}
+	g := of(e.Environ, s)
 	rescue := s
 	rescue.Ref, rescue.Tree, rescue.Parent = rescueRef(s.Ref), "", s.Parent
 	taken, err := Take(ctx, e, rescue)

@@ -341,19 +341,13 @@ func copied(store string) []string {
 // copyObjects copies what the user's refs and HEADs lead to; what is only staged is read from the work
 // tree. Git runs with our git directory and none of the repository's settings.
 func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
-	user, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	user := r.user(ctx)
 	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
 	if err != nil {
 		return err
 	}
 	tips := strings.Fields(string(out))
-	ours, err := inStore(r.env, store)
-	if err != nil {
-		return err
-	}
+	ours := inStore(r.env, store)
 	theirs := ours // with what they have, too
 	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
 	known, err := ours.having(ctx, copied(store))

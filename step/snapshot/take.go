@@ -32,10 +32,7 @@ const (
 // Take makes a snapshot of the files as they are. If it fails, nothing names a new one; it
 // removes what a killed one left.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
-	g, err := of(e.Environ, s)
-	if err != nil {
-		return Taken{}, err
-	}
+	g := of(e.Environ, s)
 	before := s.Tree
 	taken, err := take(ctx, g, s, before)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
@@ -326,10 +323,7 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	if info, err := os.Lstat(loosePath(store, sum)); err == nil && info.Mode().IsRegular() {
 		return true
 	}
-	g, err := inStore(e, store)
-	if err != nil {
-		return false
-	}
+	g := inStore(e, store)
 	kind, err := g.line(ctx, "cat-file", "-t", sum)
 	return err == nil && kind == "tree"
 }
@@ -348,10 +342,7 @@ func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []stri
 	if len(barred)+len(c.links) == 0 {
 		return nil
 	}
-	user, err := newGit(g.env, s.Root)
-	if err != nil {
-		return err
-	}
+	user := newGit(g.env, s.Root)
 	if len(barred) > 0 {
 		out, _ := user.run(ctx, nil, "ls-files", "-z") // nothing: it cannot tell
 		tracked := fields(out)                         // sorted
@@ -388,10 +379,7 @@ func (g git) status(ctx context.Context, below ...string) (paths []string, err e
 
 // Status are the paths that differ from the newest commit of a work tree, below some; none: all.
 func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return nil, err
-	}
+	g := r.user(ctx)
 	g.dir = r.Root
 	return g.status(ctx, below...)
 }
@@ -399,10 +387,7 @@ func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 // Ask runs a git command that only looks, in a git directory; "": in the work tree.
 func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
-		g, err := r.user(ctx)
-		if err != nil {
-			return nil, err
-		}
+		g := r.user(ctx)
 		if g.dir = r.Root; args[0] == "check-ignore" { // it has no literal paths
 			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
 				return strings.HasPrefix(entry,
@@ -411,10 +396,7 @@ func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string)
 		}
 		return g.run(ctx, stdin, args...)
 	}
-	g, err := newGit(r.env.Environ, dir)
-	if err != nil {
-		return nil, err
-	}
+	g := newGit(r.env.Environ, dir)
 	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree that its config names may be gone
 }
 
@@ -427,10 +409,7 @@ const Modules = ".gitmodules"
 func (r Repo) WithLinksOf(
 	ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string,
 ) (with protocol.Tree, apart []string, err error) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return "", nil, err
-	}
+	g := inStore(r.env, s.Git)
 	named, err := r.TreeOf(ctx, s, commit)
 	if err != nil {
 		return "", nil, err
@@ -464,14 +443,8 @@ func (r Repo) Differing(ctx context.Context, s Spec, a, b protocol.Tree) ([]stri
 	if a == b {
 		return nil, nil
 	}
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return nil, err
-	}
-	if a, b, err = g.known(ctx, a, b); err != nil {
-		return nil, err
-	}
-	list, err := g.differing(ctx, a, b)
+	g := inStore(r.env, s.Git)
+	list, err := g.differing(ctx, orEmpty(a, b), orEmpty(b, a))
 	return names(slices.DeleteFunc(list, difference.isLink)), err
 }
 

@@ -51,10 +51,7 @@ func Tidy(ctx context.Context, e env.Env, store, common string) error {
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	g, err := inStore(e, store)
-	if err == nil {
-		err = g.pack(ctx, store, common)
-	}
+	err = inStore(e, store).pack(ctx, store, common)
 	return errors.Join(err, note(store, loose(store)))
 }
 
@@ -123,10 +120,7 @@ type Collected struct {
 // runs while nobody makes a thread.
 func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool,
 	alone func(func() error) error) (c Collected, err error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return c, err
-	}
+	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return c, err
@@ -206,10 +200,7 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 
 // RefsOf are the refs that keep states of the files of some threads.
 func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
-	g, err := inStore(e, store)
-	if err != nil {
-		return nil, err
-	}
+	g := inStore(e, store)
 	refs, err := g.ours(ctx)
 	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
 }

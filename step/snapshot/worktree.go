@@ -20,14 +20,11 @@ import (
 
 // user is git in the user's own git directory, for what a person has asked for: no hook
 // and no filter of the repository's runs.
-func (r Repo) user(ctx context.Context) (git, error) {
-	g, err := newGit(r.env.Environ, r.Root)
-	if err != nil {
-		return g, err
-	}
+func (r Repo) user(ctx context.Context) git {
+	g := newGit(r.env.Environ, r.Root)
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
 	if err != nil && !ended(err, saysNo) {
-		return g, err
+		g.err = err
 	}
 	var none [][2]string
 	for _, key := range fields(out) {
@@ -37,16 +34,15 @@ func (r Repo) user(ctx context.Context) (git, error) {
 		}
 		none = append(none, [2]string{key, value})
 	}
-	return g.with(none), nil
+	return g.with(none)
 }
 
 // Commit is the commit that a name stands for; ok is false if it stands for none.
 func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) {
-	g, err := r.user(ctx)
-	if err != nil || name == "" {
+	if name == "" {
 		return "", false
 	}
-	commit, err = g.line(ctx, "rev-parse", "-q", "--verify", "--end-of-options", name+"^{commit}")
+	commit, err := r.user(ctx).line(ctx, "rev-parse", "-q", "--verify", "--end-of-options", name+"^{commit}")
 	return commit, err == nil
 }
 
@@ -62,10 +58,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	if err := dismissBegun(r.Common, filepath.Base(path)); err != nil {
 		return err
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	// git may still know one at this path that is gone
 	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"}
 	_, exists := r.Commit(ctx, "refs/heads/"+branch)
@@ -202,10 +195,7 @@ func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) e
 }
 
 func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) error {
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	common, err := filepath.EvalSymlinks(r.Common)
 	if err != nil {
 		return err
@@ -269,10 +259,7 @@ func EndRemovals(ctx context.Context, dir string, repos []string) error {
 
 // Ignores reports whether a worktree has files that git ignores.
 func (r Repo) Ignores(ctx context.Context) (bool, error) {
-	g, err := r.user(ctx)
-	if err != nil {
-		return false, err
-	}
+	g := r.user(ctx)
 	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all",
 		"--ignored=traditional")
 	return strings.Contains("\x00"+string(out), "\x00!! "), err
@@ -325,20 +312,13 @@ func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, co
 	if err := r.Seed(ctx, s.Git, true); err != nil {
 		return "", err
 	}
-	g, err := inStore(e, s.Git)
-	if err != nil {
-		return "", err
-	}
 	if tree == "" {
+		var err error
 		if tree, err = r.TreeOf(ctx, s, commit); err != nil {
 			return "", err
 		}
 	}
-	nothing, _, err := g.known(ctx, "", tree)
-	if err != nil {
-		return "", err
-	}
-	text, _ := json.Marshal(making{intent{From: nothing, To: tree}, r.Root, branch, commit}) // texts always encode
+	text, _ := json.Marshal(making{intent{From: orEmpty("", tree), To: tree}, r.Root, branch, commit}) // texts always encode
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
@@ -347,14 +327,11 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	g, err := of(e.Environ, s)
-	if err != nil {
-		return err
-	}
+	g := of(e.Environ, s)
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
-	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
 	return err
 }
 
@@ -364,18 +341,12 @@ func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tre
 	if _, sparse := r.key("core.sparsecheckout"); !sparse {
 		return nil
 	}
-	ours, err := inStore(r.env, s.Git)
-	if err != nil {
-		return err
-	}
+	ours := inStore(r.env, s.Git)
 	lacks, err := ours.paths(ctx, "D", commit, sumOf(tree))
 	if err != nil {
 		return err
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	g.dir = r.Root
 	out, err := g.run(ctx, nil, "ls-files", "-z")
 	if err != nil {
@@ -390,17 +361,15 @@ func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tre
 // Settle makes the user's git know that the files of a new worktree are as in its index, without
 // asking filters: git asks them again about files as new as the index.
 func (r Repo) Settle(ctx context.Context) error {
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	g.dir = r.Root
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(time.Second): // git may compare whole seconds
 	}
-	if _, err = g.run(ctx, nil, "update-index", "-q", "--refresh"); ended(err, saysNo) {
+	_, err := g.run(ctx, nil, "update-index", "-q", "--refresh")
+	if ended(err, saysNo) {
 		return nil // a snapshot differs from the commit
 	}
 	return err
@@ -409,10 +378,7 @@ func (r Repo) Settle(ctx context.Context) error {
 // Clear makes the files of a work tree that nobody works in those of a tree, whatever is
 // there: ignored files and s.Skip stay, unless they are in the way.
 func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
-	g, err := of(e.Environ, s)
-	if err != nil {
-		return err
-	}
+	g := of(e.Environ, s)
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
@@ -423,7 +389,7 @@ func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if _, err := g.run(ctx, nil, args...); err != nil {
 		return err
 	}
-	_, err = g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
+	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
 	return err
 }
 
@@ -435,10 +401,7 @@ func ignorable(path string) string {
 // Forget removes what keeps the snapshots of a thread, and other refs of it; what other
 // threads have stays.
 func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
-	g, err := inStore(e, s.Git)
-	if err != nil {
-		return err
-	}
+	g := inStore(e, s.Git)
 	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
 		if _, err := g.run(ctx, nil, "update-ref", "-d", ref); err != nil {
 			return err
@@ -449,20 +412,13 @@ func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
 
 // Remember makes a ref of ours keep a commit.
 func (r Repo) Remember(ctx context.Context, s Spec, ref, commit string) error {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return err
-	}
-	_, err = g.run(ctx, nil, "update-ref", ref, commit)
+	_, err := inStore(r.env, s.Git).run(ctx, nil, "update-ref", ref, commit)
 	return err
 }
 
 // TreeOf is the state of the files in a commit.
 func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree, error) {
-	g, err := inStore(r.env, s.Git)
-	if err != nil {
-		return "", err
-	}
+	g := inStore(r.env, s.Git)
 	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", commit+"^{tree}")
 	return treeOf(sum), err
 }
@@ -470,10 +426,7 @@ func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree,
 // NewRepo makes a repository in a directory that is in none, without a commit. No template of
 // the user's is in it, so no hook either.
 func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error) {
-	g, err := newGit(e.Environ, dir)
-	if err != nil {
-		return Repo{}, err
-	}
+	g := newGit(e.Environ, dir)
 	if _, err := g.run(ctx, nil, "init", "-q", "--template=", "--object-format="+function); err != nil {
 		return Repo{}, err
 	}
@@ -483,10 +436,7 @@ func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error)
 // FirstCommit makes the first commit of a repository that has none, with the files of a tree. The
 // work tree stays as it is.
 func (r Repo) FirstCommit(ctx context.Context, s Spec, tree protocol.Tree, message string) error {
-	ours, err := inStore(r.env, s.Git)
-	if err != nil {
-		return err
-	}
+	ours := inStore(r.env, s.Git)
 	if err := ours.sound(ctx, r.env, s.Git, "", tree); err != nil {
 		return err
 	}
@@ -497,10 +447,7 @@ func (r Repo) FirstCommit(ctx context.Context, s Spec, tree protocol.Tree, messa
 	if err := r.Import(ctx, s, commit, message); err != nil {
 		return err
 	}
-	g, err := r.user(ctx)
-	if err != nil {
-		return err
-	}
+	g := r.user(ctx)
 	_, err = g.run(ctx, nil, "update-ref", "HEAD", commit)
 	if err == nil {
 		_, err = g.run(ctx, nil, "read-tree", commit)
