@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
@@ -124,53 +123,14 @@ func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool)
 func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree, error) {
 	named, seen := map[protocol.Tree]bool{}, map[protocol.Hash]bool{}
 	for _, home := range homes {
-		x := fileheads.Open(home, durable.OS())
-		standings, err := heads.Standings(ctx, x)
-		if err != nil {
-			return nil, err
-		}
-		facts, err := x.AllFacts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for id, at := range standings {
-			for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
-				err := e.StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, s protocol.Step) {
-					named[s.Files.Tree], named[s.Files.Before] = true, true
-				})
-				if err != nil {
-					return nil, fmt.Errorf("thread %s: %w", id, err)
-				}
+		for s, err := range e.states(ctx, fileheads.Open(home, durable.OS()), seen) {
+			if err != nil {
+				return nil, err
 			}
+			named[s.tree] = true
 		}
 	}
-	trees := make([]protocol.Tree, 0, len(named))
-	for tree := range named {
-		if tree != "" {
-			trees = append(trees, tree)
-		}
-	}
-	slices.Sort(trees)
-	return trees, nil
-}
-
-// StepsWithFiles calls found for the steps of a chain that name files, the newest first,
-// as far as they were not seen before.
-func (e Keeper) StepsWithFiles(ctx context.Context, head protocol.Hash, seen map[protocol.Hash]bool,
-	found func(protocol.Hash, protocol.Step)) error {
-	t, err := thread.Open(ctx, e.Read, head)
-	if err != nil {
-		return err
-	}
-	for s, err := range t.Steps(ctx) {
-		if err != nil || seen[s.Hash] {
-			return err
-		}
-		if seen[s.Hash] = true; s.Files != nil {
-			found(s.Hash, s.Step)
-		}
-	}
-	return nil
+	return slices.Sorted(maps.Keys(named)), nil
 }
 
 // FileFault is a step whose files are not what it says.
@@ -186,54 +146,40 @@ type FileFault struct {
 // CheckFiles reads the files of every step that names some, and tells what is missing or
 // damaged; n is how many states there are.
 func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
-	standings, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is told by fsck
-	f := e.Finder()
-	checks := map[string]*bundle.Verifier{}
+	f, checks, verified := e.Finder(), map[string]*bundle.Verifier{}, map[protocol.Tree]error{}
 	var readers []*snapshot.Objects
 	defer func() {
 		for _, r := range readers {
 			_ = r.Close()
 		}
 	}()
-	verified, seen := map[protocol.Tree]error{}, map[protocol.Hash]bool{}
-	verify := func(root string, tree protocol.Tree) (store string, err error) {
-		store, by, err := f.Find(ctx, root, tree)
-		if err != nil || store == "" {
-			return store, err
+	for s, err := range e.states(ctx, e.Heads, map[protocol.Hash]bool{}) {
+		if err != nil {
+			continue // of heads or a chain that are damaged: fsck says so
+		}
+		store, by, err := f.Find(ctx, s.root, s.tree)
+		if err != nil {
+			return len(verified), err
+		}
+		if store == "" {
+			wrong(FileFault{Thread: s.thread, Step: s.step, Tree: s.tree})
+			continue
 		}
 		if checks[store] == nil {
 			r, err := snapshot.OpenObjects(e.Env, []string{store})
 			if err != nil {
-				return store, err
+				return len(verified), err
 			}
-			readers = append(readers, r)
-			checks[store] = bundle.NewVerifier(ctx, r)
+			readers, checks[store] = append(readers, r), bundle.NewVerifier(ctx, r)
 		}
-		if _, known := verified[tree]; !known {
-			verified[tree] = checks[store].Tree(by)
+		if _, known := verified[s.tree]; !known {
+			verified[s.tree] = checks[store].Tree(by)
 		}
-		return store, nil
+		if verified[s.tree] != nil {
+			wrong(FileFault{Thread: s.thread, Step: s.step, Tree: s.tree, Store: store, Err: verified[s.tree]})
+		}
 	}
-	for id, at := range standings {
-		var failed error
-		err := e.StepsWithFiles(ctx, at.Head, seen, func(h protocol.Hash, step protocol.Step) {
-			for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
-				if tree == "" || failed != nil {
-					continue
-				}
-				store, err := verify(step.Root, tree)
-				failed = err
-				if err == nil && (store == "" || verified[tree] != nil) {
-					wrong(FileFault{Thread: id, Step: h, Tree: tree, Store: store, Err: verified[tree]})
-				}
-			}
-		})
-		if failed != nil || ctx.Err() != nil {
-			return len(verified), errors.Join(failed, ctx.Err())
-		}
-		_ = err // of a chain that is damaged: fsck says so
-	}
-	return len(verified), nil
+	return len(verified), ctx.Err()
 }
 
 // isGone reports whether there is nothing at a path.

@@ -3,12 +3,15 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
@@ -159,4 +162,65 @@ func (e Keeper) Fetch(ctx context.Context, store string, tree protocol.Tree) err
 		return err // git says what is missing
 	}
 	return snapshot.Copy(ctx, e.Env, from, store, tree)
+}
+
+// state is a state of files that a step of a thread names.
+type state struct {
+	thread string
+	step   protocol.Hash
+	root   string // of the work tree
+	tree   protocol.Tree
+}
+
+// states yields the states of files that the steps of threads name, those that were undone too, the newest
+// first; an error is of the heads or of one thread, and others follow. It adds steps to seen, and leaves out
+// those that are there; nil: a step that two threads share is yielded for both.
+func (e Keeper) states(
+	ctx context.Context, x heads.Heads, seen map[protocol.Hash]bool,
+) iter.Seq2[state, error] {
+	return func(yield func(state, error) bool) {
+		standings, err := heads.Standings(ctx, x)
+		facts, lost := x.AllFacts(ctx)
+		if err = errors.Join(err, lost); err != nil && !yield(state{}, err) {
+			return
+		}
+		for id, at := range standings {
+			done := seen
+			if done == nil {
+				done = map[protocol.Hash]bool{}
+			}
+			for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
+				if !e.statesOf(ctx, id, head, done, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// statesOf yields those of one chain.
+func (e Keeper) statesOf(
+	ctx context.Context, id string, head protocol.Hash, seen map[protocol.Hash]bool, yield func(state, error) bool,
+) bool {
+	t, err := thread.Open(ctx, e.Read, head)
+	if err != nil {
+		return yield(state{thread: id}, fmt.Errorf("thread %s: %w", id, err))
+	}
+	for s, err := range t.Steps(ctx) {
+		if err != nil {
+			return yield(state{thread: id}, fmt.Errorf("thread %s: %w", id, err))
+		}
+		if seen[s.Hash] {
+			break
+		}
+		if seen[s.Hash] = true; s.Files == nil {
+			continue
+		}
+		for _, tree := range []protocol.Tree{s.Files.Before, s.Files.Tree} {
+			if tree != "" && !yield(state{id, s.Hash, s.Root, tree}, nil) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/protocol"
@@ -133,40 +132,24 @@ type keptIn struct{ path, common string }
 // keptTrees are the states of the files of all threads of this home, by where they are
 // kept.
 func (f Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
-	standings, err := heads.Standings(ctx, f.Heads)
-	if err != nil {
-		return nil, err
-	}
-	facts, err := f.Heads.AllFacts(ctx)
-	if err != nil {
-		return nil, err
-	}
 	finder, all := f.Finder(), map[keptIn]map[string][]protocol.Tree{}
-	for id, at := range standings {
-		seen := map[protocol.Hash]bool{}
-		for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
-			var failed error
-			err := f.StepsWithFiles(ctx, head, seen, func(_ protocol.Hash, step protocol.Step) {
-				for _, tree := range []protocol.Tree{step.Files.Before, step.Files.Tree} {
-					if tree == "" || failed != nil {
-						continue
-					}
-					store, by, err := finder.Find(ctx, step.Root, tree)
-					if failed = err; store == "" {
-						continue
-					}
-					in := keptIn{store, snapshot.Owner(store)}
-					if all[in] == nil {
-						all[in] = map[string][]protocol.Tree{}
-					}
-					if !slices.Contains(all[in][id], by) {
-						all[in][id] = append(all[in][id], by)
-					}
-				}
-			})
-			if err := errors.Join(err, failed); err != nil {
-				return nil, err
-			}
+	for s, err := range f.states(ctx, f.Heads, nil) {
+		if err != nil {
+			return nil, err
+		}
+		store, by, err := finder.Find(ctx, s.root, s.tree)
+		if err != nil {
+			return nil, err
+		}
+		if store == "" {
+			continue
+		}
+		in := keptIn{store, snapshot.Owner(store)}
+		if all[in] == nil {
+			all[in] = map[string][]protocol.Tree{}
+		}
+		if !slices.Contains(all[in][s.thread], by) {
+			all[in][s.thread] = append(all[in][s.thread], by)
 		}
 	}
 	return all, nil
