@@ -246,7 +246,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 		}
 	}
 	if _, err = s.e.eachKid(ctx, s.locked, false, s.e.Stop); err == nil {
-		t.kept, err = s.change.Take(ctx)
+		t.kept, err = s.change.WriteLocked(ctx)
 	}
 	if err == nil {
 		out, err = s.begin(ctx, before, t)

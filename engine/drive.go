@@ -360,7 +360,7 @@ func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
 	if err := a.dir.SetIntent(i); err != nil {
 		return err
 	}
-	if err := a.e.Files().Lay(ctx, a.kept, merged); err != nil {
+	if err := a.e.Files().WriteMerged(ctx, a.kept, merged); err != nil {
 		return a.retried(err)
 	}
 	return nil

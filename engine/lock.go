@@ -30,7 +30,7 @@ type lockedThread struct {
 	lock  locker.Lock
 	facts heads.Facts // besides its chain
 	// elsewhere are the files that it is about, if they are not where it works.
-	elsewhere worktree.Elsewhere
+	elsewhere worktree.MissingFiles
 	since     time.Time
 	// orphan is an agent that is still alive although the previous holder of the lock is gone.
 	// The run's record names it, too, unless the agent has damaged it.
@@ -182,7 +182,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trusted(ctx, h, facts)
 	}
-	if e.Files().LastKept(ctx, h.head) != nil { // make no worktree for a thread that is refused
+	if e.Files().WithFiles(ctx, h.head) != nil { // make no worktree for a thread that is refused
 		if err := e.trusted(ctx, h, facts); err != nil || h.barrier != decide.Open && w.Do != DoAnswer {
 			return err
 		}
@@ -195,7 +195,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	if err != nil {
 		return err
 	}
-	if change.Workspace, h.elsewhere, err = e.Files().In(ctx, h.files(), change.Workspace, w.KeepFiles); err != nil {
+	if change.Workspace, h.elsewhere, err = e.Files().WorkspaceIn(ctx, h.files(), change.Workspace, w.KeepFiles); err != nil {
 		return err
 	}
 	h.facts.Workspace = change.Workspace
@@ -206,7 +206,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	}
 	if made := change.Workspace.Mode == worktree.InWorktree; made && (facts.Workspace == nil ||
 		facts.Workspace.Mode != worktree.InWorktree) {
-		if err := e.Files().Made(h.id); err != nil {
+		if err := e.Files().Created(h.id); err != nil {
 			return err
 		}
 	}

@@ -71,10 +71,10 @@ func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err
 		return left.Tree, left.Tree, nil
 	}
 	if s.Verb == decide.Redo {
-		from, to, err = keep.Around(ctx, at, s.undone)
+		from, to, err = keep.TreesAround(ctx, at, s.undone)
 		return from, to, err
 	}
-	to, from, err = keep.Around(ctx, at, s.pos.Thread)
+	to, from, err = keep.TreesAround(ctx, at, s.pos.Thread)
 	if err != nil || to == "" || !s.Earlier {
 		return from, to, err
 	}
@@ -84,7 +84,7 @@ func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err
 	}
 	first, err := thread.Open(ctx, s.reader.Nodes(), steps[len(steps)-1].Hash)
 	if err == nil {
-		to, _, err = keep.Around(ctx, at, first)
+		to, _, err = keep.TreesAround(ctx, at, first)
 	}
 	return from, to, err
 }
@@ -168,7 +168,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 	switch {
 	case i.KeepFiles || i.TreeTo == "":
 	case s.change != nil:
-		changed, err = s.change.Lay(ctx)
+		changed, err = s.change.Write(ctx)
 	default:
 		err = s.e.Files().Restore(ctx, s.locked.files(), s.pos.Dir(), i.TreeFrom, i.TreeTo)
 	}
@@ -226,7 +226,7 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 
 // leave is what is known of files that stay as they are while the head moves.
 func (s *session) leave(ctx context.Context, i rundir.Intent) *heads.FilesLeft {
-	now := s.e.Files().Now(ctx, s.locked.files(), s.pos.Dir())
+	now := s.e.Files().CurrentTree(ctx, s.locked.files(), s.pos.Dir())
 	if next := s.undone; next != nil && next.Head == i.HeadTo && next.Last.Files != nil && next.Last.Files.Tree == now {
 		return &heads.FilesLeft{} // they are the head's again
 	}
@@ -303,7 +303,7 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 // leaveFiles settles an intent without its files.
 func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.facts.Intent == decide.Prepared {
-		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.e.Files().Now(ctx, s.locked.files(), s.pos.Dir())}
+		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.e.Files().CurrentTree(ctx, s.locked.files(), s.pos.Dir())}
 		if err := s.e.setFacts(ctx, s.locked, heads.Facts{FilesLeft: left}); err != nil {
 			return out, err
 		}
@@ -397,7 +397,7 @@ func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error
 	if err != nil {
 		return err
 	}
-	before, now := e.Files().LastKept(ctx, was), e.Files().LastKept(ctx, head)
+	before, now := e.Files().WithFiles(ctx, was), e.Files().WithFiles(ctx, head)
 	if before == nil || now == nil {
 		return nil
 	}

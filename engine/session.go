@@ -180,7 +180,7 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 	f.CanRedo = s.undone != nil
 	if s.oldPoke() {
 		s.intent.Kind, s.intent.HeadFrom, f.Intent = rundir.Prepared, s.locked.head, decide.Prepared
-		if s.intent.TreeTo, s.intent.TreeFrom, err = s.e.Files().Around(ctx, s.locked.files(), s.pos.Thread); err != nil {
+		if s.intent.TreeTo, s.intent.TreeFrom, err = s.e.Files().TreesAround(ctx, s.locked.files(), s.pos.Thread); err != nil {
 			return err
 		}
 	}

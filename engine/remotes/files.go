@@ -629,7 +629,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 		}
 		if len(lacking) < len(news) {
 			w.warn("thread %s: files were redacted at %s, and are kept here: %s",
-				id, w.Name, worktree.Some(said.Paths))
+				id, w.Name, worktree.Abbreviate(said.Paths))
 		}
 	}
 	return nil

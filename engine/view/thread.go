@@ -47,7 +47,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Children, _ = e.Reader.Joined(ctx, id, state.Head) // what cannot be read is no child to show
 	}
 	if w := facts.Workspace; w != nil && w.Mode != worktree.ModeNone {
-		show.Workspace = &protocol.ThreadWorkspace{Mode: worktree.Word(w.Mode), Root: w.Root, Branch: w.Branch}
+		show.Workspace = &protocol.ThreadWorkspace{Mode: worktree.ModeName(w.Mode), Root: w.Root, Branch: w.Branch}
 	}
 	totals := e.Files().Totals(ctx, state.Head, worktree.MostTotals)
 	if all, ok := totals[""]; ok {

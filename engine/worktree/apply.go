@@ -84,7 +84,7 @@ func (f Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.
 // of its last step. If that tree is the user's own (home), nothing more needs to be done. A
 // thread without a work tree here is applied like one whose worktree is gone.
 func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) {
-	last := a.LastKept(ctx, a.Head)
+	last := a.WithFiles(ctx, a.Head)
 	if last == nil || !a.Facts.Foreign() {
 		return false, nil
 	}
@@ -175,7 +175,7 @@ func (a *application) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.spec.Hide = a.Unread(c, a.to.Root, a.o.Dir)
+	a.spec.Hide = a.DeniedPaths(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
 	return nil
 }
@@ -213,14 +213,14 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
 		return errors.Join(ctx.Err(), os.Remove(path)) // something was redacted from it
 	}
-	laid, err := a.to.Laid(ctx, a.spec, now, snapshot.Edited{}, cut.From, cut.To)
+	laid, err := a.to.Overlay(ctx, a.spec, now, snapshot.Edited{}, cut.From, cut.To)
 	if err != nil {
 		return err
 	}
-	if differ, err := a.to.Differing(ctx, a.spec, laid, now); err != nil {
+	if differ, err := a.to.ChangedPaths(ctx, a.spec, laid, now); err != nil {
 		return err
 	} else if len(differ) == 0 {
-		err := a.publish(ctx, cut.To, func() error { return a.to.Follow(ctx, a.spec, cut.From, cut.To, a.why(), true) })
+		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, a.why(), true) })
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (a *application) result(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tree, apart, err := a.to.WithLinksOf(ctx, a.spec, tree, a.head, a.out.Left...)
+	tree, apart, err := a.to.WithSubmodulesOf(ctx, a.spec, tree, a.head, a.out.Left...)
 	if err != nil {
 		return "", err
 	}
@@ -249,7 +249,7 @@ func (a *application) result(ctx context.Context) (string, error) {
 	if tree == before {
 		return a.head, nil
 	}
-	if made, ok := a.to.Made(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // by one that was cut off
+	if made, ok := a.to.FindCommit(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // by one that was cut off
 		a.again = true
 		return made, nil
 	}
@@ -330,7 +330,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 				place.Shown(branch)).Because("branch-has-more")
 		}
 	}
-	err := a.publish(ctx, result, func() error { return a.to.Point(ctx, branch, result, old, a.why(), a.again) })
+	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, a.why(), a.again) })
 	if err != nil {
 		return err
 	}
@@ -367,9 +367,9 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
 		return fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
-			place.Shown(a.to.Root), Some(edited.Tracked)).Because("not-committed")
+			place.Shown(a.to.Root), Abbreviate(edited.Tracked)).Because("not-committed")
 	}
-	laid, err := a.to.Laid(ctx, a.spec, now, edited, a.to.Head, to)
+	laid, err := a.to.Overlay(ctx, a.spec, now, edited, a.to.Head, to)
 	if err != nil {
 		return err
 	}
@@ -387,7 +387,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 // keeps it until then, and ours keeps it for another try if this one is cut off.
 func (a *application) publish(ctx context.Context, commit string, point func() error) (err error) {
 	defer func() { err = errors.Join(err, a.to.Release(a.why())) }()
-	if err := a.to.Remember(ctx, a.spec, resultRef(a.ID), commit); err != nil {
+	if err := a.to.SetRef(ctx, a.spec, resultRef(a.ID), commit); err != nil {
 		return err
 	}
 	if err := a.to.Import(ctx, a.spec, commit, a.why()); err != nil {
@@ -436,7 +436,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		}
 		return err
 	}
-	if err := a.to.Follow(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
+	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
 		return fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch), place.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
@@ -446,13 +446,13 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 // follow records that the user has the result, and marks it as committed in the thread's
 // worktree.
 func (a *application) follow(ctx context.Context, result string) error {
-	if err := a.to.Remember(ctx, a.spec, appliedRef(a.ID), result); err != nil {
+	if err := a.to.SetRef(ctx, a.spec, appliedRef(a.ID), result); err != nil {
 		return err
 	}
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}
-	return a.from.Follow(ctx, a.spec, a.head, result, a.why(), true)
+	return a.from.AdvanceHead(ctx, a.spec, a.head, result, a.why(), true)
 }
 
 // explain gives an error its code and a hint.
@@ -464,7 +464,7 @@ func (a *application) explain(err error) error {
 	case errors.As(err, &conflict):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
-				place.Shown(a.out.Branch), Some(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
+				place.Shown(a.out.Branch), Abbreviate(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
 	case errors.Is(err, snapshot.ErrNobody):
 		return fault.Of(err).Because("no-git-identity")
 	case errors.Is(err, snapshot.ErrTooOld):
@@ -472,7 +472,7 @@ func (a *application) explain(err error) error {
 	case errors.As(err, &blocked):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
-				place.Shown(a.to.Root), Some(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
+				place.Shown(a.to.Root), Abbreviate(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
 	case errors.As(err, &unsaved):
 		return fault.Of(err).Because("changed-meanwhile", "root", place.Shown(a.to.Root))
 	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*snapshot.GitError)):

@@ -162,11 +162,11 @@ func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := b.Making(ctx, id)
+	lock, err := b.LockCreation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.AddWorktree(ctx, NewTree{Id: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
+	w, err := b.AddWorktree(ctx, NewTree{ID: id, Repo: b.repo, Dir: b.at(), Base: b.repo.Head, Tree: b.trees[0]})
 	if err != nil {
 		return nil, errors.Join(err, lock.RemoveAndUnlock())
 	}
@@ -197,7 +197,7 @@ func (b *bisection) at() string {
 func (b *bisection) remove(ctx context.Context) error {
 	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
 	if b.spec.Ref != "" {
-		err = errors.Join(err, snapshot.Forget(ctx, b.Env, b.spec))
+		err = errors.Join(err, snapshot.DeleteRefs(ctx, b.Env, b.spec))
 	}
 	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
 }
@@ -308,7 +308,7 @@ func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
 	if err := b.Fetch(ctx, b.spec.Git, tree); err != nil {
 		return err
 	}
-	if err := snapshot.Clear(ctx, b.Env, b.spec, tree); err != nil {
+	if err := snapshot.Reset(ctx, b.Env, b.spec, tree); err != nil {
 		return err
 	}
 	return os.MkdirAll(b.dir, 0o777)

@@ -112,13 +112,13 @@ func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
 	return false
 }
 
-// Lay writes the files, and returns what that changed; nil: nothing. The intent of the change
+// Write writes the files, and returns what that changed; nil: nothing. The intent of the change
 // must be durable: if this is cut off, some files are written.
-func (c *Change) Lay(ctx context.Context) (*protocol.FileChanges, error) {
+func (c *Change) Write(ctx context.Context) (*protocol.FileChanges, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if err := c.layout.Lay(ctx); err != nil {
+	if err := c.layout.Write(ctx); err != nil {
 		return nil, notRestored(err)
 	}
 	c.Spec.Tree = c.To
@@ -136,13 +136,13 @@ func (e Keeper) Claim(k *Checkout, id string) error {
 	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
 }
 
-// Take is [Change.Lay]. The step that is made among these files goes on with the work tree, which
+// WriteLocked is [Change.Write]. The step that is made among these files goes on with the work tree, which
 // stays locked; nil: nothing is kept.
-func (c *Change) Take(ctx context.Context) (*Checkout, error) {
+func (c *Change) WriteLocked(ctx context.Context) (*Checkout, error) {
 	if c == nil {
 		return nil, nil
 	}
-	_, err := c.Lay(ctx)
+	_, err := c.Write(ctx)
 	return c.Checkout, err
 }
 
@@ -238,15 +238,15 @@ func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protoco
 	if err := dir.SetIntent(i); err != nil {
 		return err
 	}
-	if err := l.Lay(ctx); err != nil {
+	if err := l.Write(ctx); err != nil {
 		return notRestored(err)
 	}
 	k.Spec.Tree = to
 	return dir.DropIntent()
 }
 
-// Now is the state of the files of a thread as they are; "": they are not kept, or cannot be.
-func (e Keeper) Now(ctx context.Context, t Thread, dir string) protocol.Tree {
+// CurrentTree returns the state of the files of a thread as they are; "": they are not kept, or cannot be.
+func (e Keeper) CurrentTree(ctx context.Context, t Thread, dir string) protocol.Tree {
 	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone {
 		return ""
 	}
@@ -292,7 +292,7 @@ func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to p
 	if rescued.Ref != "" {
 		text := "the files were put back"
 		if len(rescued.Paths) > 0 {
-			text += "; these were changed: " + Some(rescued.Paths)
+			text += "; these were changed: " + Abbreviate(rescued.Paths)
 		}
 		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " " +
 			"show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
@@ -314,7 +314,7 @@ func notRestored(err error) error {
 	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
-		why.Message = "the files are not put back: since the last step these were changed: " + Some(unsaved.Paths)
+		why.Message = "the files are not put back: since the last step these were changed: " + Abbreviate(unsaved.Paths)
 		var words []string // none: with what the steps have made, where git does not know it
 		for _, path := range unsaved.Paths[:min(len(unsaved.Paths), mostStashed+1)] {
 			words = append(words, plaintext.Word(path))
@@ -330,9 +330,9 @@ func notRestored(err error) error {
 	return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 }
 
-// Around are the files before and after the last step of a chain; "": not kept, or not known.
+// TreesAround returns the files before and after the last step of a chain; "": not kept, or not known.
 // That they are not is warned of, and no error. Errors: they are not on this machine.
-func (e Keeper) Around(ctx context.Context, t Thread, chain *thread.Thread) (before, after protocol.Tree, err error) {
+func (e Keeper) TreesAround(ctx context.Context, t Thread, chain *thread.Thread) (before, after protocol.Tree, err error) {
 	switch w := t.Facts.Workspace; {
 	case w == nil || w.Mode == ModeNone || chain.Last == nil:
 		return "", "", nil

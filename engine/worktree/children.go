@@ -82,7 +82,7 @@ func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspac
 	}
 	repo, err := snapshot.Find(ctx, e.Env, above.Root)
 	if err != nil {
-		return nil, NoWorkTree(above.Root, err)
+		return nil, NoWorkTreeError(above.Root, err)
 	}
 	trees, err := e.treesBeside(repo, above.Root, "")
 	if err != nil {
@@ -230,19 +230,19 @@ func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
 	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
-// Lay replaces the files of a thread, whose work tree is open, by those of a tree that others
+// WriteMerged replaces the files of a thread, whose work tree is open, by those of a tree that others
 // have made. The intent of that must be durable.
-func (e Keeper) Lay(ctx context.Context, k *Checkout, to protocol.Tree) error {
+func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) error {
 	l, err := snapshot.Prepare(ctx, e.Env, k.Spec, k.Spec.Tree, to)
 	if err == nil {
-		err = l.Lay(ctx)
+		err = l.Write(ctx)
 	}
 	var unsaved *snapshot.UnsavedError
 	var blocked *snapshot.InTheWayError
 	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
-		why.Message = "what the children have made is not written: somebody has just changed " + Some(unsaved.Paths)
+		why.Message = "what the children have made is not written: somebody has just changed " + Abbreviate(unsaved.Paths)
 		return why
 	case errors.As(err, &blocked):
 		why.Message = "what the children have made is not written: " + place.Shown(blocked.Error())

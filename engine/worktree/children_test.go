@@ -108,7 +108,7 @@ func (p *panel) merge() (results []moderator.Result, conflicts []string, err err
 	}
 	to, conflicts, err := j.Merge(ctx, k)
 	if err == nil && conflicts == nil {
-		err = p.Keeper().Lay(ctx, k, to)
+		err = p.Keeper().WriteMerged(ctx, k, to)
 	}
 	return results, conflicts, err
 }

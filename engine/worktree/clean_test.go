@@ -179,7 +179,7 @@ func TestCleanOfNobodys(t *testing.T) {
 		"with more":    {make: func(w *world, root string) { w.Write(filepath.Join(root, "n"), "x") }, stays: "n"},
 		"with commits": {make: func(w *world, root string) { w.Git(root, "commit", "-q", "--allow-empty", "-m", "mine") }, stays: "commit"},
 		"being made": {make: func(w *world, _ string) {
-			held, err := w.Keeper().Making(w.Context(), id)
+			held, err := w.Keeper().LockCreation(w.Context(), id)
 			require.NoError(w.T, err)
 			w.T.Cleanup(func() { _ = held.RemoveAndUnlock() })
 		}, stays: "at work"},

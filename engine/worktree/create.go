@@ -28,7 +28,7 @@ import (
 
 // NewTree says which worktree a thread gets.
 type NewTree struct {
-	Id      string
+	ID      string
 	Repo    snapshot.Repo
 	Dir     string // of the work tree in which the thread would work otherwise
 	Base    string // commit
@@ -40,7 +40,7 @@ type NewTree struct {
 }
 
 // AddWorktree makes the worktree of a thread: at a commit, with the files of a tree, or
-// of that commit. The thread works at the same place below its root. Until [Keeper.Made]
+// of that commit. The thread works at the same place below its root. Until [Keeper.Created]
 // the worktree is nobody's.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
@@ -51,13 +51,13 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, fmt.Errorf("%s is not in %s", place.Shown(n.Dir), place.Shown(n.Repo.Root))
 	}
-	path := e.Dirs.Worktree(n.Id)
+	path := e.Dirs.Worktree(n.ID)
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	branch := n.Branch
 	if n.Name != "" {
-		branch = branchOf(n.Name, n.Id)
+		branch = branchOf(n.Name, n.ID)
 		if _, taken := n.Repo.Commit(ctx, "refs/heads/uwf"); taken { // git has no branch uwf/x beside it
 			branch = strings.Replace(branch, "/", "-", 1)
 		}
@@ -91,18 +91,18 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err != nil {
 		return nil, err
 	}
-	spec, err := e.SpecOf(repo, n.Id)
+	spec, err := e.SpecOf(repo, n.ID)
 	if err != nil {
 		return nil, err
 	}
 	if err := snapshot.Fill(ctx, e.Env, spec, n.Tree); err != nil {
 		return nil, fmt.Errorf("write its files: %w", err)
 	}
-	if err := repo.Skip(ctx, spec, n.Base, n.Tree); err != nil {
+	if err := repo.SkipAbsent(ctx, spec, n.Base, n.Tree); err != nil {
 		return nil, fmt.Errorf("leave out what a sparse checkout does: %w", err)
 	}
 	if repo.LacksLFS() {
-		if err := repo.Settle(ctx); err != nil {
+		if err := repo.RefreshIndex(ctx); err != nil {
 			return nil, err
 		}
 		e.Warn("git-lfs is not installed: its files in " + place.Shown(path) + " are pointers; install it, and then: git " +
@@ -112,7 +112,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err := os.MkdirAll(root, 0o777); err != nil {
 		return nil, err
 	}
-	if err := e.furnish(ctx, n.Repo, repo, n.Id, root, n.Foreign); err != nil {
+	if err := e.furnish(ctx, n.Repo, repo, n.ID, root, n.Foreign); err != nil {
 		return nil, err
 	}
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
@@ -124,7 +124,7 @@ func notMade(n NewTree, err error) error {
 		return err
 	}
 	failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
-		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.Id, place.Shown(n.Repo.Root),
+		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.ID, place.Shown(n.Repo.Root),
 			place.Shown(err.Error()))}
 	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
 		return failed.Because("lfs-content-missing", "root", n.Repo.Root)
@@ -136,11 +136,11 @@ func notMade(n NewTree, err error) error {
 // which branch is made. If that is cut off, the thread's next step finishes it, or, if there
 // is none, [Keeper.Sweep] does.
 func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record string, err error) {
-	spec, err := e.SpecOf(n.Repo, n.Id)
+	spec, err := e.SpecOf(n.Repo, n.ID)
 	if err != nil {
 		return "", err
 	}
-	dir := e.RunDir(n.Id)
+	dir := e.RunDir(n.ID)
 	if err := dir.Make(); err != nil {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 		}
 	}
 	record = dir.File(runfiles.RestoreFile)
-	n.Tree, err = snapshot.Plan(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, branch, record)
+	n.Tree, err = snapshot.PlanWorktree(ctx, e.Env, n.Repo, spec, n.Tree, n.Base, branch, record)
 	return record, err
 }
 
@@ -174,9 +174,9 @@ func branchOf(workflow, id string) string {
 func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Options) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
-		return nil, NoWorkTree(dir, err)
+		return nil, NoWorkTreeError(dir, err)
 	}
-	n := NewTree{Id: id, Repo: repo, Dir: dir, Base: repo.Head, Name: workflow}
+	n := NewTree{ID: id, Repo: repo, Dir: dir, Base: repo.Head, Name: workflow}
 	if o.Base != "" {
 		var ok bool
 		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
@@ -240,7 +240,7 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	if err != nil || !t.Ended && chain.Last != nil && (t.Facts.Imported == nil || !e.RunDir(t.ID).Read().Missing) {
 		return err
 	}
-	if err := snapshot.Mend(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := snapshot.RemoveHalfMade(ctx, w.Repo, filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
@@ -268,7 +268,7 @@ func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) e
 	if err != nil {
 		return nil // where it works is gone: that is said as for every thread
 	}
-	n := NewTree{Id: t.ID, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: t.Facts.Imported != nil}
+	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: t.Facts.Imported != nil}
 	if last, err := e.FilesOf(ctx, chain); err == nil {
 		n.Tree = last.After
 	} else if chain.Last == nil && chain.Start.Workspace != nil {
@@ -277,7 +277,7 @@ func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) e
 	if _, err = e.AddWorktree(ctx, n); err != nil {
 		return err
 	}
-	return e.Made(t.ID)
+	return e.Created(t.ID)
 }
 
 // A worktree has the files that git knows. Other things that a run needs, such as keys and
@@ -443,7 +443,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	}
 	repo, dir, err := e.TreeOf(ctx, w, from)
 	if err != nil {
-		return nil, NoWorkTree(w.Root, err)
+		return nil, NoWorkTreeError(w.Root, err)
 	}
 	base, ok := repo.Commit(ctx, w.Base)
 	if !ok {
@@ -457,7 +457,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		}
 		name = cmp.Or(wf.Name, "thread")
 	}
-	return e.AddWorktree(ctx, NewTree{Id: f.Thread, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: name,
+	return e.AddWorktree(ctx, NewTree{ID: f.Thread, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: name,
 		Foreign: facts.Imported != nil})
 }
 

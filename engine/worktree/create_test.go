@@ -82,8 +82,8 @@ func TestAddWorktree(t *testing.T) {
 			}
 			require.Equal(t, tt.has, has)
 			require.FileExists(t, w.RunDir(id).File(runfiles.RestoreFile), "it is nobody's yet")
-			require.NoError(t, w.Keeper().Made(id))
-			require.NoError(t, w.Keeper().Made(id))
+			require.NoError(t, w.Keeper().Created(id))
+			require.NoError(t, w.Keeper().Created(id))
 			require.NoFileExists(t, w.RunDir(id).File(runfiles.RestoreFile))
 		})
 	}
@@ -98,7 +98,7 @@ func TestSetUp(t *testing.T) {
 	require.NoError(t, err)
 	k.Release()
 	w.Settings.Workspace = &protocol.WorkspaceConfig{Setup: []string{"sh", "-c", "echo so not; exit 3"}}
-	n := worktree.NewTree{Id: id, Repo: k.Repo, Dir: w.Repo, Base: k.Repo.Head, Name: "w"}
+	n := worktree.NewTree{ID: id, Repo: k.Repo, Dir: w.Repo, Base: k.Repo.Head, Name: "w"}
 	_, err = w.Keeper().AddWorktree(t.Context(), n)
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 	require.Contains(t, fault.Of(err).Message, "exit status 3\nso not")
@@ -106,7 +106,7 @@ func TestSetUp(t *testing.T) {
 	_, err = w.Keeper().AddWorktree(t.Context(), n)
 	require.NoError(t, err)
 	require.Len(t, w.Warnings, 1)
-	n.Id, n.Dir = "06EBX0A2S0ABCDEFGHJKMNPQRS", filepath.Dir(w.Repo)
+	n.ID, n.Dir = "06EBX0A2S0ABCDEFGHJKMNPQRS", filepath.Dir(w.Repo)
 	_, err = w.Keeper().AddWorktree(t.Context(), n)
 	require.Error(t, err, "it is outside")
 }
@@ -279,11 +279,11 @@ func TestSweep(t *testing.T) {
 	}{
 		"its maker was killed": {want: true},
 		"its maker lives": {make: func(w *world, id string) {
-			held, err := w.Keeper().Making(w.Context(), id)
+			held, err := w.Keeper().LockCreation(w.Context(), id)
 			require.NoError(w.T, err)
 			w.T.Cleanup(func() { _ = held.RemoveAndUnlock() })
 		}},
-		"it is a thread's": {make: func(w *world, id string) { require.NoError(w.T, w.Keeper().Made(id)) }},
+		"it is a thread's": {make: func(w *world, id string) { require.NoError(w.T, w.Keeper().Created(id)) }},
 		"a thread stands": {make: func(w *world, id string) {
 			require.NoError(w.T, w.Heads.Add(w.Context(), id, w.Add(protocol.Start{Workflow: "0000000000000", Prompt: "x", Cwd: "/"}), heads.Facts{}))
 		}},

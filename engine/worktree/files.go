@@ -70,7 +70,7 @@ func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 		if err != nil {
 			continue // there is no such commit
 		}
-		differ, err := repo.Differing(ctx, spec, tree, last.After)
+		differ, err := repo.ChangedPaths(ctx, spec, tree, last.After)
 		if err == nil && len(differ) == 0 {
 			return Unsaved{}, nil
 		}
@@ -96,7 +96,7 @@ func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) error {
 	if err != nil {
 		return fault.Of(err)
 	}
-	if err := snapshot.Forget(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
+	if err := snapshot.DeleteRefs(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
 		return fault.Of(err)
 	}
 	if w.Mode != InWorktree {
@@ -240,7 +240,7 @@ func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string
 	if err != nil {
 		return "", err
 	}
-	lock, err := f.Making(ctx, id)
+	lock, err := f.LockCreation(ctx, id)
 	if err != nil {
 		return "", err
 	}

@@ -318,7 +318,7 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 		}
 	}
 	store := k.Imported(function)
-	if err := snapshot.Keep(ctx, k.Env, store, objects, k.without.Count(function), threads); err != nil {
+	if err := snapshot.AddObjects(ctx, k.Env, store, objects, k.without.Count(function), threads); err != nil {
 		return err
 	}
 	return snapshot.SetSubstitutes(ctx, k.Env, store, k.instead[function])
@@ -345,9 +345,9 @@ func (k *keepingFiles) known(ctx context.Context, function string,
 // A command may be killed after it made a worktree but before a thread has it, or while it
 // removes one. What it leaves belongs to nobody.
 
-// Making is held by whoever makes a thread or a worktree, until it exists. If it is free, that
+// LockCreation takes a lock that is held by whoever makes a thread or a worktree, until it exists. If it is free, that
 // process is gone.
-func (e Keeper) Making(ctx context.Context, id string) (*durable.Held, error) {
+func (e Keeper) LockCreation(ctx context.Context, id string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
 	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "making-"+id+".lock"))
@@ -357,8 +357,8 @@ func (e Keeper) Making(ctx context.Context, id string) (*durable.Held, error) {
 	return lock, err
 }
 
-// Made notes that the worktree of a thread is its own from now on.
-func (e Keeper) Made(id string) error {
+// Created notes that the worktree of a thread is its own from now on.
+func (e Keeper) Created(id string) error {
 	err := os.Remove(e.RunDir(id).File(runfiles.RestoreFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -397,7 +397,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 
 // sweep removes one, unless somebody is at work on it or has just made a thread of it.
 func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
-	lock, err := e.Making(ctx, id)
+	lock, err := e.LockCreation(ctx, id)
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeLocked {
 		return false, nil
@@ -409,7 +409,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	if known, err := heads.Standings(ctx, e.Heads); err != nil || known[id].Head != "" {
 		return false, err
 	}
-	done, err = snapshot.Unmake(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
+	done, err = snapshot.RemovePlanned(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
 		func(path, commit string) error { return e.unused(ctx, path, commit) })
 	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
 		e.Warn(place.Shown(refused.Error()))
@@ -445,7 +445,7 @@ func (e Keeper) sweepGone(ctx context.Context) error {
 		repos[snapshot.Owner(store)] = true
 	}
 	maps.DeleteFunc(repos, func(common string, _ bool) bool { return common == "" || isGone(common) })
-	if err := snapshot.EndRemovals(ctx, dir, slices.Sorted(maps.Keys(repos))); err != nil {
+	if err := snapshot.FinishRemovals(ctx, dir, slices.Sorted(maps.Keys(repos))); err != nil {
 		return fault.Of(err)
 	}
 	return nil

@@ -180,18 +180,18 @@ func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *a
 // thread gets a worktree with them, or, in an empty directory, a repository. Nobody is asked
 // to work among other files: they are not what the thread is about.
 
-// Elsewhere are the files that a thread needs and that are not where it works. The zero value:
+// MissingFiles are the files that a thread needs and that are not where it works. The zero value:
 // they are there, or it needs none.
-type Elsewhere struct {
+type MissingFiles struct {
 	Refused error // whoever would work in them
 	Tree    protocol.Tree
 }
 
-// In is the workspace of a thread in a directory that a person has named, with the files of
+// WorkspaceIn returns the workspace of a thread in a directory that a person has named, with the files of
 // its last step if it comes from elsewhere.
-func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
-	keepFiles bool) (*heads.Workspace, Elsewhere, error) {
-	var none Elsewhere
+func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
+	keepFiles bool) (*heads.Workspace, MissingFiles, error) {
+	var none MissingFiles
 	was, foreign := t.Facts.Workspace, t.Facts.Foreign()
 	own := was != nil && was.Mode == InWorktree
 	if own {
@@ -217,7 +217,7 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
 	case own:
 	case last.tree == "":
 		if _, err := snapshot.Find(ctx, e.Env, in.Root); errors.Is(err, snapshot.ErrNone) {
-			return in, Elsewhere{Refused: last.nowhere(t.ID, in.Root)}, nil
+			return in, MissingFiles{Refused: last.nowhere(t.ID, in.Root)}, nil
 		}
 		last = nil
 	default:
@@ -233,7 +233,7 @@ func (e Keeper) In(ctx context.Context, t Thread, in *heads.Workspace,
 		if refused != nil {
 			w, err := e.placeFor(ctx, t, in.Root, last, refused)
 			if err != nil && ctx.Err() == nil { // a person's answer needs none of them
-				return in, Elsewhere{err, last.tree}, nil
+				return in, MissingFiles{err, last.tree}, nil
 			}
 			return w, none, err
 		}
@@ -321,7 +321,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	if err != nil {
 		return nil, err
 	}
-	n := NewTree{Id: t.ID, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
+	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // it was cut off before the thread had it
 		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
 		if err == nil {

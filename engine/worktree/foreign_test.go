@@ -67,7 +67,7 @@ func TestIn(t *testing.T) {
 			if tt.make != nil {
 				tt.make(w, dir)
 			}
-			at, elsewhere, err := w.Keeper().In(t.Context(), w.Thread(id), &heads.Workspace{Mode: asItIs, Root: dir}, tt.keep)
+			at, elsewhere, err := w.Keeper().WorkspaceIn(t.Context(), w.Thread(id), &heads.Workspace{Mode: asItIs, Root: dir}, tt.keep)
 			require.Equal(t, tt.code, codeOf(err), "%v", err)
 			require.Equal(t, tt.refused, codeOf(elsewhere.Refused), "%v", elsewhere.Refused)
 			require.Equal(t, tt.mode, at.Mode)
@@ -103,7 +103,7 @@ func TestInAnotherDirectory(t *testing.T) {
 	id := w.NewThread(worktree.Options{Mode: inTree})
 	w.Made(id, map[string]string{"a": "made"})
 	in := func(dir string) (*heads.Workspace, error) {
-		at, none, err := w.Keeper().In(ctx, w.Thread(id), &heads.Workspace{Mode: asItIs, Root: dir}, false)
+		at, none, err := w.Keeper().WorkspaceIn(ctx, w.Thread(id), &heads.Workspace{Mode: asItIs, Root: dir}, false)
 		require.Zero(t, none)
 		return at, err
 	}
@@ -234,7 +234,7 @@ func TestInOfAChild(t *testing.T) {
 	kid := w.NewThread(worktree.Options{Mode: asItIs})
 	w.Change(kid, heads.Facts{Imported: &heads.Imported{}, Parent: &heads.Parent{Thread: top}})
 	in := func(dir string) error {
-		_, elsewhere, err := w.Keeper().In(ctx, w.Thread(kid), &heads.Workspace{Mode: asItIs, Root: dir}, false)
+		_, elsewhere, err := w.Keeper().WorkspaceIn(ctx, w.Thread(kid), &heads.Workspace{Mode: asItIs, Root: dir}, false)
 		require.NoError(t, err)
 		return elsewhere.Refused
 	}
@@ -243,10 +243,10 @@ func TestInOfAChild(t *testing.T) {
 	require.Equal(t, protocol.CodeInvalid, codeOf(in(filepath.Dir(w.Repo))))
 	require.NoError(t, in(w.Repo))
 
-	require.Nil(t, w.Keeper().LastKept(ctx, w.At(kid)))
+	require.Nil(t, w.Keeper().WithFiles(ctx, w.At(kid)))
 	w.Change(kid, heads.Facts{Workspace: &heads.Workspace{Mode: inPlace, Root: w.Repo}})
 	w.Made(kid, nil)
-	require.Equal(t, w.At(kid), w.Keeper().LastKept(ctx, w.At(kid)).Head)
+	require.Equal(t, w.At(kid), w.Keeper().WithFiles(ctx, w.At(kid)).Head)
 }
 
 // Where git makes no worktree, what was there stays, and a person learns how to see why.

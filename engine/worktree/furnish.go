@@ -45,12 +45,12 @@ func Include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", list, err)
 	}
-	out, err := r.Ask(ctx, "", nil, "ls-files", "-o", "-i", "--exclude-from="+list, "-z")
+	out, err := r.Query(ctx, "", nil, "ls-files", "-o", "-i", "--exclude-from="+list, "-z")
 	if err != nil || len(out) == 0 {
 		return 0, err
 	}
 	// Files that are only untracked, not ignored, would enter the other work tree's snapshots.
-	ignored, err := r.Ask(ctx, "", out, "check-ignore", "-z", "--stdin")
+	ignored, err := r.Query(ctx, "", out, "check-ignore", "-z", "--stdin")
 	var none *snapshot.GitError
 	if err != nil && (!errors.As(err, &none) || none.Status != 1) {
 		return 0, err

@@ -42,8 +42,8 @@ const (
 	ModeDefault = "default"
 )
 
-// Word is a mode of facts as people write it.
-func Word(mode string) string {
+// ModeName returns a mode of facts as people write it.
+func ModeName(mode string) string {
 	if mode == InPlace {
 		return ModeInPlace
 	}
@@ -150,7 +150,7 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	if k.Spec, err = e.SpecOf(k.Repo, id); err != nil {
 		return err
 	}
-	k.Spec.Hide = e.Unread(c, k.Repo.Root, k.dir)
+	k.Spec.Hide = e.DeniedPaths(c, k.Repo.Root, k.dir)
 	if c.Workspace != nil && c.Workspace.MaxFileMB > 0 {
 		k.Spec.MaxFile = int64(c.Workspace.MaxFileMB) << 20
 	}
@@ -163,8 +163,8 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	return err
 }
 
-// Some names a few paths.
-func Some(paths []string) string {
+// Abbreviate names a few paths.
+func Abbreviate(paths []string) string {
 	const most = 5
 	named := make([]string, 0, most)
 	for _, path := range paths[:min(len(paths), most)] {
@@ -211,8 +211,8 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 	return s, nil
 }
 
-// Unread are the paths in a work tree that agents in a directory of it may not read.
-func (e Keeper) Unread(c protocol.Config, root, dir string) (paths []string) {
+// DeniedPaths returns the paths in a work tree that agents in a directory of it may not read.
+func (e Keeper) DeniedPaths(c protocol.Config, root, dir string) (paths []string) {
 	if e.Hidden == nil {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
-		return nil, NoWorkTree(dir, err)
+		return nil, NoWorkTreeError(dir, err)
 	}
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
@@ -295,8 +295,8 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 	}
 }
 
-// NoWorkTree says why the files of a directory cannot be kept.
-func NoWorkTree(dir string, err error) error {
+// NoWorkTreeError says why the files of a directory cannot be kept.
+func NoWorkTreeError(dir string, err error) error {
 	text := place.Shown(dir) + " is in no git work tree: its files cannot be kept"
 	if !errors.Is(err, snapshot.ErrNone) {
 		text = "the files of " + place.Shown(dir) + " cannot be kept: " + err.Error()

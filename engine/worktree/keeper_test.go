@@ -110,7 +110,7 @@ func TestNew(t *testing.T) {
 func TestWord(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{"here": "in-place", "worktree": "worktree", "none": "none", "": ""} {
-		require.Equal(t, want, worktree.Word(mode))
+		require.Equal(t, want, worktree.ModeName(mode))
 	}
 }
 
@@ -118,9 +118,9 @@ func TestSome(t *testing.T) {
 	t.Parallel()
 	all := strings.Split("a b c d e f g", " ")
 	for n, want := range map[int]string{0: "", 1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 7: "a, b, c, d, e and 2 more"} {
-		require.Equal(t, want, worktree.Some(all[:n]))
+		require.Equal(t, want, worktree.Abbreviate(all[:n]))
 	}
-	require.NotContains(t, worktree.Some([]string{"a\x1b[2J\nb"}), "\n")
+	require.NotContains(t, worktree.Abbreviate([]string{"a\x1b[2J\nb"}), "\n")
 }
 
 func TestFileChanges(t *testing.T) {
@@ -187,11 +187,11 @@ func TestLocks(t *testing.T) {
 	require.NoError(t, err)
 	held.Release()
 
-	lock, err := k.Making(ctx, id)
+	lock, err := k.LockCreation(ctx, id)
 	require.NoError(t, err)
-	_, err = k.Making(ctx, id)
+	_, err = k.LockCreation(ctx, id)
 	require.Equal(t, protocol.CodeLocked, codeOf(err))
-	second, err := k.Making(ctx, other)
+	second, err := k.LockCreation(ctx, other)
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(second.RemoveAndUnlock(), lock.RemoveAndUnlock()))
 }
@@ -322,7 +322,7 @@ func TestBefore(t *testing.T) {
 
 	// A step that is made again begins with what it began with. What is found otherwise is kept.
 	w.Write(filepath.Join(w.Repo, "mine"), "")
-	from, after, err := w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
+	from, after, err := w.Keeper().TreesAround(ctx, w.Thread(id), w.Chain(id))
 	require.NoError(t, err)
 	w.Write(filepath.Join(w.Repo, "a"), "by hand")
 	warned := len(w.Warnings)
@@ -340,7 +340,7 @@ func TestBefore(t *testing.T) {
 	k, err = before(worktree.Step{})
 	require.NoError(t, err)
 	require.Nil(t, k)
-	from, _, err = w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
+	from, _, err = w.Keeper().TreesAround(ctx, w.Thread(id), w.Chain(id))
 	require.NoError(t, err)
 	require.Empty(t, from)
 }
@@ -439,7 +439,7 @@ func TestTravel(t *testing.T) {
 	id := w.NewThread(worktree.Options{Mode: written})
 	w.Made(id, map[string]string{"a": "made", "n": "new"})
 	travel := func(forward bool) (*protocol.FileChanges, error) {
-		from, to, err := w.Keeper().Around(ctx, w.Thread(id), w.Chain(id))
+		from, to, err := w.Keeper().TreesAround(ctx, w.Thread(id), w.Chain(id))
 		if err != nil {
 			return nil, err
 		}
@@ -451,7 +451,7 @@ func TestTravel(t *testing.T) {
 			return nil, err
 		}
 		defer c.Release()
-		return c.Lay(ctx)
+		return c.Write(ctx)
 	}
 	changed, err := travel(false)
 	require.NoError(t, err)
@@ -491,7 +491,7 @@ func TestAClaimedTree(t *testing.T) {
 	ctx := t.Context()
 	one, two := w.NewThread(worktree.Options{Mode: written}), w.NewThread(worktree.Options{Mode: written})
 	w.Made(one, map[string]string{"a": "made"})
-	before, after, err := w.Keeper().Around(ctx, w.Thread(one), w.Chain(one))
+	before, after, err := w.Keeper().TreesAround(ctx, w.Thread(one), w.Chain(one))
 	require.NoError(t, err)
 	dir := w.RunDir(one)
 	require.NoError(t, dir.SetIntent(rundir.Intent{Kind: rundir.Prepared, HeadFrom: w.At(one), TreeFrom: after, TreeTo: before}))

@@ -44,7 +44,7 @@ func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (proto
 			if out.States > 0 {
 				continue
 			}
-			cut, remains, err := snapshot.EndRedaction(ctx, f.Env, store.path, store.common)
+			cut, remains, err := snapshot.FinishRedaction(ctx, f.Env, store.path, store.common)
 			if err != nil {
 				return out, fault.Of(err)
 			}
@@ -71,7 +71,7 @@ func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 		}
 		if len(out.Also) > 0 && !shared {
 			return fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
-				Some(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
+				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 		threads := append([]string{out.Thread}, out.Also...)
 		if r.Refs, err = snapshot.RefsOf(ctx, f.Env, store.path, threads); err != nil {

@@ -297,7 +297,7 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	default:
 		k.after, k.madeAt = s.Files.Tree, k.by.Env.Now()
 		if len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports) {
-			k.by.Warn("the step keeps the files without " + Some(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
+			k.by.Warn("the step keeps the files without " + Abbreviate(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
 				"has what is there")
 		}
 	}

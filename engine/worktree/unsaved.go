@@ -42,7 +42,7 @@ func (u Unsaved) String() string {
 	var found []string
 	for i, paths := range [][]string{u.Files, u.Left, u.Submodules, u.Repositories, u.Commits} {
 		if len(paths) > 0 {
-			found = append(found, kinds[i]+": "+snapshot.Some(paths))
+			found = append(found, kinds[i]+": "+snapshot.Abbreviate(paths))
 		}
 	}
 	if u.Operation != "" {
@@ -193,10 +193,10 @@ func (in *inspection) look(ctx context.Context, r snapshot.Repo, at string) (w w
 // gitlinks notes the submodules that a repository's index or newest commit names. It returns those
 // that are not checked out and hold files all the same: git, or a snapshot, overlooks these.
 func (in *inspection) gitlinks(ctx context.Context, r snapshot.Repo, at string) (unseen []string, err error) {
-	out, err := in.Ask(ctx, r.Dir, nil, "ls-files", "-s", "-z")
+	out, err := in.Query(ctx, r.Dir, nil, "ls-files", "-s", "-z")
 	if err == nil && r.Head != "" {
 		var tree []byte
-		tree, err = in.Ask(ctx, r.Dir, nil, "ls-tree", "-r", "-z", r.Head)
+		tree, err = in.Query(ctx, r.Dir, nil, "ls-tree", "-r", "-z", r.Head)
 		out = append(out, tree...)
 	}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
@@ -229,14 +229,14 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	if err != nil {
 		return nil, err
 	}
-	own, err := in.Ask(ctx, r.Dir, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
+	own, err := in.Query(ctx, r.Dir, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
 	if err != nil {
 		return nil, err
 	}
 	known := []byte(in.base)
 	if in.base != "" && at != "" {
 		// none: no submodule
-		known, _ = in.Ask(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at)
+		known, _ = in.Query(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at)
 	}
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
 	git := r.Common // without the refs of the work tree
@@ -252,7 +252,7 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	}
 	// git would read no further
 	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" })
-	out, err := in.Ask(ctx, git, []byte(strings.Join(revs, "\n")), args...)
+	out, err := in.Query(ctx, git, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 
@@ -305,8 +305,8 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// LastKept is a thread whose files were kept with its last step; nil: they were not.
-func (e Keeper) LastKept(ctx context.Context, head protocol.Hash) *thread.Thread {
+// WithFiles returns a thread whose files were kept with its last step; nil: they were not.
+func (e Keeper) WithFiles(ctx context.Context, head protocol.Hash) *thread.Thread {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil || t.Last.Files.Tree == "" {
 		return nil // if the chain is damaged, the step reports it
@@ -343,7 +343,7 @@ func (k *Checkout) Look(ctx context.Context, base string, edited []string) (only
 	left := k.Left
 	if k.Repo.Head != "" {
 		// Where a commit has files in the place of a submodule, snapshots overlook what is there.
-		_, apart, err := k.Repo.WithLinksOf(ctx, k.Spec, k.Spec.Tree, k.Repo.Head)
+		_, apart, err := k.Repo.WithSubmodulesOf(ctx, k.Spec, k.Spec.Tree, k.Repo.Head)
 		if err != nil {
 			return only, err
 		}
@@ -367,7 +367,7 @@ func (k *Checkout) differing(ctx context.Context, others []protocol.Tree) (paths
 		}
 	}
 	for i, tree := range append([]protocol.Tree{head}, others...) {
-		differ, err := k.Repo.Differing(ctx, k.Spec, tree, k.Spec.Tree)
+		differ, err := k.Repo.ChangedPaths(ctx, k.Spec, tree, k.Spec.Tree)
 		switch {
 		case err != nil && i == 0:
 			return nil, err

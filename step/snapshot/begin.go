@@ -14,9 +14,9 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// Prepare makes the index of a thread that has none from the user's index, so git need not
+// SeedIndex makes the index of a thread that has none from the user's index, so git need not
 // look at all the files on disk again. It clears the bits that make git overlook changes.
-func (r Repo) Prepare(ctx context.Context, s Spec) error {
+func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
 	if _, err := os.Lstat(s.Index); err == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 			return taken, "", err
 		}
 	}
-	if err := r.Prepare(ctx, *s); err != nil {
+	if err := r.SeedIndex(ctx, *s); err != nil {
 		return taken, "", err
 	}
 	s.Parent = cmp.Or(parent, r.Head)

@@ -242,13 +242,13 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 		}
 	}
 	if len(c.left) > 0 {
-		notes = append(notes, "submodules: "+Some(c.left))
+		notes = append(notes, "submodules: "+Abbreviate(c.left))
 	}
 	c = &changes{}
 	if barred, err := c.untracked(root, fields(others), s); err != nil {
 		notes = append(notes, err.Error())
 	} else if left := slices.Concat(c.left, barred, c.links); len(left) > 0 {
-		notes = append(notes, "too large, repositories within, or not readable: "+Some(left))
+		notes = append(notes, "too large, repositories within, or not readable: "+Abbreviate(left))
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
 		notes = append(notes, "what a sparse checkout leaves out stays as git has it")

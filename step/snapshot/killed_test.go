@@ -121,7 +121,7 @@ func TestKilledWorktrees(t *testing.T) {
 	s := w.spec
 	s.Root, s.Index, s.Tree, s.Ref = two, filepath.Join(w.dir, "uwf", "index2"), "", "refs/uwf/two"
 	record := s.Index + ".restore"
-	planned, err := snapshot.Plan(t.Context(), w.env, w.repo, s, "", w.repo.Head, "", record)
+	planned, err := snapshot.PlanWorktree(t.Context(), w.env, w.repo, s, "", w.repo.Head, "", record)
 	require.NoError(t, err)
 	require.Equal(t, tree, planned)
 	w.sh("cp a " + two) // the rest is missing
@@ -135,7 +135,7 @@ func TestKilledWorktrees(t *testing.T) {
 	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's entry was gone
 	w.sh("touch .git/packed-refs.lock .git/packed-refs.new; mkdir .git/worktrees/five; touch .git/worktrees/five/HEAD")
-	require.NoError(t, snapshot.EndRemovals(t.Context(), dir, []string{w.repo.Common}))
+	require.NoError(t, snapshot.FinishRemovals(t.Context(), dir, []string{w.repo.Common}))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -20,7 +20,7 @@ import (
 // ConflictError names the files that two sides of a merge have changed.
 type ConflictError struct{ Paths []string }
 
-func (e *ConflictError) Error() string { return "both sides have changed " + Some(e.Paths) }
+func (e *ConflictError) Error() string { return "both sides have changed " + Abbreviate(e.Paths) }
 
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
@@ -53,9 +53,9 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 	return strings.TrimSpace(string(out)), err
 }
 
-// Made finds the commit of a tree on a parent that a ref of ours keeps: the one that it
+// FindCommit finds the commit of a tree on a parent that a ref of ours keeps: the one that it
 // leads to, or that this one has merged. ok is false if there is none.
-func (r Repo) Made(ctx context.Context, s Spec, ref string, tree protocol.Tree,
+func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.Tree,
 	parent string) (commit string, ok bool) {
 	g := inStore(r.env, s.Git)
 	for _, name := range []string{ref, ref + "^2"} {
@@ -192,9 +192,9 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// Point moves a branch of the user's, or makes it if old is "". It fails if the branch is not
+// SetBranch moves a branch of the user's, or makes it if old is "". It fails if the branch is not
 // at old any more. again: a killed process tried it before, and may have left a lock.
-func (r Repo) Point(ctx context.Context, branch, to, old, why string, again bool) error {
+func (r Repo) SetBranch(ctx context.Context, branch, to, old, why string, again bool) error {
 	g := r.user(ctx)
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
 		return fmt.Errorf("%s is no name for a branch", branch)
@@ -249,10 +249,10 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	return e, nil
 }
 
-// Laid is a tree with what differs between two commits laid over it: what the work tree is to
+// Overlay returns a tree with what differs between two commits laid over it: what the work tree is to
 // be when its branch has gone from one to the other. Files that both sides have changed are in
 // the way, unless they are equal: [*InTheWayError].
-func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
+func (r Repo) Overlay(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
 	g := inStore(r.env, s.Git)
 	var trees [2]protocol.Tree
 	var err error
@@ -290,10 +290,10 @@ func (r Repo) Laid(ctx context.Context, s Spec, over protocol.Tree, e Edited, fr
 	return g.graft(ctx, s, over, plan)
 }
 
-// Follow moves the branch that is checked out from one commit to another, and the user's
+// AdvanceHead moves the branch that is checked out from one commit to another, and the user's
 // index with it, in which what else is staged stays. The files are there already. again is
-// as for [Repo.Point].
-func (r Repo) Follow(ctx context.Context, s Spec, from, to, why string, again bool) error {
+// as for [Repo.SetBranch].
+func (r Repo) AdvanceHead(ctx context.Context, s Spec, from, to, why string, again bool) error {
 	unlock, err := lockIndex(ctx, r.Index, why)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func TestFollowASplitIndex(t *testing.T) {
 	w.sh(`echo changed > d/b`)
 	to := w.made("made")
 	require.NoError(t, w.repo.Import(t.Context(), w.spec, to, "test"))
-	require.NoError(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", false))
+	require.NoError(t, w.repo.AdvanceHead(t.Context(), w.spec, from, to, "test", false))
 	require.Empty(t, w.sh("git status --porcelain"), "what was staged is in the commit")
 }
 
@@ -115,7 +115,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 			at[0], at[1] = at[1], at[0]
 		}
 		w.write("a", "touched\n") // git has to look at what it holds
-		require.NoError(t, w.repo.Follow(t.Context(), w.spec, at[0], at[1], "test", false))
+		require.NoError(t, w.repo.AdvanceHead(t.Context(), w.spec, at[0], at[1], "test", false))
 	}
 	close(stop)
 	swapping.Wait()
@@ -143,7 +143,7 @@ func TestBringBesideACollection(t *testing.T) {
 	require.Equal(t, "gone\n", w.sh("git cat-file -e "+commit+" 2> /dev/null || echo gone"))
 
 	require.NoError(t, w.repo.Import(t.Context(), w.spec, commit, "test"))
-	require.NoError(t, w.repo.Point(t.Context(), "made", commit, "", "test", false))
+	require.NoError(t, w.repo.SetBranch(t.Context(), "made", commit, "", "test", false))
 	require.NoError(t, w.repo.Release("test"))
 	w.sh(collect)
 	w.sh("git fsck --strict --no-dangling; git log made")
@@ -159,16 +159,16 @@ func TestMade(t *testing.T) {
 	w.sh(`echo changed > d/b`)
 	commit, tree := w.made("made"), w.spec.Tree
 	const ref = "refs/uwf-result/x"
-	_, ok := w.repo.Made(t.Context(), w.spec, ref, tree, w.repo.Head)
+	_, ok := w.repo.FindCommit(t.Context(), w.spec, ref, tree, w.repo.Head)
 	require.False(t, ok)
 	merge, err := w.repo.MakeCommit(t.Context(), w.spec, tree, "merge", w.repo.Head, commit)
 	require.NoError(t, err)
 	for _, kept := range []string{commit, merge} {
-		require.NoError(t, w.repo.Remember(t.Context(), w.spec, ref, kept))
-		found, ok := w.repo.Made(t.Context(), w.spec, ref, tree, w.repo.Head)
+		require.NoError(t, w.repo.SetRef(t.Context(), w.spec, ref, kept))
+		found, ok := w.repo.FindCommit(t.Context(), w.spec, ref, tree, w.repo.Head)
 		require.True(t, ok)
 		require.Equal(t, commit, found)
-		_, ok = w.repo.Made(t.Context(), w.spec, ref, tree, commit)
+		_, ok = w.repo.FindCommit(t.Context(), w.spec, ref, tree, commit)
 		require.False(t, ok, "on another parent")
 	}
 }
@@ -185,8 +185,8 @@ func TestLocksThatWereLeft(t *testing.T) {
 	for _, lock := range []string{"refs/uwf-result/x.lock", "packed-refs.lock"} {
 		w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-result; touch " + w.spec.Git + "/" + lock + " " + w.spec.Git + "/packed-refs.new")
 	}
-	require.NoError(t, w.repo.Remember(t.Context(), w.spec, "refs/uwf-result/x", to))
-	require.NoError(t, snapshot.Forget(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
+	require.NoError(t, w.repo.SetRef(t.Context(), w.spec, "refs/uwf-result/x", to))
+	require.NoError(t, snapshot.DeleteRefs(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
 
 	kept := "refs/uwf-kept/" + strings.TrimPrefix(string(w.spec.Tree), "sha1:")
 	w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-kept ../other; touch " + w.spec.Git + "/" + kept + ".lock; git init -q --bare ../other")
@@ -194,10 +194,10 @@ func TestLocksThatWereLeft(t *testing.T) {
 
 	require.NoError(t, w.repo.Import(t.Context(), w.spec, to, "test"))
 	w.sh("touch .git/refs/heads/b.lock .git/HEAD.lock; mkdir -p ../outside; touch ../outside/x.lock; ln -s ../../../../outside .git/refs/heads/out")
-	require.ErrorContains(t, w.repo.Point(t.Context(), "b", to, "", "test", false), "b.lock")
-	require.ErrorContains(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", false), "HEAD.lock")
-	require.NoError(t, w.repo.Point(t.Context(), "b", to, "", "test", true))
-	require.NoError(t, w.repo.Follow(t.Context(), w.spec, from, to, "test", true))
-	require.Error(t, w.repo.Point(t.Context(), "out/x", to, "", "test", true))
+	require.ErrorContains(t, w.repo.SetBranch(t.Context(), "b", to, "", "test", false), "b.lock")
+	require.ErrorContains(t, w.repo.AdvanceHead(t.Context(), w.spec, from, to, "test", false), "HEAD.lock")
+	require.NoError(t, w.repo.SetBranch(t.Context(), "b", to, "", "test", true))
+	require.NoError(t, w.repo.AdvanceHead(t.Context(), w.spec, from, to, "test", true))
+	require.Error(t, w.repo.SetBranch(t.Context(), "out/x", to, "", "test", true))
 	w.sh("test -f ../outside/x.lock; rm .git/refs/heads/out; git fsck --no-dangling")
 }

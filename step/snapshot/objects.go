@@ -166,10 +166,10 @@ type Object struct {
 	Content []byte
 }
 
-// Keep brings n objects into a git directory of ours that belongs to no repository, and keeps
+// AddObjects adds n objects to a git directory of ours that belongs to no repository, and keeps
 // threads' states of files with them, given newest first. Their hashes are of one function.
 // Git checks all of it once more, and takes it whole or not at all.
-func Keep(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
+func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
 	threads map[string][]protocol.Tree) error {
 	function := "sha1"
 	var refs strings.Builder

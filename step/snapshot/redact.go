@@ -196,9 +196,9 @@ func (g git) purged(ctx context.Context, e env.Env, store, common string,
 	return remains, err
 }
 
-// EndRedaction ends one that was killed when no state of the files had the path any more.
+// FinishRedaction ends one that was killed when no state of the files had the path any more.
 // It reports whether there was one.
-func EndRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
+func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
 	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {

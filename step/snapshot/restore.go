@@ -27,7 +27,7 @@ type UnsavedError struct {
 }
 
 func (e *UnsavedError) Error() string {
-	return "the files have been changed since: " + Some(e.Paths)
+	return "the files have been changed since: " + Abbreviate(e.Paths)
 }
 
 // InTheWayError names files that a snapshot would write over and that no snapshot has:
@@ -35,11 +35,11 @@ func (e *UnsavedError) Error() string {
 type InTheWayError struct{ Paths []string }
 
 func (e *InTheWayError) Error() string {
-	return "what no snapshot keeps is in the way: " + Some(e.Paths)
+	return "what no snapshot keeps is in the way: " + Abbreviate(e.Paths)
 }
 
-// Some names a few paths.
-func Some(paths []string) string {
+// Abbreviate names a few paths.
+func Abbreviate(paths []string) string {
 	const most = 5
 	if n := len(paths) - most; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), n)
@@ -69,7 +69,7 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
 		return l.Taken, err
 	}
-	if err := l.Lay(ctx); err != nil {
+	if err := l.Write(ctx); err != nil {
 		if now, lost := Take(ctx, e, s); lost == nil && now.Tree == l.Taken.Tree {
 			err = errors.Join(err, os.Remove(record)) // nothing was written
 		}
@@ -120,8 +120,8 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 // Changes reports whether any file changes.
 func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
 
-// Lay writes the files. If it is cut off, some are written.
-func (l Layout) Lay(ctx context.Context) error {
+// Write writes the files. If it is cut off, some are written.
+func (l Layout) Write(ctx context.Context) error {
 	if !l.Changes() {
 		return nil
 	}

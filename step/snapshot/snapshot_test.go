@@ -100,7 +100,7 @@ func (w *world) open() error {
 	if err := w.repo.Seed(w.Context(), w.spec.Git, true); err != nil {
 		return err
 	}
-	return w.repo.Prepare(w.Context(), w.spec)
+	return w.repo.SeedIndex(w.Context(), w.spec)
 }
 
 // take makes a snapshot, and is ready for the next.

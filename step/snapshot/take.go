@@ -384,8 +384,8 @@ func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 	return g.status(ctx, below...)
 }
 
-// Ask runs a git command that only looks, in a git directory; "": in the work tree.
-func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+// Query runs a git command that only looks, in a git directory; "": in the work tree.
+func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
 		g := r.user(ctx)
 		if g.dir = r.Root; args[0] == "check-ignore" { // it has no literal paths
@@ -403,10 +403,10 @@ func (r Repo) Ask(ctx context.Context, dir string, stdin []byte, args ...string)
 // Modules is the file that says where submodules come from.
 const Modules = ".gitmodules"
 
-// WithLinksOf is a state of the files with the submodules that a commit names, in the place of
+// WithSubmodulesOf is a state of the files with the submodules that a commit names, in the place of
 // its own; what says where they come from, too, if one of those is among the paths that were left
 // out. apart are the paths where that differs.
-func (r Repo) WithLinksOf(
+func (r Repo) WithSubmodulesOf(
 	ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string,
 ) (with protocol.Tree, apart []string, err error) {
 	g := inStore(r.env, s.Git)
@@ -437,9 +437,9 @@ func (r Repo) WithLinksOf(
 	return with, apart, err
 }
 
-// Differing are the paths in which two states differ, apart from submodules; "" is one without
+// ChangedPaths returns the paths in which two states differ, apart from submodules; "" is one without
 // files.
-func (r Repo) Differing(ctx context.Context, s Spec, a, b protocol.Tree) ([]string, error) {
+func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]string, error) {
 	if a == b {
 		return nil, nil
 	}

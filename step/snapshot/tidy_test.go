@@ -53,7 +53,7 @@ func TestCollect(t *testing.T) {
 	own := w.take().Tree
 	w.spec.Ref, w.spec.Parent, w.spec.Index = "refs/uwf/two", w.repo.Head, w.spec.Index+".two"
 	w.spec.Tree = ""
-	require.NoError(t, w.repo.Prepare(t.Context(), w.spec))
+	require.NoError(t, w.repo.SeedIndex(t.Context(), w.spec))
 	w.sh(`echo of two > a`)
 	two := w.take().Tree
 	w.age()

@@ -80,9 +80,9 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
-// Mend removes what a killed git left of worktrees below a directory of ours: git itself
+// RemoveHalfMade removes what a killed git left of worktrees below a directory of ours: git itself
 // reports each as damage.
-func Mend(ctx context.Context, common, dir string) error {
+func RemoveHalfMade(ctx context.Context, common, dir string) error {
 	held, err := mend(ctx, common, dir)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mend is [Mend]; it returns a lock, and nobody makes a worktree there until that is released.
+// mend is [RemoveHalfMade]; it returns a lock, and nobody makes a worktree there until that is released.
 func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
 	if err != nil {
@@ -236,13 +236,13 @@ func goneFrom(path string) string {
 
 const gonePrefix = ".gone-"
 
-// EndRemovals ends the removals of worktrees below a directory of ours that were cut off, of
+// FinishRemovals ends the removals of worktrees below a directory of ours that were cut off, of
 // which their repositories may still know.
-func EndRemovals(ctx context.Context, dir string, repos []string) error {
+func FinishRemovals(ctx context.Context, dir string, repos []string) error {
 	entries, err := os.ReadDir(dir)
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), gonePrefix) })
 	for _, common := range repos {
-		err = errors.Join(err, Mend(ctx, common, dir))
+		err = errors.Join(err, RemoveHalfMade(ctx, common, dir))
 		for _, e := range entries {
 			err = errors.Join(err, dismissBegun(common, strings.TrimPrefix(e.Name(), gonePrefix)))
 			unlocked(ctx, common, []string{packedLock})
@@ -274,9 +274,9 @@ type making struct {
 	Commit string `json:"commit,omitempty"` // that the branch is made at
 }
 
-// Unmake removes a worktree that was planned and that nobody has ever had, as far as it
+// RemovePlanned removes a worktree that was planned and that nobody has ever had, as far as it
 // was made, with its branch, unless may returns an error. It reports whether a plan was there.
-func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
+func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
 	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
 	var m making
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Repo == "" {
@@ -304,10 +304,10 @@ func Unmake(ctx context.Context, e env.Env, path, record string, may func(path, 
 	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
 }
 
-// Plan writes down that a work tree is to be made with the files of a tree, which it
+// PlanWorktree records that a work tree is to be made with the files of a tree, which it
 // returns; "": of a commit. branch is one that is made with it; "": none. [Fill] makes the
 // files, or if that was cut off, [Begin]. The plan goes when somebody may work there.
-func Plan(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
+func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
 	record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
 		return "", err
@@ -335,9 +335,9 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// Skip makes the user's git overlook the files of a new worktree that a sparse checkout leaves out: all
+// SkipAbsent makes the user's git overlook the files of a new worktree that a sparse checkout leaves out: all
 // that are not there, unless the tree that it was filled with lacks them.
-func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
+func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
 	if _, sparse := r.key("core.sparsecheckout"); !sparse {
 		return nil
 	}
@@ -358,9 +358,9 @@ func (r Repo) Skip(ctx context.Context, s Spec, commit string, tree protocol.Tre
 	}))
 }
 
-// Settle makes the user's git know that the files of a new worktree are as in its index, without
+// RefreshIndex makes the user's git know that the files of a new worktree are as in its index, without
 // asking filters: git asks them again about files as new as the index.
-func (r Repo) Settle(ctx context.Context) error {
+func (r Repo) RefreshIndex(ctx context.Context) error {
 	g := r.user(ctx)
 	g.dir = r.Root
 	select {
@@ -375,9 +375,9 @@ func (r Repo) Settle(ctx context.Context) error {
 	return err
 }
 
-// Clear makes the files of a work tree that nobody works in those of a tree, whatever is
+// Reset makes the files of a work tree that nobody works in those of a tree, whatever is
 // there: ignored files and s.Skip stay, unless they are in the way.
-func Clear(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
+func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g := of(e.Environ, s)
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
@@ -398,9 +398,9 @@ func ignorable(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Forget removes what keeps the snapshots of a thread, and other refs of it; what other
+// DeleteRefs removes what keeps the snapshots of a thread, and other refs of it; what other
 // threads have stays.
-func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
+func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	g := inStore(e, s.Git)
 	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
 		if _, err := g.run(ctx, nil, "update-ref", "-d", ref); err != nil {
@@ -410,8 +410,8 @@ func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	return nil
 }
 
-// Remember makes a ref of ours keep a commit.
-func (r Repo) Remember(ctx context.Context, s Spec, ref, commit string) error {
+// SetRef makes a ref of ours keep a commit.
+func (r Repo) SetRef(ctx context.Context, s Spec, ref, commit string) error {
 	_, err := inStore(r.env, s.Git).run(ctx, nil, "update-ref", ref, commit)
 	return err
 }

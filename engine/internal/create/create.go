@@ -129,7 +129,7 @@ func (m Maker) addThread(ctx context.Context, id string, head protocol.Hash, fac
 		return "", fault.Of(err)
 	}
 	if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
-		if err := m.Files.Made(id); err != nil {
+		if err := m.Files.Created(id); err != nil {
 			return id, fault.Of(err)
 		}
 	}
@@ -141,7 +141,7 @@ func (m Maker) newThread(ctx context.Context) (id string, done func(), err error
 	if id, err = threadid.New(m.Env.Now(), m.Env.Rand); err != nil {
 		return "", nil, err
 	}
-	held, err := m.Files.Making(ctx, id)
+	held, err := m.Files.LockCreation(ctx, id)
 	return id, func() { _ = held.RemoveAndUnlock() }, err
 }
 

@@ -167,7 +167,7 @@ func (w *World) NewThread(o worktree.Options) string {
 	its, err := w.Keeper().New(ctx, o, id, "line", w.Repo)
 	require.NoError(w.T, err)
 	require.NoError(w.T, w.Heads.SetFacts(ctx, id, heads.Facts{Workspace: its}))
-	require.NoError(w.T, w.Keeper().Made(id))
+	require.NoError(w.T, w.Keeper().Created(id))
 	return id
 }
 

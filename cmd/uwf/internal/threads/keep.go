@@ -180,7 +180,7 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.En
 		return err
 	}
 	if len(out.Left) > 0 {
-		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", worktree.Some(out.Left), id)
+		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", worktree.Abbreviate(out.Left), id)
 	}
 	if out.Root != "" {
 		git := "git -C " + plaintext.Word(out.Root)

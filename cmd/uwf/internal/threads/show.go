@@ -89,7 +89,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}
 	if len(s.Left) > 0 {
-		lines = append(lines, "not kept", worktree.Some(s.Left))
+		lines = append(lines, "not kept", worktree.Abbreviate(s.Left))
 	}
 	if sum := s.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
