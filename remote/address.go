@@ -24,10 +24,8 @@ type Address struct {
 // password.
 func ParseAddress(text, dir string) (Address, error) {
 	wrong := func(why string) (Address, error) {
-		return Address{}, &protocol.Error{
-			Code: protocol.CodeUsage, Message: "the address of a remote " + why,
-			Hints: []string{"give a directory, host:path, or scheme://…, such as ssh://host/path"},
-		}
+		return Address{}, (&protocol.Error{Code: protocol.CodeUsage, Message: "the address of a remote " + why}).
+			Because("no-address")
 	}
 	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' || r == 0x7f ||
@@ -35,11 +33,8 @@ func ParseAddress(text, dir string) (Address, error) {
 	}) {
 		return wrong("is empty, too long, or has characters that are none")
 	}
-	secret := &protocol.Error{
-		Code: protocol.CodeUsage, Message: "the address of a remote is shown and kept: it may hold no password",
-		Hints: []string{"leave it out: the program that speaks to the remote takes it from the environment or from a " +
-			"file of its own, see docs/remotes.md"},
-	}
+	secret := (&protocol.Error{Code: protocol.CodeUsage,
+		Message: "the address of a remote is shown and kept: it may hold no password"}).Because("password-in-address")
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
 	case !found && credentials().MatchString(text) && !drive().MatchString(text):

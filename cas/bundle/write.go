@@ -499,12 +499,10 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 	if with, err := leadsTo(ctx, i.file, t.Head, step); with || err != nil {
 		return err
 	}
-	return &protocol.Error{
+	return (&protocol.Error{
 		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: "+
 			"it is not passed over", t.Thread, step),
-		Hints: []string{"uwf thread step " + t.Thread + " takes it over",
-			"uwf thread step " + t.Thread + " --discard-result discards it"},
-	}
+	}).Because("step-waits-here", "thread", t.Thread)
 }
 
 // rename adds a thread under an id of its own.

@@ -33,22 +33,23 @@ type Declared struct {
 func Fill(ctx context.Context, declared map[string]Declared, given map[string]any) (map[string]any, error) {
 	names := slices.Sorted(maps.Keys(declared))
 	filled := map[string]any{}
-	var wrong, hints []string
-	code := protocol.CodeInvalid
+	var wrong []string
+	refused := &protocol.Error{Code: protocol.CodeInvalid}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := declared[name]; !ok {
-			code = protocol.CodeUsage
+			refused.Code = protocol.CodeUsage
 			wrong = append(wrong, fmt.Sprintf("%s: there is no such input", plaintext.Line(name)))
-			hints = append(hints, known(name, names))
+			near := append(suggest.Nearest(name, names, 1), "")
+			refused.Because("no-such-input", "near", near[0], "names", strings.Join(names, ", "))
 		}
 	}
 	for _, name := range names {
 		value, ok := given[name]
 		if !ok {
 			if value = declared[name].Default; value == nil {
-				code = protocol.CodeUsage
+				refused.Code = protocol.CodeUsage
 				wrong = append(wrong, name+": is missing"+described(declared[name]))
-				hints = append(hints, "--var "+plaintext.Word(name+"=VALUE"))
+				refused.Because("input-missing", "input", name+"=VALUE")
 				continue
 			}
 		}
@@ -60,14 +61,14 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 		filled[name] = value
 	}
 	if len(wrong) > 0 {
-		return nil, &protocol.Error{Code: code, Message: "the inputs do not fit:\n- " + strings.Join(wrong, "\n- "),
-			Hints: hints}
+		refused.Message = "the inputs do not fit:\n- " + strings.Join(wrong, "\n- ")
+		return nil, refused
 	}
 	text, err := json.Marshal(filled)
 	if err == nil && len(text) > MaxBytes {
-		err = &protocol.Error{Code: protocol.CodeInvalid,
+		err = (&protocol.Error{Code: protocol.CodeInvalid,
 			Message: fmt.Sprintf("the inputs are too large: %d bytes, of at most %d", len(text), MaxBytes),
-			Hints:   []string{"put the text into a file, and give its name as the input"}}
+		}).Because("inputs-too-large")
 	}
 	if len(filled) == 0 {
 		filled = nil
@@ -83,16 +84,6 @@ func described(d Declared) string {
 }
 
 // known says which names there are.
-func known(name string, names []string) string {
-	if near := suggest.Nearest(name, names, 1); len(near) > 0 {
-		return "did you mean " + near[0] + "?"
-	}
-	if len(names) == 0 {
-		return "the workflow has no inputs"
-	}
-	return "the inputs are " + strings.Join(names, ", ")
-}
-
 // check says what is wrong with a value.
 func check(ctx context.Context, name string, schema, value any) ([]string, error) {
 	compiled, err := jsonschema.Compile(schema)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
@@ -65,7 +66,8 @@ func Invalid(message string, hints ...string) error {
 // it cannot be taken for a hint.
 func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 	fmt.Fprintf(w, "%s: %s\n", program, plaintext.Indent(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
-	for _, h := range e.Hints {
+	known := hints.All("", e)
+	for _, h := range known {
 		fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
 	}
 	if !asJSON {
@@ -81,7 +83,7 @@ func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // hints have <thread> in them
 	// Strings always encode, and there is nobody to tell if w is closed.
-	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(e.Hints, "\n"), protocol.OfMachine(e)}})
+	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(known, "\n"), protocol.OfMachine(e)}})
 }
 
 // DidYouMean is a hint at the word that was probably meant, with what stands before

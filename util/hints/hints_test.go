@@ -51,7 +51,7 @@ func TestCommand(t *testing.T) {
 // braces is a fact that the reason has.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	given := reasons(t, "../../engine")
+	given := reasons(t, "../../engine", "../../cas", "../../remote", "../../moderator")
 	known := map[string][]string{}
 	for line := range strings.Lines(table) {
 		if name := strings.TrimSuffix(line, "\n"); name != "" && !strings.ContainsAny(name[:1], "\t#") &&
@@ -78,12 +78,12 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// reasons finds the reasons that the sources below a directory name, with the keys of their facts; "…": others, too.
-func reasons(t *testing.T, root string) map[string]map[string]bool {
+// reasons finds the reasons that the sources below directories name, with the keys of their facts; "…": others, too.
+func reasons(t *testing.T, roots ...string) map[string]map[string]bool {
 	t.Helper()
 	found, words := map[string]map[string]bool{}, map[string]string{}
 	var calls []*ast.CallExpr
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	look := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -109,7 +109,10 @@ func reasons(t *testing.T, root string) map[string]map[string]bool {
 			return true
 		})
 		return nil
-	}))
+	}
+	for _, root := range roots {
+		require.NoError(t, filepath.WalkDir(root, look))
+	}
 	for _, call := range calls {
 		name := text(call.Args[0])
 		if id, ok := call.Args[0].(*ast.Ident); ok {
