@@ -231,7 +231,7 @@ func TestNoCommandsInEngine(t *testing.T) {
 	root, files := committed(t)
 	data := []string{"uwf answer link 1\n", "uwf thread ", "uwf thread apply "} // of a MAC, a commit and a reflog
 	for _, name := range files {
-		if !strings.HasPrefix(name, "engine/") || name == "engine/view/inbox.go" || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+		if !strings.HasPrefix(name, "engine/") || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, 0)

@@ -37,7 +37,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/secret"
@@ -392,19 +391,7 @@ func (a *App) Say(format string, args ...any) {
 
 // Hint is a line with the next command to type.
 func (a *App) Hint(format string, args ...any) {
-	a.Say("hint: %s", a.keepRemote(fmt.Sprintf(format, args...)))
-}
-
-// worksAt is a command for a thread that takes --remote.
-var worksAt = lazyregexp.New(`uwf thread (step|resume|answer|retry) [0-9A-HJKMNP-TV-Z]{26}`)
-
-// keepRemote lets a hint of a command that works at a remote work there, too: without
-// --remote the thread would go on here alone, and part from the one there.
-func (a *App) keepRemote(hint string) string {
-	if a.WorksAt == "" || strings.Contains(hint, "--remote") {
-		return hint
-	}
-	return worksAt().ReplaceAllStringFunc(hint, func(command string) string { return command + " --remote " + plaintext.Word(a.WorksAt) })
+	a.Say("hint: %s", fmt.Sprintf(format, args...))
 }
 
 // EndsAs sets the exit status of commands that see a thread come to rest: a script

@@ -301,7 +301,7 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 		return
 	}
 	if r.Status == protocol.StatusRateLimited {
-		now := "uwf thread resume " + r.Thread
+		now := hints.Command(a.WorksAt, "thread", "resume", r.Thread)
 		if r.Error != nil {
 			now = r.Error.Hint
 		}
@@ -309,7 +309,7 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 		return
 	}
 	if can, err := e.Reader.Actions(context.WithoutCancel(ctx), r.Thread); err == nil && len(can) > 0 { // the result is there without a hint, too
-		a.Hint("%s", view.CommandLine(can))
+		a.Hint("%s", hints.Command(a.WorksAt, can[0].Command...))
 	}
 }
 

@@ -20,12 +20,12 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -152,11 +152,11 @@ func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.Ste
 	q := at.Question
 	if !terminal.Is(a.Env.Stdin) {
 		can, err := e.Reader.Actions(ctx, at.Thread)
-		if err != nil {
+		if err != nil || len(can) == 0 {
 			return nil, err
 		}
 		return nil, cmdline.UsageError(fmt.Sprintf("thread %s waits for an answer: %s asks: %s", at.Thread, q.Role, q.Text),
-			view.CommandLine(can), "uwf thread answer "+at.Thread+" -f answer.yaml")
+			hints.Command(a.WorksAt, can[0].Command...), hints.Command(a.WorksAt, "thread", "answer", at.Thread, "-f", "answer.yaml"))
 	}
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent(fmt.Sprintf("? %s asks: %s", plaintext.Line(q.Role), q.Text)))
 	value := map[string]any{}

@@ -124,7 +124,7 @@ func withNext(err error, thread string) error {
 	if app.HasHints(coded) {
 		return err
 	}
-	return &protocol.Error{Code: coded.Code, Message: coded.Message, Err: err, Hints: []string{"uwf thread resume " + thread}}
+	return (&protocol.Error{Code: coded.Code, Message: coded.Message, Err: err}).Because("last-try-failed", "thread", thread, "again", "resume")
 }
 
 // planOutput answers run --dry-run.
