@@ -11,10 +11,8 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/locker"
-	"github.com/united-workforce/uwf/engine/origin"
 	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -291,9 +289,3 @@ func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash
 	}
 	return p, nil
 }
-
-// UntrustedError means that a workflow with commands has not been confirmed.
-type UntrustedError = trust.UntrustedError
-
-// Origins decides what of elsewhere may run here.
-func (e *Engine) Origins() origin.Judge { return origin.Judge{Reader: &e.Reader} }

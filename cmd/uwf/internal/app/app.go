@@ -437,6 +437,16 @@ func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands 
 	return confirm()
 }
 
+// AskTrust asks the person at the terminal whether commands may run; elsewhere the answer is no.
+func (a *App) AskTrust(ctx context.Context, u *engine.UntrustedError) bool {
+	if !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) {
+		return false
+	}
+	a.Say("%s", plaintext.Indent(u.Error()))
+	yes, err := a.AskYes(ctx, "may they run, now and later?")
+	return yes && err == nil
+}
+
 // PrintAgreed is the result of such a command, for a person.
 func PrintAgreed(w *term.Page, what string, commands []string) {
 	w.Printf("%s\n", strings.Join(append([]string{"confirmed: " + what}, commands...), "\n  "))

@@ -190,7 +190,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, fork, work)
 	}
-	results, runErr := a.doTrusting(ctx, e, fork, work)
+	results, runErr := e.DoTrusting(ctx, fork, work, a.AskTrust)
 	out, err := replayed(ctx, e, fork, old, results, runErr)
 	if err != nil {
 		return errors.Join(withNext(runErr, fork), err)

@@ -437,10 +437,10 @@ func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 	return err
 }
 
-// doAsking is doTrusting, and goes on once the person at the terminal has said how
+// doAsking is [engine.Engine.DoTrusting], and goes on once the person at the terminal has said how
 // much more a run may cost that has stopped at its budget.
 func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
-	results, err := a.doTrusting(ctx, e, id, w)
+	results, err := e.DoTrusting(ctx, id, w, a.AskTrust)
 	for w.Steps == engine.UntilEnd && terminal.Is(a.Env.Stdin) && terminal.Is(a.Env.Stderr) {
 		why := budgetReached(results, err)
 		if why == "" {
@@ -466,7 +466,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 			w.Do = engine.DoResume
 		}
 		var made []protocol.StepOutput
-		made, err = a.doTrusting(ctx, e, id, w)
+		made, err = e.DoTrusting(ctx, id, w, a.AskTrust)
 		results = append(results, made...)
 	}
 	return results, err

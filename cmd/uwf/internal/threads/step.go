@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/names"
@@ -144,7 +143,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 		return err
 	}
 	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // what else is wrong is said below
-		err := workflows.Commands{App: a.App}.Trusting(ctx, e, func() error { return e.Settled(ctx, id) })
+		err := e.Trusting(ctx, a.AskTrust, func() error { return e.Settled(ctx, id) })
 		if errors.As(err, new(*engine.UntrustedError)) {
 			return err
 		}
@@ -168,25 +167,6 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
 	cutShort := results[len(results)-1].Status == protocol.StatusError && len(results) < w.Steps
 	return a.Conclude(ctx, e, id, results, err, toTheEnd || cutShort)
-}
-
-// doTrusting is [engine.Engine.Do], and goes on once the person at the terminal has
-// confirmed a command that it has come to.
-func (a Commands) doTrusting(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
-	var results []protocol.StepOutput
-	left := w
-	err := workflows.Commands{App: a.App}.Trusting(ctx, e, func() error {
-		made, err := e.Do(ctx, id, left)
-		results = append(results, made...)
-		if len(made) > 0 {
-			left.Do, left.Cwd, left.Expect = engine.DoStep, "", ""
-			if w.Steps != engine.UntilEnd {
-				left.Steps = max(w.Steps-len(results), 1)
-			}
-		}
-		return err
-	})
-	return results, err
 }
 
 // workflowOf is the workflow of a thread.

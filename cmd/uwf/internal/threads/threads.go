@@ -126,7 +126,7 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 	}
 	title := c.String("title")
 	var out protocol.ThreadStarted
-	err = workflows.Commands{App: a.App}.Trusting(ctx, e, func() (err error) {
+	err = e.Trusting(ctx, a.AskTrust, func() (err error) {
 		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: workspaceOptions(c)}, may)
 		return err
 	})

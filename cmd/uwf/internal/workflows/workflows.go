@@ -366,32 +366,6 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 	})
 }
 
-// Trusting does something, and again if what stops it is a workflow, or the words of a
-// thread, that the person at the terminal then confirms.
-func (a Commands) Trusting(ctx context.Context, e *engine.Engine, do func() error) error {
-	confirmed := ""
-	for {
-		err := do()
-		var untrusted *engine.UntrustedError
-		if !errors.As(err, &untrusted) || !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) || untrusted.Error() == confirmed {
-			return err
-		}
-		confirmed = untrusted.Error()
-		a.Say("%s", plaintext.Indent(confirmed))
-		if yes, asked := a.AskYes(ctx, "may they run, now and later?"); asked != nil || !yes {
-			return err
-		}
-		if untrusted.Thread != "" {
-			err = e.Origins().TrustThread(ctx, untrusted.Thread)
-		} else {
-			err = e.Origins().Trust(ctx, untrusted.Workflow)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 func (a Commands) workflowRemoveCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "rm", ArgsUsage: "<name>", Usage: "take a workflow's name out of the registry; its threads stay",
