@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/rest"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/inputs"
@@ -333,6 +334,34 @@ func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (t
 // thread that the node comes from. Errors are *protocol.Error.
 func (e *Engine) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	return e.maker().Fork(ctx, node, o)
+}
+
+// ForkBefore makes a thread that is to make a step of another one, and those after it, again: its head is from,
+// the node before that step. cwd is as in [ForkOptions]. Errors are *protocol.Error, or of the store.
+func (e *Engine) ForkBefore(ctx context.Context, id string, step protocol.Hash, cwd string) (fork string,
+	from protocol.Hash, err error) {
+	head, err := e.Reader.Head(ctx, id)
+	if err != nil {
+		return "", "", err
+	}
+	t, err := thread.Open(ctx, e.Reader.Store, head)
+	if err != nil {
+		return "", "", err
+	}
+	if from, err = names.Before(ctx, t, id, step); err != nil {
+		return "", "", err
+	}
+	again := step
+	if step == t.StartHash {
+		again = ""
+	}
+	if cwd == "" {
+		if err := e.Settled(ctx, id); err != nil {
+			return "", "", err
+		}
+	}
+	fork, err = e.Fork(ctx, from, ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
+	return fork, from, err
 }
 
 // Declared are the inputs of a stored workflow.

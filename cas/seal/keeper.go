@@ -2,6 +2,8 @@ package seal
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
@@ -47,4 +49,38 @@ func (k *Keeper) Flush(ctx context.Context) error {
 		k.fresh = k.fresh[n:]
 	}
 	return nil
+}
+
+// Kept is a seal of a whole thread.
+type Kept struct {
+	Seal cas.Seal
+	New  int   // nodes that were sealed for the first time, and whose seals are in the store now
+	Why  error // the seals could not be kept; nil: they are
+}
+
+// ErrOriginals means that a store in the original's form has no place for seals.
+var ErrOriginals = errors.New("the store cannot keep seals")
+
+// Keep seals a node, and keeps the seals where that can be done. Errors: those of [Sealer.Seal].
+func Keep(ctx context.Context, s *fsstore.Store, h cas.Hash) (Kept, error) {
+	release, err := cas.Hold(ctx, s)
+	if err != nil {
+		return Kept{}, err
+	}
+	defer func() { _ = release() }() // the end of the process gives it back, too
+	keeper := NewKeeper(s)
+	got, err := keeper.Seal(ctx, h)
+	if err != nil {
+		return Kept{}, err
+	}
+	if s.Originals() {
+		return Kept{Seal: got, Why: ErrOriginals}, nil
+	}
+	switch err := keeper.Flush(ctx); {
+	case errors.Is(err, fs.ErrPermission):
+		return Kept{Seal: got, Why: err}, nil
+	case err != nil:
+		return Kept{}, err
+	}
+	return Kept{Seal: got, New: keeper.New}, nil
 }

@@ -1,19 +1,21 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/host"
+	workplace "github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	fields "github.com/united-workforce/uwf/util/form"
 )
@@ -32,8 +34,8 @@ type form struct {
 }
 
 // formOf is [formOf] on a page of this server.
-func (s *server) formOf(at protocol.StepOutput) *form {
-	f := formOf(at)
+func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form {
+	f := formOf(at, actions)
 	if f != nil {
 		f.ID, f.Action, f.Token = at.Thread+"-", s.link("thread", at.Thread, f.Verb), s.token
 	}
@@ -47,26 +49,31 @@ type field struct {
 	Required, Long    bool
 }
 
-// formOf is what a thread waits for; nil: nothing can be said to it now.
-func formOf(at protocol.StepOutput) *form {
+// formOf is what brings a thread on; nil: nothing can be said to it now.
+func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	f := &form{Head: at.Head}
-	switch {
-	case at.Status == protocol.StatusRunning, at.Status == protocol.StatusCorrupt, at.Status == protocol.StatusCancelled:
-		return nil
-	case at.Question != nil && at.Question.Schema != nil:
-		f.Verb, f.Button, f.Fields = "answer", "Answer", fieldsOf(at.Question.Schema)
-	case at.Question != nil:
-		f.Verb, f.Label, f.Button = "resume", "Your answer", "Answer"
-	case at.Status == protocol.StatusSuspended:
-		f.Verb, f.Button = "continue", "Continue"
-		f.More = at.Error != nil && at.Error.Code == protocol.CodeLimit
-	case at.Status == protocol.StatusCompleted:
-		f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"
-	default:
-		f.Verb, f.Button = "continue", "Continue"
-		f.More = at.Status == protocol.StatusRateLimited && at.Error != nil && at.Error.Code == protocol.CodeLimit
+	for _, a := range actions {
+		switch a.Verb {
+		case protocol.VerbAnswer:
+			f.Verb, f.Button, f.Fields = "answer", "Answer", fieldsOf(a.Form)
+			return f
+		case protocol.VerbResume:
+			if f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"; at.Question != nil {
+				f.Label, f.Button = "Your answer", "Answer"
+			}
+			return f
+		case protocol.VerbRaiseLimit:
+			f.More = slices.Contains(a.Command, at.Thread) // not a limit of its parent
+		case protocol.VerbContinue:
+			f.Verb, f.Button = "continue", "Continue"
+			return f
+		}
 	}
-	return f
+	if f.More {
+		f.Verb, f.Button = "continue", "Continue"
+		return f
+	}
+	return nil
 }
 
 // fieldsOf are the fields of a schema, those of its variants, too: which one is meant is
@@ -99,152 +106,50 @@ func fieldsOf(schema any) []field {
 	return out
 }
 
-// act does one thing to a thread, by starting uwf. Whatever runs an agent runs in the
-// background: it is not ours to end.
+// startPatience is how long it may take until an agent has begun.
+const startPatience = 2 * time.Minute
+
+// open opens an engine that may change threads. Its config is that of now.
+func (s *server) open(ctx context.Context) (*engine.Engine, error) {
+	dirs := s.engine.Reader.Dirs
+	return host.Open(ctx, s.env, host.Options{Home: dirs.Home, Store: dirs.Store})
+}
+
+// act does one thing to a thread. Whatever runs an agent runs in a background worker: neither a closed page
+// nor the end of the server stops it.
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !validThread(id) {
 		s.fail(w, notFound("there is no such thread"))
 		return
 	}
-	args, stdin, err := s.command(r, id)
-	if err != nil {
+	// The person's browser may go away: what was begun is done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
+	defer cancel()
+	e, err := s.open(ctx)
+	if err == nil {
+		err = confirm(ctx, e, r)
+	}
+	var facts []fact
+	to := id
+	if err == nil {
+		to, facts, err = s.do(ctx, e, r, id)
+	}
+	back := s.link("thread", id)
+	var untrusted *engine.UntrustedError
+	switch {
+	case errors.As(err, &untrusted):
+		s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back))
+	case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
 		s.fail(w, err)
-		return
+	case err != nil:
+		s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "",
+			problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
+	case facts != nil:
+		s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
+	default:
+		http.Redirect(w, r, s.link("thread", to), http.StatusSeeOther)
 	}
-	done, err := s.start(r.Context(), args, stdin)
-	if err != nil {
-		s.notDone(w, err, s.link("thread", id))
-		return
-	}
-	if said := done.said(r.PathValue("verb")); said != nil {
-		s.show(w, "done", "Done", "", doneBody{Facts: said, Back: s.link("thread", id)})
-		return
-	}
-	if done.Thread != "" && validThread(done.Thread) {
-		id = done.Thread // a new one
-	}
-	http.Redirect(w, r, s.link("thread", id), http.StatusSeeOther)
-}
-
-// notDone says why uwf has refused.
-func (s *server) notDone(w http.ResponseWriter, err error, back string) {
-	s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "",
-		problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
-}
-
-// command is the command line of what a form asks for, and what uwf reads.
-func (s *server) command(r *http.Request, id string) (args []string, stdin string, err error) {
-	text := func(name string) string { return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n") }
-	goOn := []string{"--until-end", "--background"}
-	switch r.PathValue("verb") {
-	case "answer":
-		head, err := protocol.ParseHash(r.PostFormValue("head"))
-		if err != nil {
-			return nil, "", err
-		}
-		value, err := s.answer(r, id)
-		return append([]string{"thread", "answer", id, "--if-head", string(head), "--file", "-"}, goOn...), value, err
-	case "resume":
-		return []string{"thread", "resume", id, "--prompt", "-", "--background"}, text("text"), nil
-	case "continue":
-		args := []string{"thread", "resume", id, "--background"}
-		if r.PostFormValue("more") != "" {
-			args = append(args, "--raise-limit")
-		}
-		return args, "", nil
-	case "message":
-		return []string{"thread", "message", id, "-"}, text("text"), nil
-	case "retry":
-		which := id
-		if r.PostFormValue("step") != "" {
-			n, err := s.numberOf(r, id)
-			if err != nil {
-				return nil, "", err
-			}
-			which += "@" + strconv.Itoa(n)
-		}
-		return append([]string{"thread", "retry", which, "--prompt", "-"}, goOn...), text("text"), nil
-	case "stop", "undo", "redo", "seal":
-		return []string{"thread", r.PathValue("verb"), id}, "", nil
-	case "apply":
-		args := []string{"thread", "apply", id}
-		if branch := strings.TrimSpace(text("branch")); branch != "" {
-			args = append(args, "--branch="+branch)
-		}
-		return args, "", nil
-	case "fork", "replay":
-		step, err := protocol.ParseHash(r.PostFormValue("step"))
-		if err != nil {
-			return nil, "", err
-		}
-		if r.PathValue("verb") == "fork" {
-			return []string{"thread", "fork", string(step)}, "", nil
-		}
-		return []string{"thread", "replay", id, "--from", string(step), "--background"}, "", nil
-	}
-	return nil, "", notFound("there is no such action")
-}
-
-// numberOf is the place of the step that a page has shown in its thread, which may have
-// gone another way since.
-func (s *server) numberOf(r *http.Request, id string) (int, error) {
-	step, err := protocol.ParseHash(r.PostFormValue("step"))
-	if err != nil {
-		return 0, err
-	}
-	head, err := s.engine.Reader.Head(r.Context(), id)
-	if err != nil {
-		return 0, err
-	}
-	t, err := thread.Open(r.Context(), s.engine.Reader.Store, head)
-	if err != nil {
-		return 0, err
-	}
-	for at, err := range t.Steps(r.Context()) {
-		if err != nil {
-			return 0, err
-		}
-		if at.Hash == step {
-			return at.Index + 1, nil
-		}
-	}
-	return 0, notFound("the thread has this step no more")
-}
-
-// answer is the answer of a form as JSON. What was left empty is not in it.
-func (s *server) answer(r *http.Request, id string) (string, error) {
-	at, err := s.engine.Reader.Show(r.Context(), id)
-	if err != nil {
-		return "", err
-	}
-	if at.Question == nil || at.Question.Schema == nil {
-		return "", &protocol.Error{Code: protocol.CodeFailed, Message: "the thread asks for no form any more"}
-	}
-	value := map[string]any{}
-	for name, given := range r.PostForm {
-		name, ours := strings.CutPrefix(name, "field.")
-		if !ours || len(given) == 0 || strings.TrimSpace(given[0]) == "" {
-			continue
-		}
-		f, known := fields.Named(at.Question.Schema, name)
-		if !known {
-			return "", &protocol.Error{Code: protocol.CodeInvalid, Message: "the form has no field " + name}
-		}
-		if value[name], err = f.Value(strings.ReplaceAll(given[0], "\r\n", "\n")); err != nil {
-			return "", &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error()}
-		}
-	}
-	data, err := json.Marshal(value)
-	return string(data), err
-}
-
-// told is what uwf has printed.
-type told struct {
-	Thread string `json:"thread"`
-	Seal   string `json:"seal"`
-	Branch string `json:"branch"`
-	Commit string `json:"commit"`
 }
 
 // fact is a line of what was done.
@@ -256,54 +161,186 @@ type doneBody struct {
 	Back  string
 }
 
-func (t told) said(verb string) []fact {
+// do does what a form asks for. to is the thread to be shown then, if there are no facts to show.
+func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id string) (to string, facts []fact, err error) {
 	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
-	switch verb {
+	switch r.PathValue("verb") {
+	case "message":
+		return id, nil, e.Tell(ctx, id, posted(r, "text"))
+	case "stop":
+		_, err = e.Stop(ctx, id)
+		return id, nil, err
+	case "undo", "redo":
+		_, err = e.Do(ctx, id, engine.Work{Do: engine.Action(r.PathValue("verb")), Steps: 1})
+		return id, nil, err
 	case "seal":
-		return []fact{{"Seal", line(t.Seal)}}
+		kept, err := s.seal(ctx, e, id)
+		return id, []fact{{"Seal", line(kept.Seal.String())}}, err
 	case "apply":
-		return []fact{{"Branch", line(t.Branch)}, {"Commit", line(t.Commit)}}
+		dir, err := workplace.Real(s.env.Dir)
+		if err != nil {
+			return id, nil, err
+		}
+		o := worktree.ApplyOptions{Dir: dir, Branch: strings.TrimSpace(posted(r, "branch"))}
+		made, err := e.Files().Apply(ctx, id, o)
+		return id, []fact{{"Branch", line(made.Branch)}, {"Commit", line(made.Commit)}}, err
+	case "fork":
+		step, err := protocol.ParseHash(r.PostFormValue("step"))
+		if err != nil {
+			return id, nil, err
+		}
+		to, err = e.Fork(ctx, step, engine.ForkOptions{})
+		return to, nil, err
+	case "replay":
+		step, err := protocol.ParseHash(r.PostFormValue("step"))
+		if err != nil {
+			return id, nil, err
+		}
+		if to, _, err = e.ForkBefore(ctx, id, step, ""); err == nil {
+			_, err = e.Background(ctx, to, engine.Work{})
+		}
+		return to, nil, err
 	}
-	return nil
+	work, err := s.workOf(ctx, e, r, id)
+	if err == nil {
+		_, err = e.Background(ctx, id, work)
+	}
+	return id, nil, err
 }
 
-// refusal is what uwf has said when it refused, which its last line says to programs.
-func refusal(stderr string) error {
-	stderr = strings.TrimSpace(stderr)
-	var last struct {
-		Error struct{ Message, Hint string }
-	}
-	line := stderr[strings.LastIndexByte(stderr, '\n')+1:]
-	if json.Unmarshal([]byte(line), &last) != nil || last.Error.Message == "" {
-		return errors.New(stderr)
-	}
-	return &protocol.Error{Code: protocol.CodeFailed, Message: last.Error.Message,
-		Hints: strings.FieldsFunc(last.Error.Hint, func(r rune) bool { return r == '\n' })}
+// has reports whether a thread can be acted on so.
+func has(actions []protocol.Action, verb string) bool {
+	return slices.ContainsFunc(actions, func(a protocol.Action) bool { return a.Verb == verb })
 }
 
-// startPatience is how long uwf may take until an agent has begun.
-const startPatience = 2 * time.Minute
+// posted is a text of a form.
+func posted(r *http.Request, name string) string {
+	return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n")
+}
 
-// start runs uwf and returns what it prints. The person's browser may go away: what was
-// begun is done.
-func (s *server) start(ctx context.Context, args []string, stdin string) (told, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
-	defer cancel()
-	dirs := s.engine.Reader.Dirs
-	cmd := exec.CommandContext(ctx, s.uwf, append([]string{"--home", dirs.Home, "--store", dirs.Store, "--format",
-		"json"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdin = s.env.Dir, s.env.Environ, strings.NewReader(stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
-	err := cmd.Run()
-	var out told
-	_ = json.Unmarshal(stdout.Bytes(), &out) // of an error, there is none
-	var failed *exec.ExitError
+// seal seals a thread.
+func (s *server) seal(ctx context.Context, e *engine.Engine, id string) (seal.Kept, error) {
+	head, err := e.Reader.Head(ctx, id)
+	if err != nil {
+		return seal.Kept{}, err
+	}
+	files, ok := e.Reader.Store.(*fsstore.Store)
+	if !ok {
+		return seal.Kept{}, seal.ErrOriginals
+	}
+	return seal.Keep(ctx, files, head)
+}
+
+// workOf is what a form asks to be done on a thread in the background.
+func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, id string) (w engine.Work, err error) {
+	switch r.PathValue("verb") {
+	case "answer":
+		head, err := protocol.ParseHash(r.PostFormValue("head"))
+		if err != nil {
+			return w, err
+		}
+		value, err := s.answer(r, id)
+		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{Value: value, By: host.Person(ctx, s.env), At: head}
+		return w, err
+	case "resume":
+		w.Do, w.Prompt, w.Wake = engine.DoResume, posted(r, "text"), true
+		return w, nil
+	case "continue":
+		if r.PostFormValue("more") != "" {
+			if _, err := e.Grant(ctx, id, protocol.Limits{}, engine.More{Again: true}); err != nil {
+				return w, err
+			}
+		}
+		at, err := e.Reader.Show(ctx, id)
+		if err != nil {
+			return w, err
+		}
+		if can, err := e.Reader.Actions(ctx, id); err != nil || !has(can, protocol.VerbContinue) {
+			return w, cmp.Or(err, error(&protocol.Error{Code: protocol.CodeUsage, Message: "the thread cannot be continued now"}))
+		}
+		if w.Wake = true; at.Status == protocol.StatusSuspended {
+			w.Do = engine.DoResume
+		}
+		return w, nil
+	case "retry":
+		w.Do, w.Prompt = engine.DoPoke, posted(r, "text")
+		if strings.TrimSpace(w.Prompt) == "" {
+			return w, &protocol.Error{Code: protocol.CodeUsage, Message: "the instructions are empty"}
+		}
+		if step := r.PostFormValue("step"); step != "" {
+			w.At, err = protocol.ParseHash(step)
+		}
+		return w, err
+	}
+	return w, notFound("there is no such action")
+}
+
+// trust asks the person whether commands may run, and then to do what they asked for.
+type trust struct {
+	Why              string
+	Commands         []string
+	Thread, Workflow string // what is confirmed: one of them
+	Verb             string
+	Again            map[string]string // what they have posted
+	Back             string
+}
+
+const (
+	trustThread   = "trust.thread"
+	trustWorkflow = "trust.workflow"
+)
+
+func trustOf(u *engine.UntrustedError, r *http.Request, back string) trust {
+	t := trust{Why: htmlpage.Line(u.Name+" "+u.Why, htmlpage.LongestTitle), Verb: back + "/" + r.PathValue("verb"),
+		Again: map[string]string{}, Back: back}
+	for _, command := range u.Commands {
+		t.Commands = append(t.Commands, htmlpage.TextOf(command, most).Body)
+	}
+	for name, values := range r.PostForm {
+		if name != "token" && name != trustThread && name != trustWorkflow && len(values) > 0 {
+			t.Again[name] = values[0]
+		}
+	}
+	if t.Thread = u.Thread; t.Thread == "" {
+		t.Workflow = string(u.Workflow)
+	}
+	return t
+}
+
+// confirm takes the answer yes of the page that asks.
+func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
+	u := engine.UntrustedError{Thread: r.PostFormValue(trustThread), Workflow: protocol.Hash(r.PostFormValue(trustWorkflow))}
 	switch {
-	case err == nil, errors.As(err, &failed) && out.Thread != "": // it says where the thread stands now
-		return out, nil
-	case stderr.Len() > 0:
-		return out, refusal(stderr.String())
+	case u.Thread == "" && u.Workflow == "":
+		return nil
+	case u.Thread != "" && !validThread(u.Thread), u.Workflow != "" && !u.Workflow.Valid():
+		return notFound("there is nothing like that to confirm")
 	}
-	return out, err
+	return e.Confirm(ctx, &u)
+}
+
+// answer is the answer of a form. What was left empty is not in it.
+func (s *server) answer(r *http.Request, id string) (map[string]any, error) {
+	at, err := s.engine.Reader.Show(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	if at.Question == nil || at.Question.Schema == nil {
+		return nil, &protocol.Error{Code: protocol.CodeFailed, Message: "the thread asks for no form any more"}
+	}
+	value := map[string]any{}
+	for name, given := range r.PostForm {
+		name, ours := strings.CutPrefix(name, "field.")
+		if !ours || len(given) == 0 || strings.TrimSpace(given[0]) == "" {
+			continue
+		}
+		f, known := fields.Named(at.Question.Schema, name)
+		if !known {
+			return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: "the form has no field " + name}
+		}
+		if value[name], err = f.Value(strings.ReplaceAll(given[0], "\r\n", "\n")); err != nil {
+			return nil, &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error()}
+		}
+	}
+	return value, nil
 }

@@ -36,7 +36,7 @@ func raw(t *testing.T, to, request string) (*http.Response, string) {
 // cookie neither.
 func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "uwf")
+	s := newSite(t, true)
 	id := s.start("x")
 	at := s.http.Listener.Addr().String()
 	base, cookie := s.guard.base, "Cookie: "+cookieName+"="+s.guard.secret+"\r\n"
@@ -79,7 +79,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 // The cookie of one home opens no other, under its own address neither.
 func TestTheCookieOfAnotherHome(t *testing.T) {
 	t.Parallel()
-	one, other := newSite(t, ""), newSite(t, "")
+	one, other := newSite(t, false), newSite(t, false)
 	for _, value := range []string{other.guard.secret, one.guard.secret + other.guard.secret, ""} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, one.http.URL+one.guard.base, nil)
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestSlowRequests(t *testing.T) {
 		require.NoError(t, err, "the server has closed it")
 	}
 
-	live := newSite(t, "")
+	live := newSite(t, false)
 	for range maxLives {
 		answer, err := live.client.Get(live.http.URL + live.guard.base + "events")
 		require.NoError(t, err)

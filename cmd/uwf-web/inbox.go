@@ -55,8 +55,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		if it.Question != nil {
 			item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest) + ": " + htmlpage.Line(it.Question.Text, 500)
 		}
-		if s.uwf != "" {
-			item.Form = s.formOf(it.At)
+		if s.acts {
+			item.Form = s.formOf(it.At, it.Actions)
 		}
 		p.Waiting = append(p.Waiting, item)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/answerlink"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
@@ -23,7 +24,7 @@ type links struct{ *server }
 
 // takeLinks lets a guard take answer links, if pages may act.
 func (s *server) takeLinks(g *guard) {
-	if s.uwf == "" {
+	if !s.acts {
 		return
 	}
 	l := links{server: s}
@@ -107,10 +108,15 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	if c == nil {
 		return
 	}
+	can, err := l.engine.Reader.Actions(r.Context(), c.Thread)
+	if err != nil {
+		l.say(w, http.StatusGone, "Nothing to answer", err.Error())
+		return
+	}
 	p := answerPage{
 		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest),
 		Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
-		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()), Form: formOf(at),
+		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()), Form: formOf(at, can),
 	}
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title
@@ -120,29 +126,33 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	l.write(w, http.StatusOK, f, "answer-page")
 }
 
-// answer passes an answer to uwf. That uses the link up, unless uwf refuses the answer.
+// answer takes an answer. That uses the link up, unless the engine refuses the answer.
 func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	c, at := l.claim(w, r)
 	if c == nil {
 		return
 	}
-	args, stdin := []string{"thread", "resume", c.Thread, "--prompt", "-", "--background"},
-		strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")
+	work := engine.Work{Do: engine.DoResume, Prompt: posted(r, "text"), StepOptions: engine.StepOptions{Wake: true}}
 	if at.Question.Schema != nil {
 		value, err := l.server.answer(r, c.Thread)
 		if err != nil {
 			l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
 			return
 		}
-		args = []string{"thread", "answer", c.Thread, "--if-head", string(c.Head),
-			"--as=" + signed(r.PostFormValue("name")), "--file", "-", "--until-end", "--background"}
-		stdin = value
+		work = engine.Work{Do: engine.DoAnswer,
+			Answer: &engine.Answer{Value: value, By: signed(r.PostFormValue("name")), At: c.Head}}
 	}
 	if err := l.kept().Use(*c, l.engine.Reader.Env.Now()); err != nil {
 		l.say(w, http.StatusGone, "Nothing to answer", err.Error())
 		return
 	}
-	if _, err := l.start(r.Context(), args, stdin); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
+	defer cancel()
+	e, err := l.open(ctx)
+	if err == nil {
+		_, err = e.Background(ctx, c.Thread, work)
+	}
+	if err != nil {
 		_ = l.kept().Unuse(*c) // otherwise the person answers in another way
 		l.say(w, http.StatusUnprocessableEntity, "It was not taken",
 			err.Error()+"\n\nOpen the link again to answer in another way.")

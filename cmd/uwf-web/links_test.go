@@ -3,45 +3,28 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/answerlink"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 const public = "https://uwf.example.org"
 
-// fakeUwf is a program that notes how it is started and what it reads, and fails while
-// there is a file beside it.
-func fakeUwf(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "uwf")
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	require.NoError(t, os.WriteFile(path, []byte(`#!/bin/sh
-echo "$@" >> "$0.args"
-cat >> "$0.stdin"
-if [ -e "$0.refuse" ]; then printf '%s\n' 'uwf: it does not fit' 'hint: uwf thread show x' '{"error":{"code":"invalid","message":"it does not fit","hint":"uwf thread show x"}}' >&2; exit 4; fi
-echo '{"thread":"x"}'
-`), 0o700))
-	return path
-}
-
 // linked is a site that takes answer links, with a thread that asks a person.
-func linked(t *testing.T, uwf string) (s *site, id string) {
+func linked(t *testing.T, acts bool) (s *site, id string) {
 	t.Helper()
-	s = newSite(t, uwf)
+	s = newSite(t, acts)
 	s.server.takeLinks(s.guard)
 	require.NoError(t, os.WriteFile(s.engine.Reader.Dirs.Config(), []byte("notify: { links: { address: '"+public+"' } }\n"), 0o600))
 	id = s.start("x" + hostile)
@@ -78,11 +61,10 @@ func (s *site) link(method, word string, form url.Values, header map[string]stri
 }
 
 // A link answers the question once; looking at it uses nothing up, nor does an answer that
-// uwf refuses.
+// the engine refuses.
 func TestALinkAnswersOnce(t *testing.T) {
 	t.Parallel()
-	uwf := fakeUwf(t)
-	s, id := linked(t, uwf)
+	s, id := linked(t, true)
 	word := s.word(id, time.Hour)
 	form := url.Values{"field.$status": {"yes"}, "name": {"Ann\u202e\n--home"}}
 	for range 2 {
@@ -93,24 +75,22 @@ func TestALinkAnswersOnce(t *testing.T) {
 		require.NotContains(t, page, s.guard.base, "it leads nowhere else")
 		require.NotContains(t, page, s.guard.form)
 	}
-	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
-	status, page := s.link(http.MethodPost, word, form, nil)
-	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Equal(t, 1, strings.Count(page, "it does not fit"), page)
+	status, page := s.link(http.MethodPost, word, url.Values{"field.$status": {"perhaps"}}, nil)
+	require.Equal(t, http.StatusUnprocessableEntity, status, page)
+	require.Equal(t, 1, strings.Count(page, "does not fit"), page)
 	require.NotContains(t, page, "uwf thread", "who has a link may have no uwf")
 	require.NotContains(t, page, "{")
-	require.NoError(t, os.Remove(uwf+".refuse"))
 
 	status, page = s.link(http.MethodPost, word, form, nil)
 	require.Equal(t, http.StatusOK, status, page)
-	args, err := os.ReadFile(uwf + ".args")
+	at, err := s.engine.Reader.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Contains(t, string(args), "thread answer "+id+" --if-head ")
-	require.Contains(t, string(args), " (by link) --file - --until-end --background")
-	require.NotContains(t, string(args), word)
-	stdin, err := os.ReadFile(uwf + ".stdin")
+	require.Equal(t, protocol.StatusCompleted, at.Status)
+	made, err := cas.Read[protocol.Step](t.Context(), s.engine.Reader.Store, at.Head)
 	require.NoError(t, err)
-	require.Contains(t, string(stdin), `{"$status":"yes"}`)
+	detail, err := cas.Read[protocol.Detail](t.Context(), s.engine.Reader.Store, made.Detail)
+	require.NoError(t, err)
+	require.Equal(t, "Ann  --home (by link)", detail.By)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		status, page := s.link(method, word, form, nil)
 		require.Equal(t, http.StatusGone, status)
@@ -122,10 +102,11 @@ func TestALinkAnswersOnce(t *testing.T) {
 // send, are refused, and nothing is started. Under the public name there is nothing else.
 func TestLinksThatDoNotCount(t *testing.T) {
 	t.Parallel()
-	uwf := fakeUwf(t)
-	s, id := linked(t, uwf)
+	s, id := linked(t, true)
 	word := s.word(id, time.Hour)
 	form := url.Values{"field.$status": {"yes"}}
+	head, err := s.engine.Reader.Head(t.Context(), id)
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		word   string
 		header map[string]string
@@ -144,8 +125,9 @@ func TestLinksThatDoNotCount(t *testing.T) {
 		status, _ := s.link(http.MethodPost, c.word, form, c.header)
 		require.Equal(t, c.want, status, name)
 	}
-	_, err := os.Stat(uwf + ".args")
-	require.ErrorIs(t, err, os.ErrNotExist)
+	after, err := s.engine.Reader.Head(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, head, after)
 	r := httptest.NewRequest(http.MethodGet, "http://uwf.example.org"+s.guard.base, nil)
 	r.Header.Set("Cookie", cookieName+"="+s.guard.secret)
 	w := httptest.NewRecorder()
@@ -157,43 +139,32 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	require.Equal(t, http.StatusGone, status)
 	prosetest.Text(t, read(page))
 
-	s, id = linked(t, "") // without --actions
+	s, id = linked(t, false) // without --actions
 	status, _ = s.link(http.MethodPost, s.word(id, time.Hour), form, map[string]string{"Host": s.http.Listener.Addr().String()})
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// A thread at which nothing works is told nothing: it is gone on with. Why uwf has refused
-// stands on the page once, with its hint.
+// A thread at which nothing works gets no message: it is continued. Why the engine has refused stands on the
+// page once.
 func TestAThreadThatIsIdle(t *testing.T) {
 	t.Parallel()
-	uwf := fakeUwf(t)
-	s := newSite(t, uwf)
+	s := newSite(t, true)
 	id := s.start("x")
 	s.step(id, "more", "x")
 	page := s.get("thread/"+id, http.StatusOK)
 	require.Contains(t, page, "<button>Continue</button>")
-	require.NotContains(t, page, "<button>Tell</button>")
+	require.NotContains(t, page, "<button>Message</button>")
 
-	require.NoError(t, os.WriteFile(uwf+".refuse", nil, 0o600))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/continue", strings.NewReader(url.Values{"token": {s.guard.form}}.Encode()))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Origin", s.http.URL)
-	answer, err := s.client.Do(r)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
-	require.Equal(t, 1, strings.Count(string(body), "it does not fit"))
-	require.Contains(t, string(body), "<code>uwf thread show x</code>")
-	require.NotContains(t, string(body), "error&#34;")
+	status, page := s.post("thread/"+id+"/continue", url.Values{})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Equal(t, 1, strings.Count(page, "no agent"), page)
+	require.NotContains(t, page, "error&#34;")
 }
 
 // Links count as the config says when they are opened: without an address they do not.
 func TestLinksFollowTheConfig(t *testing.T) {
 	t.Parallel()
-	s, id := linked(t, fakeUwf(t))
+	s, id := linked(t, true)
 	word, own := s.word(id, time.Hour), map[string]string{"Host": s.http.Listener.Addr().String()}
 	status, _ := s.link(http.MethodGet, word, nil, own)
 	require.Equal(t, http.StatusOK, status)

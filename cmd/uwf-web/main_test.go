@@ -4,7 +4,24 @@ import (
 	"os"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/util/prosetest"
+	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-func TestMain(m *testing.M) { os.Exit(prosetest.Run(m)) }
+// asServer is set where the test binary is the server; it also is the background worker of its engines, and
+// with the argument "agent" their agent.
+const asServer = "UWF_WEB_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		os.Args = append(os.Args[:1], os.Args[2:]...)
+		mock.Run()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == background.Argument || os.Getenv(asServer) != "" {
+		os.Exit(host.Main(run))
+	}
+	os.Exit(prosetest.Run(m))
+}

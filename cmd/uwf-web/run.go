@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -32,7 +29,7 @@ func run(ctx context.Context, e env.Env) int {
 		Name: program, Usage: "show the threads of a home in a browser", Version: cmdline.Version(),
 		UsageText: program + " [--actions] [--port N | --listen ADDR | --socket PATH] [--home DIR]",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "actions", Usage: "let the pages start uwf: answer, go on, stop, fork"},
+			&ucli.BoolFlag{Name: "actions", Usage: "let the pages act: answer, continue, stop, fork"},
 			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)", Value: "0"},
 			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it " +
 				"needs the next three"},
@@ -108,12 +105,9 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	if err != nil {
 		return err
 	}
-	if c.Bool("actions") {
-		if s.uwf, err = findUwf(e); err != nil {
-			return &protocol.Error{Code: protocol.CodeNotFound,
-				Message: "actions need uwf, which is neither beside " + program + " nor on PATH", Err: err,
-				Hints: []string{"uwf web"}}
-		}
+	if s.acts = c.Bool("actions"); s.acts && e.Exe == "" {
+		return &protocol.Error{Code: protocol.CodeFailed, Message: "the system does not tell where " + program +
+			" is, which actions start in the background"}
 	}
 	listener, at, err := w.open(ctx, e)
 	if err != nil {
@@ -137,7 +131,7 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 		WriteTimeout: maxAnswer, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	answer := started{Address: g.address(), Actions: s.uwf != ""}
+	answer := started{Address: g.address(), Actions: s.acts}
 	err = render.Print(e.Stdout, format, answer, func(w io.Writer) error {
 		what := "It only looks; uwf web --actions can answer, too."
 		switch {
@@ -172,14 +166,4 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 	with.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
 	s := &server{engine: with, env: e}
 	return s, s.parse()
-}
-
-// findUwf finds uwf beside this program, else on PATH.
-func findUwf(e env.Env) (string, error) {
-	if e.Exe != "" {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(e.Exe), "uwf")); err == nil {
-			return path, nil
-		}
-	}
-	return proc.LookPath("uwf", e.Dir, e.Environ)
 }

@@ -24,7 +24,7 @@ var assets embed.FS
 type server struct {
 	engine      *engine.Engine // read-only
 	env         env.Env
-	uwf         string // the program that acts; "": nothing may
+	acts        bool // what a person does on a page is done
 	base, token string
 	templates   *template.Template
 	style       string
@@ -73,7 +73,7 @@ func (s *server) routes(base, token string) http.Handler {
 		return assets.ReadFile("assets/live.js")
 	}))
 	mux.HandleFunc("GET /icon.svg", s.icon())
-	if s.uwf != "" {
+	if s.acts {
 		mux.HandleFunc("POST /thread/{id}/{verb}", s.act)
 	}
 	return http.StripPrefix(base[:len(base)-1], mux)
@@ -128,7 +128,7 @@ func (s *server) showAs(w http.ResponseWriter, status int, name, title, live str
 }
 
 func (s *server) frame(name, title, live string) frame {
-	return frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.uwf != ""}
+	return frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.acts}
 }
 
 // begin sends the beginning of a page that takes its time, so that the person has

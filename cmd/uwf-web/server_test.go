@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/rand"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -61,17 +62,19 @@ type site struct {
 	dir    string
 }
 
-func newSite(t *testing.T, uwf string) *site {
+func newSite(t *testing.T, acts bool) *site {
 	t.Helper()
 	home := t.TempDir()
 	s := &site{T: t, dir: t.TempDir()}
-	process := env.Env{Dir: s.dir, Environ: []string{"UWF_HOME=" + home}, Now: time.Now, Rand: rand.Reader}
-	var err error
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	process := env.Env{Dir: s.dir, Environ: []string{"UWF_HOME=" + home, "PATH=/usr/bin:/bin", "USER=ann"}, Now: time.Now,
+		Rand: rand.Reader, Exe: exe}
 	s.engine, err = engine.Open(t.Context(), process, engine.Options{})
 	require.NoError(t, err)
 	s.server, err = newServer(t.Context(), process, "", "")
 	require.NoError(t, err)
-	s.server.uwf = uwf
+	s.server.acts = acts
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }))
 	t.Cleanup(s.http.Close)
 	at, err := local(s.http.Listener.Addr().String())
@@ -98,6 +101,23 @@ func (s *site) get(path string, status int) string {
 	require.NoError(s, err)
 	require.Equal(s, status, answer.StatusCode, "%s: %s", path, body[:min(len(body), 2000)])
 	return string(body)
+}
+
+// post sends a form of a page, as its browser does.
+func (s *site) post(path string, form url.Values) (status int, body string) {
+	s.Helper()
+	sent := url.Values{"token": {s.guard.form}}
+	maps.Copy(sent, form)
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.http.URL+s.guard.base+path, strings.NewReader(sent.Encode()))
+	require.NoError(s, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", s.http.URL)
+	answer, err := s.client.Do(r)
+	require.NoError(s, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(s, err)
+	return answer.StatusCode, string(text)
 }
 
 // start starts a thread.
@@ -153,7 +173,7 @@ func (s *site) step(id, status, text string, turns ...string) protocol.Hash {
 // has the headers.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "uwf")
+	s := newSite(t, true)
 	id := s.start("x")
 	home := s.http.URL + s.guard.base
 	cookie := cookieName + "=" + s.guard.secret
@@ -215,7 +235,7 @@ func TestGuard(t *testing.T) {
 // site sends, and no other path is sent.
 func TestCookie(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	s.guard.opened.Store(false) // by its browser
 	r := httptest.NewRequest(http.MethodGet, s.guard.address(), nil)
 	w := httptest.NewRecorder()
@@ -240,7 +260,7 @@ func TestCookie(t *testing.T) {
 // Whatever anything has written is shown on every page, and nothing of it is run.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "uwf")
+	s := newSite(t, true)
 	id := s.start(hostile)
 	step := s.step(id, "more", hostile, hostile)
 	other := s.start(hostile + strings.Repeat("w", 1<<20))
@@ -299,7 +319,7 @@ func files(t *testing.T, dir string) map[string]string {
 // A step whose files are kept says what became of them.
 func TestFilesOfAStep(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	s.files = &protocol.Files{Tree: "sha1:0123456789012345678901234567890123456789"}
 	id := s.start("x")
 	step := s.step(id, "more", "y")
@@ -309,7 +329,7 @@ func TestFilesOfAStep(t *testing.T) {
 // Without --actions there is no way to change anything, and to look leaves no trace.
 func TestOnlyLooks(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	id := s.start("look")
 	step := s.step(id, "done", "x", "y")
 	at, err := s.engine.Reader.Show(t.Context(), id)
@@ -319,15 +339,8 @@ func TestOnlyLooks(t *testing.T) {
 		require.NotContains(t, s.get(page, http.StatusOK), `method="post"`, page)
 	}
 	for _, verb := range []string{"answer", "resume", "continue", "retry", "stop", "fork", "replay", "message", "undo", "redo", "apply", "seal"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+s.guard.base+"thread/"+id+"/"+verb,
-			strings.NewReader(url.Values{"token": {s.guard.form}, "step": {string(step)}, "head": {string(step)}}.Encode()))
-		require.NoError(t, err)
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", s.http.URL)
-		answer, err := s.client.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.StatusCode, verb)
+		status, _ := s.post("thread/"+id+"/"+verb, url.Values{"step": {string(step)}, "head": {string(step)}})
+		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, status, verb)
 	}
 	_, err = s.server.engine.Start(t.Context(), protocol.Start{Workflow: "44P8EP6N3NXZ5", Prompt: "x", Cwd: s.dir}, engine.StartOptions{})
 	require.ErrorContains(t, err, "read-only")
@@ -337,7 +350,7 @@ func TestOnlyLooks(t *testing.T) {
 // Long threads and lists come in pages, a long turn with its middle cut out.
 func TestPaging(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	id := s.start("long")
 	for range stepsAtOnce + 1 {
 		s.step(id, "more", "x")
@@ -378,7 +391,7 @@ func TestPaging(t *testing.T) {
 // files, and where it does not.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	id := s.start("live")
 	answer, err := s.client.Get(s.http.URL + s.guard.base + "events?thread=" + id)
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ func read(page string) string {
 // tells it, and hides nothing else.
 func TestDamagedRedactedNewer(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	ctx := t.Context()
 	damaged, redacted, whole := s.start("damaged"), s.start("redacted"), s.start("whole")
 	first := s.step(damaged, "more", "one", "a turn")
@@ -142,7 +142,7 @@ func (s *site) newer() string {
 // else on this machine is.
 func TestWorkflowPages(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	id := s.start("a run of it")
 	at, err := s.engine.Reader.Show(t.Context(), id)
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestWorkflowPages(t *testing.T) {
 // The page of costs, its file and the command line have the same numbers.
 func TestCosts(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t, false)
 	id := s.start("x")
 	s.step(id, "more", "=evil", "one", "two")
 	s.step(id, "more", "fine")

@@ -40,13 +40,13 @@ type threadPage struct {
 // can is what may be done to a thread besides saying what it waits for.
 type can struct{ Retry, Stop, Message, Undo, Redo, Apply, Seal bool }
 
-func (s *server) canDo(ctx context.Context, at protocol.ThreadShow, p *threadPage) can {
-	facts, _ := s.engine.Reader.Heads.Facts(ctx, at.Thread) // what cannot be read is offered to nobody
+func canDo(at protocol.ThreadShow, p *threadPage) can {
 	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
+	all := p.Thread.Actions
 	return can{
-		Retry: whole && !moving && len(p.Shown) > 0 && p.Shown[len(p.Shown)-1].By == "", Stop: moving ||
-			at.Status == protocol.StatusWaitingForChildren, Message: moving || at.Status == protocol.StatusWaitingForChildren,
-		Undo: whole && !moving && p.Steps > 0, Redo: whole && !moving && len(facts.Undone) > 0,
+		Retry: has(all, protocol.VerbRetry), Stop: has(all, protocol.VerbStop),
+		Message: has(all, protocol.VerbMessage) && (moving || at.Status == protocol.StatusWaitingForChildren),
+		Undo: has(all, protocol.VerbUndo), Redo: has(all, protocol.VerbRedo),
 		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
 	}
 }
@@ -118,9 +118,9 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		p.Kids = s.kidsOf(ctx, at.Children, now.Children)
 	}
 	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
-	if s.uwf != "" {
-		p.Form = s.formOf(at.StepOutput)
-		p.Can = s.canDo(ctx, at, &p)
+	if s.acts {
+		p.Form = s.formOf(at.StepOutput, p.Thread.Actions)
+		p.Can = canDo(at, &p)
 	}
 	s.show(w, "thread-page", p.Title, live, p)
 }
@@ -219,7 +219,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	if skip+turnsAtOnce < shown.AllTurns {
 		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
-	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.uwf != ""}
+	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.acts}
 	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 

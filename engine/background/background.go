@@ -5,6 +5,7 @@ package background
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/trust"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -76,6 +78,17 @@ type ackError struct {
 	Message string            `json:"message"`
 	Hints   []string          `json:"hints,omitempty"`
 	Reasons []protocol.Reason `json:"reasons,omitempty"`
+	// Untrusted is the question for a person, if that is the error.
+	Untrusted *trust.UntrustedError `json:"untrusted,omitempty"`
+}
+
+// err is the error that the worker has told.
+func (a *ackError) err() error {
+	e := &protocol.Error{Code: a.Code, Message: a.Message, Hints: a.Hints, Reasons: a.Reasons}
+	if a.Untrusted != nil {
+		e.Err = a.Untrusted
+	}
+	return e
 }
 
 // Start starts a worker and waits for its report: where the thread stands once the first agent
@@ -150,8 +163,7 @@ func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (pro
 	case w := <-heard:
 		switch {
 		case w.err == nil && w.Error != nil:
-			return none, &protocol.Error{Code: w.Error.Code, Message: w.Error.Message, Hints: w.Error.Hints,
-				Reasons: w.Error.Reasons}
+			return none, w.Error.err()
 		case w.err == nil && w.Output != nil:
 			if w.Output.Error != nil {
 				w.Output.Error.Reasons = w.Reasons
@@ -188,7 +200,9 @@ func (v *Voice) Stands(out protocol.StepOutput) {
 
 // Failed tells why nothing has begun.
 func (v *Voice) Failed(err *protocol.Error) {
-	v.say(ack{Error: &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}})
+	told := &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}
+	errors.As(err, &told.Untrusted)
+	v.say(ack{Error: told})
 }
 
 func (v *Voice) say(a ack) {

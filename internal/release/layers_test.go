@@ -42,7 +42,7 @@ var layers = []struct {
 	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
-	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, nil},
+	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},
 	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
 	// It knows uwf as a program only, and asks remotes itself where threads stand.
 	{"ext/temporal", []string{"protocol", "util", "cas", "remote"}, nil},

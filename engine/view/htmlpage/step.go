@@ -331,7 +331,8 @@ type Thread struct {
 	Asker               string // for which role
 	Problem             Text   // why it does not go on
 	Command             string // what to type next
-	Words               Text   // the closing words
+	Actions             []protocol.Action
+	Words               Text // the closing words
 	ForkOf              string
 	Graph               template.URL // the picture: data, or the server's
 	GraphProblem        string
@@ -352,7 +353,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		ID: id, Title: Line(at.Title, LongestTitle), Workflow: Line(at.WorkflowName, Longest), Status: string(at.Status),
 		Mood:    Mood(at.Status),
 		Started: WhenOf(at.StartedAt, e.Reader.Env.Now()), Command: Line(view.CommandLine(can), LongestCommand),
-		Words: TextOf(at.Message, b.Text),
+		Words: TextOf(at.Message, b.Text), Actions: can,
 	}
 	if t.Title == "" {
 		t.Title = "Thread " + id

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -44,13 +43,13 @@ func (a *App) Thread(ctx context.Context, arg string) (string, error) {
 		return "", err
 	}
 	id, err := r.Thread(ctx, arg)
-	return id, a.explained(ctx, err)
+	return id, err
 }
 
 // Node finds the node that a person means, by hash or unique prefix.
 func (a *App) Node(ctx context.Context, arg string) (cas.Hash, error) {
 	h, err := names.Resolver{Store: a.Store}.Node(ctx, arg)
-	return h, a.explained(ctx, err)
+	return h, err
 }
 
 // Address finds the step that a person names.
@@ -66,7 +65,7 @@ func (a *App) Place(ctx context.Context, arg string) (id string, h cas.Hash, err
 		return "", "", err
 	}
 	id, h, err = r.Step(ctx, arg)
-	return id, h, a.explained(ctx, err)
+	return id, h, err
 }
 
 // AddressIn is [App.Address] for a command that is about one thread.
@@ -76,22 +75,12 @@ func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 		return "", err
 	}
 	h, err := r.StepIn(ctx, id, arg)
-	return h, a.explained(ctx, err)
+	return h, err
 }
 
-// Before is [names.Before].
-func (a *App) Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.Hash, error) {
-	before, err := names.Before(ctx, t, id, h)
-	return before, a.explained(ctx, err)
-}
-
-// explained adds to an error about a name what is near: a file here, or a node of the store.
-func (a *App) explained(ctx context.Context, err error) error {
-	var coded *protocol.Error
-	if !errors.As(err, &coded) {
-		return err
-	}
-	for _, r := range coded.Reasons {
+// Explain adds to an error about a name what is near: a file here, or a node of the store.
+func (a *App) Explain(ctx context.Context, e *protocol.Error) {
+	for _, r := range e.Reasons {
 		switch r.Name {
 		case "names-path":
 			if near := suggest.File(a.Env.Dir, r.Data["path"]); near != "" {
@@ -99,11 +88,10 @@ func (a *App) explained(ctx context.Context, err error) error {
 			}
 		case "no-node":
 			if s, err := a.Store(ctx); err == nil {
-				coded.Hints = append(coded.Hints, ocascli.NearHashes(ctx, s, r.Data["node"])...)
+				e.Hints = append(e.Hints, ocascli.NearHashes(ctx, s, r.Data["node"])...)
 			}
 		}
 	}
-	return err
 }
 
 // WithEngine is [App.Leaf] of a command that needs an engine.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
@@ -21,7 +22,6 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -240,18 +240,8 @@ func dialError(name string, err error) error {
 
 // holder is who takes leases.
 func (a *App) holder() string {
-	host, _ := os.Hostname()
-	return remotes.HolderName(cmp.Or(User(a.Env), "somebody"), host, os.Getpid())
-}
-
-// User is who is logged in, as far as the environment says; "" if it does not.
-func User(e env.Env) string {
-	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if name := e.Get(variable); name != "" {
-			return name
-		}
-	}
-	return ""
+	name, _ := os.Hostname()
+	return remotes.HolderName(cmp.Or(host.User(a.Env), "somebody"), name, os.Getpid())
 }
 
 // ThreadAt finds the thread that a person means at a remote: one that is here, or a full

@@ -370,26 +370,14 @@ func (a Commands) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
 	if err != nil {
 		return cas.Seal{}, err
 	}
-	release, err := a.HoldStore(ctx)
-	if err != nil {
-		return cas.Seal{}, err
+	kept, err := seal.Keep(ctx, s, out.Head)
+	switch {
+	case errors.Is(kept.Why, seal.ErrOriginals):
+		a.Say("uwf: %v: note this one", kept.Why)
+	case kept.Why != nil:
+		a.Say("uwf: the seal cannot be kept, note it: %v", kept.Why)
+	case err == nil:
+		out.New, out.Kept = kept.New, true
 	}
-	defer release()
-	keeper := seal.NewKeeper(s)
-	got, err := keeper.Seal(ctx, out.Head)
-	if err != nil {
-		return got, err
-	}
-	if s.Originals() {
-		a.Say("uwf: the store cannot keep seals: note this one")
-		return got, nil
-	}
-	if err := keeper.Flush(ctx); errors.Is(err, fs.ErrPermission) {
-		a.Say("uwf: the seal cannot be kept, note it: %v", err)
-		return got, nil
-	} else if err != nil {
-		return got, err
-	}
-	out.New, out.Kept = keeper.New, true
-	return got, nil
+	return kept.Seal, err
 }

@@ -59,6 +59,7 @@ func (a commands) main(ctx context.Context) int {
 	e := a.Env
 	if err := a.run(ctx); err != nil {
 		coded := afterSignal(ctx, err)
+		a.Explain(ctx, coded)
 		a.MissingStore(coded)
 		a.Hide(coded)
 		cmdline.Report(e.Stderr, "uwf", coded, a.Format(nil) == render.JSON && !a.TextErrors)

@@ -393,7 +393,7 @@ func (a commands) webCommand() *ucli.Command {
 			"   uwf web --listen 0.0.0.0:8443 --token-file token --tls-cert cert.pem --tls-key key.pem\n" +
 			"   uwf web --socket web.sock --address https://uwf.example.org --token-file token",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "actions", Usage: "let the pages start uwf: answer, go on, stop, fork"},
+			&ucli.BoolFlag{Name: "actions", Usage: "let the pages act: answer, continue, stop, fork"},
 			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)"},
 			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it needs the next three"},
 			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` with the token that people sign in with; only you may read it"},

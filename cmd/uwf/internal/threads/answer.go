@@ -10,16 +10,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
@@ -27,7 +26,6 @@ import (
 	"github.com/united-workforce/uwf/util/form"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -293,29 +291,7 @@ func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error)
 		}
 		return name, nil
 	}
-	if name := a.gitName(ctx); name != "" {
-		return name, nil
-	}
-	return app.User(a.Env), nil
-}
-
-// gitPatience is how long git may take to say a name.
-const gitPatience = 5 * time.Second
-
-// gitName is git's user.name, "" if there is none.
-func (a Commands) gitName(ctx context.Context) string {
-	path, err := proc.LookPath("git", a.Env.Dir, a.Env.Environ)
-	if err != nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
-	defer cancel()
-	git := proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: a.Env.Dir, Env: a.Env.Environ, Session: true}
-	out, err := proc.Run(ctx, git, nil, 1<<10, time.Second)
-	if err != nil || out.Code != 0 {
-		return "" // nothing is no name
-	}
-	return strings.TrimSpace(string(out.Stdout))
+	return host.Person(ctx, a.Env), nil
 }
 
 // varFlags are those that give a run its inputs.

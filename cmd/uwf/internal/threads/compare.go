@@ -161,7 +161,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	from, again, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
+	step, wf, err := a.replayFrom(ctx, id, old, c.String("from"))
 	if err != nil {
 		return err
 	}
@@ -176,12 +176,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if cwd == "" {
-		if err := e.Settled(ctx, id); err != nil {
-			return err
-		}
-	}
-	fork, err := e.Fork(ctx, from, engine.ForkOptions{Thread: id, Cwd: cwd, Before: again, Detached: true})
+	fork, from, err := e.ForkBefore(ctx, id, step, cwd)
 	if err != nil {
 		return err
 	}
@@ -204,30 +199,18 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, withNext(runErr, fork))
 }
 
-// replayFrom is the node that a replay goes on from, the step that it makes again ("":
-// the first), and the workflow.
-func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (from, again protocol.Hash, wf protocol.Workflow, err error) {
-	var none protocol.Workflow
+// replayFrom is the step, or the start, that a replay makes again, and the workflow.
+func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (protocol.Hash, protocol.Workflow, error) {
 	t, err := a.OpenThread(ctx, head)
 	if err != nil {
-		return "", "", none, err
+		return "", protocol.Workflow{}, err
 	}
-	wf, err = t.Workflow(ctx)
-	if err != nil {
-		return "", "", none, err
+	wf, err := t.Workflow(ctx)
+	if err != nil || t.Last == nil {
+		return t.StartHash, wf, err
 	}
-	if t.Last == nil {
-		return t.StartHash, "", wf, nil
-	}
-	h, err := a.AddressIn(ctx, id, first)
-	if err != nil {
-		return "", "", none, err
-	}
-	if h == t.StartHash {
-		return h, "", wf, nil
-	}
-	from, err = a.Before(ctx, t, id, h)
-	return from, h, wf, err
+	step, err := a.AddressIn(ctx, id, first)
+	return step, wf, err
 }
 
 // replayed says how the new thread stands and what differs.

@@ -466,7 +466,7 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 		if err != nil {
 			return err
 		}
-		before, err := a.Before(ctx, r.Thread, id, step)
+		before, err := names.Before(ctx, r.Thread, id, step)
 		if err != nil {
 			return err
 		}

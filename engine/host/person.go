@@ -1,0 +1,33 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// User is who is logged in, as far as the environment says; "" if it does not.
+func User(e env.Env) string { return cmp.Or(e.Get("USER"), e.Get("LOGNAME"), e.Get("USERNAME")) }
+
+// gitPatience is how long git may take to say a name.
+const gitPatience = 5 * time.Second
+
+// Person is who answers here: git's user.name, else [User].
+func Person(ctx context.Context, e env.Env) string {
+	path, err := proc.LookPath("git", e.Dir, e.Environ)
+	if err != nil {
+		return User(e)
+	}
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	git := proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: e.Dir, Env: e.Environ, Session: true}
+	out, err := proc.Run(ctx, git, nil, 1<<10, time.Second)
+	if err != nil || out.Code != 0 {
+		return User(e) // nothing is no name
+	}
+	return cmp.Or(strings.TrimSpace(string(out.Stdout)), User(e))
+}
