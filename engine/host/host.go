@@ -10,7 +10,9 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/internal/sandbox"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
@@ -18,6 +20,8 @@ import (
 type Options struct {
 	Home, Store string             // the directories; "": as the environment names them, see package home
 	Events      func(engine.Event) // called with what happens, except [engine.AtRest]; nil: nobody listens
+	// Hints are what a person can do about reasons; nil: what uwf's command line says.
+	Hints func(...protocol.Reason) []string
 }
 
 // Open opens an engine as [engine.Open] does, with a sandbox, a log and notices, and notifies of threads
@@ -30,7 +34,10 @@ func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, erro
 	if err != nil {
 		return nil, err
 	}
-	e.Events = o.Events
+	e.Events, e.Reader.Hints = o.Events, o.Hints
+	if o.Hints == nil {
+		e.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
+	}
 	Equip(ctx, e, process)
 	return e, nil
 }
