@@ -33,8 +33,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -199,7 +197,7 @@ func (e *Engine) Configure(process env.Env) error {
 	}
 	e.Reader.Env, e.Given = with, process.Environ
 	if e.Uwf == "" {
-		e.Uwf = findUwf(process)
+		e.Uwf, _ = proc.Beside(process.Exe, "uwf", process.Dir, process.Environ)
 	}
 	e.load = func(ctx context.Context, project string) (protocol.Config, error) {
 		if unread != nil {
@@ -221,17 +219,6 @@ func (e *Engine) Configure(process env.Env) error {
 	found, err := e.projectOf(process.Dir)
 	e.Project = found
 	return err
-}
-
-// findUwf returns the path of uwf: beside this program, else on PATH; "": nowhere.
-func findUwf(process env.Env) string {
-	if process.Exe != "" {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(process.Exe), "uwf")); err == nil {
-			return path
-		}
-	}
-	path, _ := proc.LookPath("uwf", process.Dir, process.Environ)
-	return path
 }
 
 // InProject returns an engine with the settings of the project that a directory is in:

@@ -58,29 +58,27 @@ type Kept struct {
 	Why  error // the seals could not be kept; nil: they are
 }
 
-// ErrOriginals means that a store in the original's form has no place for seals.
-var ErrOriginals = errors.New("the store cannot keep seals")
-
 // Keep seals a node, and keeps the seals where that can be done. Errors: those of [Sealer.Seal].
-func Keep(ctx context.Context, s *fsstore.Store, h cas.Hash) (Kept, error) {
+func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
+	files, ok := s.(*fsstore.Store)
+	if !ok || files.Originals() {
+		k.Why = errors.New("the store cannot keep seals")
+		k.Seal, err = New(s, Options{}).Seal(ctx, h)
+		return k, err
+	}
 	release, err := cas.Hold(ctx, s)
 	if err != nil {
-		return Kept{}, err
+		return k, err
 	}
 	defer func() { _ = release() }() // the end of the process gives it back, too
-	keeper := NewKeeper(s)
-	got, err := keeper.Seal(ctx, h)
-	if err != nil {
-		return Kept{}, err
+	keeper := NewKeeper(files)
+	if k.Seal, err = keeper.Seal(ctx, h); err != nil {
+		return k, err
 	}
-	if s.Originals() {
-		return Kept{Seal: got, Why: ErrOriginals}, nil
+	if err = keeper.Flush(ctx); errors.Is(err, fs.ErrPermission) {
+		k.Why, err = err, nil
+	} else {
+		k.New = keeper.New
 	}
-	switch err := keeper.Flush(ctx); {
-	case errors.Is(err, fs.ErrPermission):
-		return Kept{Seal: got, Why: err}, nil
-	case err != nil:
-		return Kept{}, err
-	}
-	return Kept{Seal: got, New: keeper.New}, nil
+	return k, err
 }

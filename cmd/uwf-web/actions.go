@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
@@ -174,7 +173,11 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id s
 		_, err = e.Do(ctx, id, engine.Work{Do: engine.Action(r.PathValue("verb")), Steps: 1})
 		return id, nil, err
 	case "seal":
-		kept, err := s.seal(ctx, e, id)
+		head, err := e.Reader.Head(ctx, id)
+		if err != nil {
+			return id, nil, err
+		}
+		kept, err := seal.Keep(ctx, e.Reader.Store, head)
 		return id, []fact{{"Seal", line(kept.Seal.String())}}, err
 	case "apply":
 		dir, err := workplace.Real(s.env.Dir)
@@ -184,20 +187,14 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id s
 		o := worktree.ApplyOptions{Dir: dir, Branch: strings.TrimSpace(posted(r, "branch"))}
 		made, err := e.Files().Apply(ctx, id, o)
 		return id, []fact{{"Branch", line(made.Branch)}, {"Commit", line(made.Commit)}}, err
-	case "fork":
+	case "fork", "replay":
 		step, err := protocol.ParseHash(r.PostFormValue("step"))
-		if err != nil {
-			return id, nil, err
-		}
-		to, err = e.Fork(ctx, step, engine.ForkOptions{})
-		return to, nil, err
-	case "replay":
-		step, err := protocol.ParseHash(r.PostFormValue("step"))
-		if err != nil {
-			return id, nil, err
-		}
-		if to, _, err = e.ForkBefore(ctx, id, step, ""); err == nil {
-			_, err = e.Background(ctx, to, engine.Work{})
+		if err == nil && r.PathValue("verb") == "fork" {
+			to, err = e.Fork(ctx, step, engine.ForkOptions{})
+		} else if err == nil {
+			if to, _, err = e.ForkBefore(ctx, id, step, ""); err == nil {
+				_, err = e.Background(ctx, to, engine.Work{})
+			}
 		}
 		return to, nil, err
 	}
@@ -216,19 +213,6 @@ func has(actions []protocol.Action, verb string) bool {
 // posted is a text of a form.
 func posted(r *http.Request, name string) string {
 	return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n")
-}
-
-// seal seals a thread.
-func (s *server) seal(ctx context.Context, e *engine.Engine, id string) (seal.Kept, error) {
-	head, err := e.Reader.Head(ctx, id)
-	if err != nil {
-		return seal.Kept{}, err
-	}
-	files, ok := e.Reader.Store.(*fsstore.Store)
-	if !ok {
-		return seal.Kept{}, seal.ErrOriginals
-	}
-	return seal.Keep(ctx, files, head)
 }
 
 // workOf is what a form asks to be done on a thread in the background.

@@ -33,24 +33,15 @@ func Main(run func(context.Context, env.Env) int) int {
 	}
 	ctx, stop := proc.WithSignals(context.Background())
 	defer stop()
-	call, ok := CallOf(process.Args)
+	call, ok := background.CallOf(process.Args)
 	if !ok {
 		return run(ctx, process)
 	}
-	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return call.main(ctx, process) })
+	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return work(ctx, call, process) })
 }
 
-// Call is what an engine has started this program for.
-type Call struct{ background.Call }
-
-// CallOf returns the call that a program's arguments are; ok: they are one.
-func CallOf(args []string) (c Call, ok bool) {
-	c.Call, ok = background.CallOf(args)
-	return c, ok
-}
-
-// main does what the program was called for, and logs to stderr.
-func (c Call) main(ctx context.Context, process env.Env) int {
+// work does what the program was called for, and logs to stderr.
+func work(ctx context.Context, c background.Call, process env.Env) int {
 	process.Args = nil
 	log := func(ev engine.Event) { fmt.Fprint(process.Stderr, line(ev)) }
 	e, err := Open(ctx, process, Options{Home: c.Home, Store: c.Store, Events: log})
@@ -58,7 +49,7 @@ func (c Call) main(ctx context.Context, process env.Env) int {
 		if e.Turns = false; c.Debug {
 			e.Log = Decisions(process.Stderr)
 		}
-		err = c.Run(ctx, e, process)
+		err = Run(ctx, e, c, process)
 	}
 	if err == nil {
 		return 0
@@ -68,8 +59,8 @@ func (c Call) main(ctx context.Context, process env.Env) int {
 	return coded.Code.ExitCode()
 }
 
-// Run does it with an engine of the call's home. process is that which was called.
-func (c Call) Run(ctx context.Context, e *engine.Engine, process env.Env) error {
+// Run does what process was called for, with an engine of the call's home.
+func Run(ctx context.Context, e *engine.Engine, c background.Call, process env.Env) error {
 	if c.Thread == "" {
 		return Notices{e, process}.Send(ctx)
 	}

@@ -62,18 +62,17 @@ func fail(code protocol.Code, format string, args ...any) *protocol.Error {
 }
 
 // Thread finds a thread. All but ids and children's keys name threads that are nobody's child.
-func (r Resolver) Thread(ctx context.Context, name string) (string, error) {
+func (r Resolver) Thread(ctx context.Context, name string) (id string, err error) {
 	if r.Alias != nil {
 		if id, known, err := r.Alias(ctx, name); known {
 			return id, err
 		}
 	}
 	if parent, key, ok := CutChild(name); ok {
-		id, err := r.Thread(ctx, parent)
-		if err != nil {
+		if parent, err = r.Thread(ctx, parent); err != nil {
 			return "", err
 		}
-		return r.Child(ctx, id, key)
+		return r.Child(ctx, parent, key)
 	}
 	if n, ok := newestBut(name); ok {
 		return r.newest(ctx, n)
@@ -210,26 +209,18 @@ func Of(id string, facts map[string]heads.Facts) string {
 // Threads lists active and ended threads, each once.
 func (r Resolver) Threads(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
-	var ids []string
-	add := func(id string) {
-		if !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
-	}
 	for h, err := range r.Heads.Heads(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		add(h.Thread)
+		seen[h.Thread] = true
 	}
 	for e, err := range r.Heads.History(ctx) {
-		if err != nil {
-			continue // a damaged old line must not hide the others here
+		if err == nil { // a damaged old line must not hide the others here
+			seen[e.Thread] = true
 		}
-		add(e.Thread)
 	}
-	return ids, nil
+	return slices.Sorted(maps.Keys(seen)), nil
 }
 
 // unknown returns an error about a word that names no thread: it says what the word names instead.

@@ -24,6 +24,16 @@ func (e *InsideError) Error() string {
 	return fmt.Sprintf("%s lies in the workspace %s, which provides no programs: name it by its path", e.Path, e.Dir)
 }
 
+// Beside finds a program of ours: in the directory of the program exe, else as [LookPath] does.
+func Beside(exe, name, dir string, environ []string) (string, error) {
+	if exe != "" {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(exe), name)); err == nil {
+			return path, nil
+		}
+	}
+	return LookPath(name, dir, environ)
+}
+
 // LookPath finds the file of a command. A bare name is looked up on the PATH of
 // environ, which is not always this process's; another path that is not absolute
 // begins at dir. Relative entries of PATH are passed over: they would depend on

@@ -349,7 +349,11 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 	out := sealed{Thread: id, Head: head}
 	var got cas.Seal
 	if expect.IsZero() {
-		got, err = a.keepSeal(ctx, &out)
+		var kept seal.Kept
+		kept, err = seal.Keep(ctx, e.Reader.Store, head)
+		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Why == nil; !out.Kept {
+			a.Say("uwf: the seal is not in the store, note it: %v", kept.Why)
+		}
 	} else { // nothing that is kept is believed
 		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)
 	}
@@ -362,22 +366,4 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 	}
 	out.Seal = got.String()
 	return a.Printf(out, "%v\n", got)
-}
-
-// keepSeal seals a thread, and keeps the seals where that can be done.
-func (a Commands) keepSeal(ctx context.Context, out *sealed) (cas.Seal, error) {
-	s, err := a.files(ctx)
-	if err != nil {
-		return cas.Seal{}, err
-	}
-	kept, err := seal.Keep(ctx, s, out.Head)
-	switch {
-	case errors.Is(kept.Why, seal.ErrOriginals):
-		a.Say("uwf: %v: note this one", kept.Why)
-	case kept.Why != nil:
-		a.Say("uwf: the seal cannot be kept, note it: %v", kept.Why)
-	case err == nil:
-		out.New, out.Kept = kept.New, true
-	}
-	return kept.Seal, err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -316,7 +315,7 @@ func (a commands) importOriginalCommand() *ucli.Command {
 }
 
 func (a commands) importOriginal(ctx context.Context, c *ucli.Context) error {
-	program, err := a.beside(importProgram)
+	program, err := proc.Beside(a.Env.Exe, importProgram, a.Env.Dir, a.Env.Environ)
 	if err != nil {
 		return cmdline.NotFound(importProgram+" is not installed",
 			"go install github.com/united-workforce/uwf/cmd/"+importProgram+"@latest")
@@ -369,16 +368,6 @@ func (a commands) globalArgs() []string {
 	return args
 }
 
-// beside finds a program of ours in the directory of this one, else on the PATH.
-func (a commands) beside(name string) (string, error) {
-	if a.Env.Exe != "" {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(a.Env.Exe), name)); err == nil {
-			return path, nil
-		}
-	}
-	return proc.LookPath(name, a.Env.Dir, a.Env.Environ)
-}
-
 // webProgram shows threads in a browser. It is a program of its own because it links an
 // HTTP server.
 const webProgram = "uwf-web"
@@ -406,7 +395,7 @@ func (a commands) webCommand() *ucli.Command {
 }
 
 func (a commands) web(ctx context.Context, c *ucli.Context) error {
-	program, err := a.beside(webProgram)
+	program, err := proc.Beside(a.Env.Exe, webProgram, a.Env.Dir, a.Env.Environ)
 	if err != nil {
 		return cmdline.NotFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
 	}
