@@ -46,7 +46,7 @@ func canDo(at protocol.ThreadShow, p *threadPage) can {
 	return can{
 		Retry: has(all, protocol.VerbRetry), Stop: has(all, protocol.VerbStop),
 		Message: has(all, protocol.VerbMessage) && (moving || at.Status == protocol.StatusWaitingForChildren),
-		Undo: has(all, protocol.VerbUndo), Redo: has(all, protocol.VerbRedo),
+		Undo:    has(all, protocol.VerbUndo), Redo: has(all, protocol.VerbRedo),
 		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
 	}
 }
