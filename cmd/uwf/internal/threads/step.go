@@ -249,6 +249,8 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		if w.Prompt, err = a.answer(ctx, at); err != nil {
 			return err
 		}
+	case at.Status == protocol.StatusSuspended:
+		w.Do = engine.DoResume
 	}
 	return a.work(ctx, c, w)
 }
