@@ -1,79 +1,60 @@
-// Command embed runs a workflow on uwf's engine, as any program could: it starts a
-// thread from a file, shows what its agents do while they do it, asks whoever sits
-// there when a role needs a person, and prints the way that the thread took.
-//
-//	embed <workflow.yaml> <task>    # see docs/embedding.md
+// Command embed starts, follows, answers and reads a thread on uwf's engine: see docs/embedding.md.
 package main
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/proc"
 )
 
-func main() {
-	ctx, stop := proc.WithSignals(context.Background())
-	defer stop()
-	process, err := env.OS()
-	if err == nil {
-		err = run(ctx, process)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "embed:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(host.Main(embed)) }
 
-func run(ctx context.Context, process env.Env) error {
+func embed(ctx context.Context, process env.Env) int {
+	failed := func(what ...any) int { fmt.Fprintln(process.Stderr, what...); return 1 }
 	if len(process.Args) != 2 {
-		return errors.New("usage: embed <workflow.yaml> <task>")
+		return failed("usage: embed <workflow.yaml> <task>")
 	}
-	e, err := engine.Open(ctx, process, engine.Options{})
-	if err != nil {
-		return err
-	}
-	e.Events = func(ev engine.Event) {
-		switch {
-		case ev.Kind == engine.StepStarted:
-			fmt.Fprintf(process.Stdout, "%d %s\n", ev.Step.Number, ev.Step.Role)
-		case ev.Kind == engine.Turn && ev.Turn.Role == protocol.TurnAssistant:
-			fmt.Fprintf(process.Stdout, "  %s\n", strings.TrimSpace(ev.Turn.Content))
+	e, err := host.Open(ctx, process, host.Options{Events: func(ev engine.Event) {
+		if ev.Kind == engine.StepStarted {
+			fmt.Fprintln(process.Stdout, ev.Step.Number, ev.Step.Role)
+		} else if ev.Kind == engine.Turn && ev.Turn.Role == protocol.TurnAssistant {
+			fmt.Fprintln(process.Stdout, " ", strings.TrimSpace(ev.Turn.Content))
 		}
-	}
-	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}, engine.StartOptions{}, nil)
+	}})
 	if err != nil {
-		return err
+		return failed(err)
+	}
+	start := protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}
+	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], start, engine.StartOptions{}, nil)
+	if err != nil {
+		return failed(err)
 	}
 	answers := bufio.NewScanner(process.Stdin)
-	for work := (engine.Work{}); ; { // steps until the end, or until a person is needed
-		outs, err := e.Do(ctx, started.Thread, work)
+	for work := (engine.Work{}); ; work = (engine.Work{Do: engine.DoResume, Prompt: answers.Text()}) {
+		outs, err := e.Do(ctx, started.Thread, work) // until the end, or until a person is needed
 		if err != nil {
-			return err
+			return failed(err)
 		}
-		now := outs[len(outs)-1]
-		if now.Status != protocol.StatusSuspended {
+		asks := outs[len(outs)-1].Question
+		if asks == nil {
 			break
+		} else if fmt.Fprintf(process.Stdout, "%s asks: %s\n", asks.Role, asks.Text); !answers.Scan() {
+			return failed("thread", started.Thread, "waits for an answer")
 		}
-		fmt.Fprintf(process.Stdout, "%s asks: %s\n", string(now.SuspendedRole), string(now.SuspendMessage))
-		if !answers.Scan() {
-			return fmt.Errorf("thread %s waits for an answer", started.Thread)
-		}
-		work = engine.Work{Do: engine.DoResume, Prompt: answers.Text()}
 	}
 	trace, err := view.TraceOf(ctx, e, started.Thread)
 	if err != nil {
-		return err
+		return failed(err)
 	}
-	_, err = fmt.Fprintln(process.Stdout, strings.Join(trace.Path(), " → "))
-	return err
+	fmt.Fprintln(process.Stdout, strings.Join(trace.Path(), " → "))
+	return 0
 }
