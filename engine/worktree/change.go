@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ func (e Keeper) Follow(ctx context.Context, k *Checkout, id string, before, now 
 	if here != nil || there != nil || k.Spec.Tree != from.After {
 		return nil //nolint:nilerr // the next step reports it
 	}
-	return e.follow(ctx, k, id, now.Head, from.After, to.After)
+	_, err := e.follow(ctx, k, id, now.Head, from.After, to.After)
+	return err
 }
 
 // filesStay is the reason of an error that leaves all files as they are.
@@ -56,24 +58,29 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	if err != nil {
 		return nil, fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 	}
-	c := &Change{Checkout: k, From: from, To: to, id: t.ID}
-	err = e.nobodyAtWork(ctx, t.ID, k.Repo.Root)
-	for _, tree := range []protocol.Tree{from, to} {
-		if err == nil && tree != "" {
-			err = e.Fetch(ctx, k.Spec.Git, tree)
-		}
-	}
-	if err == nil {
-		c.layout, err = snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
-	}
-	if err != nil {
+	if err := e.nobodyAtWork(ctx, t.ID, k.Repo.Root); err != nil {
 		k.Release()
 		return nil, notRestored(err)
 	}
-	if c.From == "" {
-		c.From = c.layout.Taken.Tree
+	c, err := e.prepare(ctx, k, t.ID, from, to)
+	if err != nil {
+		k.Release()
 	}
-	return c, nil
+	return c, err
+}
+
+// prepare finds out whether the files of a thread in a work tree that is open can become those of a tree.
+func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to protocol.Tree) (*Change, error) {
+	for _, tree := range []protocol.Tree{from, to} {
+		if err := e.Fetch(ctx, k.Spec.Git, tree); err != nil {
+			return nil, notRestored(err)
+		}
+	}
+	layout, err := snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
+	if err != nil {
+		return nil, notRestored(err)
+	}
+	return &Change{Checkout: k, From: cmp.Or(from, layout.Taken.Tree), To: to, id: id, layout: layout}, nil
 }
 
 // nobodyAtWork refuses to change the files of a work tree in which a step of another thread runs
@@ -219,30 +226,27 @@ func (c *Change) Release() {
 	}
 }
 
-// follow makes the files of a thread those at its head, if they are those of another tree now.
-func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protocol.Hash, from, to protocol.Tree) error {
-	for _, tree := range []protocol.Tree{from, to} {
-		if err := e.Fetch(ctx, k.Spec.Git, tree); err != nil {
-			return notRestored(err)
-		}
-	}
-	l, err := snapshot.Prepare(ctx, e.Env, k.Spec, from, to)
+// follow makes the files of a thread those at its head, if they are those of another tree now, and returns what
+// that changed.
+func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protocol.Hash,
+	from, to protocol.Tree) (*protocol.FileChanges, error) {
+	c, err := e.prepare(ctx, k, id, from, to)
 	if err != nil {
-		return notRestored(err)
+		return nil, err
 	}
-	if err := e.Claim(k, id); err != nil {
-		return err
+	if err := c.Claim(); err != nil {
+		return nil, err
 	}
 	dir := e.RunDir(id)
 	i := rundir.Intent{Kind: rundir.Moving, HeadFrom: head, HeadTo: head, TreeFrom: from, TreeTo: to}
 	if err := dir.SetIntent(i); err != nil {
-		return err
+		return nil, err
 	}
-	if err := l.Write(ctx); err != nil {
-		return notRestored(err)
+	changed, err := c.Write(ctx)
+	if err != nil {
+		return nil, err
 	}
-	k.Spec.Tree = to
-	return dir.DropIntent()
+	return changed, dir.DropIntent()
 }
 
 // CurrentTree returns the state of the files of a thread as they are; "": they are not kept, or cannot be.

@@ -511,7 +511,7 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 		return err
 	}
 	defer k.Release()
-	err = e.follow(ctx, k, id, now.Head, last.After, tree)
+	_, err = e.follow(ctx, k, id, now.Head, last.After, tree)
 	if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
 		coded.Reasons = slices.DeleteFunc(coded.Reasons, func(r protocol.Reason) bool { return r.Name == filesStay })
 		coded.Because("fork-files-differ")

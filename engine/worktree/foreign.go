@@ -20,9 +20,10 @@ import (
 // aboutFiles is a thread from elsewhere, and the files that it is about.
 type aboutFiles struct {
 	*thread.Thread
-	tree  protocol.Tree // after its newest step with files, or those that it began with; "": not known
-	first protocol.Tree // that it began with, as far as that is known; "": not known
-	kept  bool          // with its last step
+	tree protocol.Tree // after its newest step with files, or those that it began with; "": not known
+	kept bool          // with its last step
+	// by stands for them on this machine, and first for those that it began with; "": nothing does.
+	by, first protocol.Tree
 	// above is the thread in whose files it works; "": it has files of its own.
 	above string
 }
@@ -34,12 +35,12 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 		return nil, nil //nolint:nilerr // of a chain that is damaged the step says so
 	}
 	r, w := of.Facts.Repository, t.Start.Workspace
-	f := &aboutFiles{Thread: t}
+	f, first := &aboutFiles{Thread: t}, protocol.Tree("")
 	switch {
 	case w != nil && w.Tree != "":
-		f.first = w.Tree
+		first = w.Tree
 	case r != nil:
-		f.first = r.Tree
+		first = r.Tree
 	case t.Last != nil && t.Last.Files != nil:
 	case of.Facts.Parent == nil:
 		return nil, nil
@@ -61,18 +62,12 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 			break
 		}
 	}
-	f.tree = cmp.Or(f.tree, f.first)
-	return f, nil
-}
-
-// kept returns the state that stands in for a state of files on this machine, usually itself.
-// The error is a [*NoFilesError].
-func (e Keeper) kept(ctx context.Context, tree protocol.Tree) (protocol.Tree, error) {
-	store, by, err := e.Finder().Find(ctx, "", tree)
-	if err == nil && store == "" {
-		err = &NoFilesError{Gone: true}
+	f.tree = cmp.Or(f.tree, first)
+	finder := e.Finder()
+	if _, f.by, err = finder.Find(ctx, "", f.tree); err == nil {
+		_, f.first, err = finder.Find(ctx, "", first)
 	}
-	return by, err
+	return f, err
 }
 
 // hasThem refuses a directory whose files are not those that a thread needs; the code is then
@@ -90,13 +85,9 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 		why = ": " + place.Shown(err.Error())
 	default:
 		defer k.Release()
-		if k.Spec.Tree == t.tree {
+		if k.Spec.Tree == t.tree || k.Spec.Tree == t.by { // something was taken out of them
 			return nil
 		}
-	}
-	kept, err := e.kept(ctx, t.tree)
-	if k != nil && err == nil && k.Spec.Tree == kept { // something was taken out of them
-		return nil
 	}
 	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
 		"after its last step (%s)%s. Nothing was started",
@@ -105,7 +96,7 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	if k == nil {
 		clone = "CLONE"
 	}
-	if err != nil {
+	if t.by == "" {
 		elsewhere = "yes"
 	}
 	return refused.Because("files-elsewhere", "thread", id, "step", fmt.Sprintf("%s@%d", id, t.Len()), "dir", dir,
@@ -130,10 +121,22 @@ func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 // a repository, else a worktree. refused is why the directory itself will not do.
 func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
 	refused error) (*heads.Workspace, error) {
-	if e.isForNew(ctx, dir) {
-		return e.repositoryIn(ctx, t, dir, about, refused)
+	if about.by == "" {
+		return nil, refused
 	}
-	return e.treeFor(ctx, t, dir, about, refused)
+	if !e.isForNew(ctx, dir) {
+		return e.treeFor(ctx, t, dir, about, refused)
+	}
+	below := ""
+	if r := t.Facts.Repository; r != nil {
+		below = filepath.FromSlash(r.Dir)
+	}
+	w, err := e.NewRepository(ctx, t.ID, dir, below, cmp.Or(about.first, about.by), about.by)
+	if err == nil {
+		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
+			place.Shown(w.Root)))
+	}
+	return w, err
 }
 
 // isForNew reports whether a directory is one in which a repository can be made: it is empty,
@@ -149,30 +152,6 @@ func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 	}
 	_, err = snapshot.Find(ctx, e.Env, dir)
 	return errors.Is(err, snapshot.ErrNone)
-}
-
-// repositoryIn makes a repository in an empty directory with the files of a thread from
-// elsewhere. refused is what is said where they are not on this machine.
-func (e Keeper) repositoryIn(ctx context.Context, t Thread, dir string, about *aboutFiles,
-	refused error) (*heads.Workspace, error) {
-	tree, err := e.kept(ctx, about.tree)
-	if err != nil {
-		return nil, refused
-	}
-	first, err := e.kept(ctx, about.first)
-	if err != nil {
-		first = tree
-	}
-	below := ""
-	if r := t.Facts.Repository; r != nil {
-		below = filepath.FromSlash(r.Dir)
-	}
-	w, err := e.NewRepository(ctx, t.ID, dir, below, first, tree)
-	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
-			place.Shown(w.Root)))
-	}
-	return w, err
 }
 
 // A thread from elsewhere depends on the files that its last step left. The directory in which
@@ -284,10 +263,8 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
 			return nil, fault.Of(err)
 		}
 		if from := k.Spec.Tree; s.Files != nil && (s.Files.Tree == from || s.Files.Before == from) {
-			if err := e.follow(ctx, k, id, t.Head, from, last.After); err != nil {
-				return nil, err
-			}
-			return cmp.Or(e.changed(ctx, k.Spec.Git, from, last.After), &protocol.FileChanges{}), nil
+			changed, err := e.follow(ctx, k, id, t.Head, from, last.After)
+			return cmp.Or(changed, &protocol.FileChanges{}), err
 		}
 	}
 	return nil, fault.New(protocol.CodeFailed,
@@ -299,10 +276,6 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
 // repository around a directory. refused says why the directory itself cannot be used.
 func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
 	refused error) (*heads.Workspace, error) {
-	tree, err := e.kept(ctx, about.tree)
-	if err != nil {
-		return nil, refused
-	}
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil || repo.Head == "" {
 		return nil, refused
@@ -321,7 +294,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	if err != nil {
 		return nil, err
 	}
-	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: tree, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
+	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: about.by, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // it was cut off before the thread had it
 		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
 		if err == nil {

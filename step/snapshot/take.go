@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -210,7 +211,7 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	}()
 	diff, err := g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=dirty")
 	untracked := <-others
-	if err = errors.Join(err, untracked.err); err != nil {
+	if err = cmp.Or(err, untracked.err); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(s.Root)
