@@ -10,24 +10,21 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// User is who is logged in, as far as the environment says; "" if it does not.
-func User(e env.Env) string { return cmp.Or(e.Get("USER"), e.Get("LOGNAME"), e.Get("USERNAME")) }
-
 // gitPatience is how long git may take to say a name.
 const gitPatience = 5 * time.Second
 
-// Person is who answers here: git's user.name, else [User].
+// Person is who answers here: git's user.name, else [env.Env.User].
 func Person(ctx context.Context, e env.Env) string {
 	path, err := proc.LookPath("git", e.Dir, e.Environ)
 	if err != nil {
-		return User(e)
+		return e.User()
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
 	git := proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: e.Dir, Env: e.Environ, Session: true}
 	out, err := proc.Run(ctx, git, nil, 1<<10, time.Second)
 	if err != nil || out.Code != 0 {
-		return User(e) // nothing is no name
+		return e.User() // nothing is no name
 	}
-	return cmp.Or(strings.TrimSpace(string(out.Stdout)), User(e))
+	return cmp.Or(strings.TrimSpace(string(out.Stdout)), e.User())
 }

@@ -4,6 +4,7 @@
 package env
 
 import (
+	"cmp"
 	"crypto/rand"
 	"io"
 	"os"
@@ -73,6 +74,9 @@ func (e Env) Get(key string) string {
 	}
 	return ""
 }
+
+// User is who is logged in, as far as the environment says; "" if it does not.
+func (e Env) User() string { return cmp.Or(e.Get("USER"), e.Get("LOGNAME"), e.Get("USERNAME")) }
 
 // With returns a copy in which key has the given value.
 func (e Env) With(key, value string) Env {

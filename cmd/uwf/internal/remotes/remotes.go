@@ -48,8 +48,8 @@ func (a Commands) Named() []*ucli.Command {
 }
 
 func (a Commands) add(ctx context.Context, c *ucli.Context) error {
-	r := app.Remote{Name: c.Args().Get(0), Trust: c.Bool("trust")}
-	if err := app.CheckRemoteName(r.Name); err != nil {
+	r := remotes.Known{Name: c.Args().Get(0), Trust: c.Bool("trust")}
+	if err := remotes.CheckName(r.Name); err != nil {
 		return err
 	}
 	at, err := remote.ParseAddress(c.Args().Get(1), a.Env.Dir)
@@ -57,7 +57,11 @@ func (a Commands) add(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	r.Address = at.Text
-	err = a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
+	book, err := a.Book()
+	if err != nil {
+		return err
+	}
+	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
 		if i := indexOf(all, r.Name); i >= 0 {
 			return nil, cmdline.UsageError(fmt.Sprintf("there is a remote %s: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
 		}
@@ -70,32 +74,36 @@ func (a Commands) add(ctx context.Context, c *ucli.Context) error {
 	return a.print(r)
 }
 
-func indexOf(all []app.Remote, name string) int {
-	return slices.IndexFunc(all, func(r app.Remote) bool { return r.Name == name })
+func indexOf(all []remotes.Known, name string) int {
+	return slices.IndexFunc(all, func(r remotes.Known) bool { return r.Name == name })
 }
 
-func (a Commands) print(r app.Remote) error {
+func (a Commands) print(r remotes.Known) error {
 	return a.Printf(r, "%s  %s\n", r.Name, plaintext.Line(r.Address))
 }
 
 // changed finds a remote of the list.
-func (a Commands) changed(all []app.Remote, name string) (int, error) {
+func changed(book remotes.Book, all []remotes.Known, name string) (int, error) {
 	i := indexOf(all, name)
 	if i < 0 {
-		_, err := a.FindRemote(name)
+		_, err := book.Find(name)
 		return i, cmp.Or(err, error(cmdline.NotFound("there is no remote "+name, "uwf remote list")))
 	}
 	return i, nil
 }
 
 func (a Commands) rename(ctx context.Context, c *ucli.Context) error {
-	var r app.Remote
+	var r remotes.Known
 	old, name := c.Args().Get(0), c.Args().Get(1)
-	if err := app.CheckRemoteName(name); err != nil {
+	if err := remotes.CheckName(name); err != nil {
 		return err
 	}
-	err := a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
-		i, err := a.changed(all, old)
+	book, err := a.Book()
+	if err != nil {
+		return err
+	}
+	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
+		i, err := changed(book, all, old)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +121,13 @@ func (a Commands) rename(ctx context.Context, c *ucli.Context) error {
 }
 
 func (a Commands) remove(ctx context.Context, c *ucli.Context) error {
-	var r app.Remote
-	err := a.ChangeRemotes(ctx, func(all []app.Remote) ([]app.Remote, error) {
-		i, err := a.changed(all, c.Args().First())
+	var r remotes.Known
+	book, err := a.Book()
+	if err != nil {
+		return err
+	}
+	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
+		i, err := changed(book, all, c.Args().First())
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +154,7 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 	if len(all) == 0 {
 		a.Hint("uwf remote add team ADDRESS")
 	}
-	return a.Print(append([]app.Remote{}, all...), func(w *term.Page) {
+	return a.Print(append([]remotes.Known{}, all...), func(w *term.Page) {
 		if len(all) == 0 {
 			w.Printf("no remotes\n")
 			return
@@ -187,7 +199,10 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	for i, arg := range args {
 		id, err := a.Thread(ctx, arg)
 		if err != nil && name == "" && i > 0 && i == len(args)-1 { // a remote was meant
-			_, err = a.FindRemote(arg)
+			book, lost := a.Book()
+			if _, err = book.Find(arg); lost != nil {
+				err = lost
+			}
 		}
 		if err != nil {
 			return err
