@@ -20,17 +20,18 @@ type More = budget.More
 // Grant sets those limits of a thread's cost that are not zero, and grants more on top of
 // them. It returns what holds now, one line each. What a run has already cost beyond a limit
 // is not deducted from the grant. Errors are *protocol.Error.
-func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) ([]string, error) {
+func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) (_ []string, err error) {
+	defer fault.Coded(&err)
 	h, err := e.lock(ctx, thread)
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	defer h.release()
 	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
 		return nil, hasEnded(h)
 	}
 	if h.facts, err = e.Reader.Heads.Facts(ctx, h.id); err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	own := h.ownLimits()
 	budget.Set(&own, l)
@@ -40,13 +41,13 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		err = pos.Problem
 	}
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	var lines []string
 	if m.Again { // for all threads, and for this one only if a limit of its own is reached, too
 		said, err := e.raiseDay(ctx)
 		if err != nil {
-			return nil, fault.Of(err)
+			return nil, err
 		}
 		if _, over := moderator.OverBudget(pos.State, ""); said != "" {
 			lines, m.Again = []string{said}, over || pos.UsedUp != "" || pos.Next.Cause == moderator.ByLimit
@@ -63,7 +64,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		lines = append(lines, granted...)
 	}
 	if err := e.Reader.Heads.SetFacts(ctx, h.id, heads.Facts{Limits: &own}); err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	return lines, nil
 }

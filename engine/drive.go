@@ -118,7 +118,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 			if h != nil {
 				h.release()
 			}
-			return d, fault.Of(err)
+			return d, err
 		}
 		if h == nil {
 			h, err = e.lock(ctx, thread)
@@ -126,7 +126,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		switch {
 		case err != nil && (first && e.path == "" || !isBusy(err)):
 			e.leavePlace()
-			return d, fault.Of(err)
+			return d, err
 		case err == nil && !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted:
 			h.release() // another driver was faster
 			e.leavePlace()
@@ -152,7 +152,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 
 // isBusy reports whether somebody is at work on the thread itself, so that waiting for it helps.
 func isBusy(err error) bool {
-	return errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) && !errors.Is(err, errParentOpen)
+	return fault.Is(err, protocol.CodeLocked) && !errors.Is(err, errParentOpen)
 }
 
 func (e *Engine) takePlace(ctx context.Context) error {
@@ -256,7 +256,7 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 		return nil
 	}
 	// Another process may have finished it meanwhile, or be about to.
-	if errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
+	if fault.Is(err, protocol.CodeTerminated) {
 		_, _ = e.Reader.WaitItself(ctx, k.ID)
 	}
 	for end := e.Reader.Env.Now().Add(e.grace() + settle); ; {

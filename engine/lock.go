@@ -107,9 +107,10 @@ func (h *lockedThread) release() {
 // else steps, resumes or ends it. It fails at once with code locked if a step is running, even
 // one whose engine is gone. Errors are *protocol.Error.
 func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
+	defer fault.Coded(&err)
 	h, err := e.lock(ctx, thread)
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	_, err = e.lastRun(ctx, h)
 	if err == nil && e.Reader.CutOff(h.id) {
@@ -118,7 +119,7 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	}
 	if err != nil {
 		h.release()
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	return h.release, nil
 }

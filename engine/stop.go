@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -25,10 +24,11 @@ const settle = 10 * time.Second
 // Stop ends a running step and those of the thread's children, even if the process that
 // started it is gone; the thread stays active. It reports whether one ran. Errors are
 // *protocol.Error.
-func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
+func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
+	defer fault.Coded(&err)
 	h, stopped, err := e.seize(ctx, thread, false)
 	if err != nil {
-		return stopped, fault.Of(err)
+		return stopped, err
 	}
 	below, err := e.eachKid(ctx, h, false, e.Stop)
 	h.release()
@@ -41,16 +41,17 @@ func (e *Engine) Stop(ctx context.Context, thread string) (bool, error) {
 
 // Kill does what Stop does, and archives the thread and its children as cancelled. Errors are
 // *protocol.Error.
-func (e *Engine) Kill(ctx context.Context, thread string) error {
+func (e *Engine) Kill(ctx context.Context, thread string) (err error) {
+	defer fault.Coded(&err)
 	h, stopped, err := e.seize(ctx, thread, true)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	defer h.release()
 	if stopped && h.ended != nil { // it was played again
 		return nil
 	}
-	return fault.OrNil(e.kill(ctx, h))
+	return e.kill(ctx, h)
 }
 
 // kill ends a thread that is held. A result that waits is added first, and what was cut off is
@@ -112,7 +113,7 @@ func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
 func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
 	all, err := e.Reader.Heads.AllFacts(ctx)
 	if all == nil {
-		return fault.OrNil(err)
+		return err
 	}
 	for id, facts := range all {
 		if facts.Parent == nil || facts.Parent.Thread != h.id {
@@ -135,7 +136,7 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 		Status: protocol.StatusCancelled, CompletedAt: e.nowMs(),
 	}
 	if err := e.Reader.Heads.Archive(ctx, ended); err != nil {
-		return fault.Of(err)
+		return err
 	}
 	h.ended = &ended
 	e.report(Event{Kind: ThreadKilled, Step: StepInfo{Thread: h.id}})
@@ -155,7 +156,7 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func
 		return false, nil
 	}
 	if err := e.Reader.RunDir(h.id).HoldBack(end); err != nil {
-		return false, fault.Of(err)
+		return false, err
 	}
 	var faults []error
 	for _, k := range pos.Kids {
@@ -169,7 +170,7 @@ func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func
 		done = done || did
 	}
 	if len(faults) > 0 {
-		return done, fault.Of(faults[0])
+		return done, faults[0]
 	}
 	return done, nil
 }
@@ -204,7 +205,7 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 			}
 			return h, stopped || orphan, nil
 		}
-		if !errors.Is(err, &protocol.Error{Code: protocol.CodeLocked}) {
+		if !fault.Is(err, protocol.CodeLocked) {
 			return nil, stopped, err
 		}
 		ran, err := e.stopRun(ctx, id, end)

@@ -231,7 +231,7 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 func (a *attempt) endWait(err error) {
 	if a.waiting != nil && err != nil {
 		status := rundir.Failed
-		if fault.IsSignal(err) || errors.Is(err, &protocol.Error{Code: protocol.CodeTerminated}) {
+		if fault.IsSignal(err) || fault.Is(err, protocol.CodeTerminated) {
 			status = rundir.Stopped
 		}
 		_ = a.failed(status, err)

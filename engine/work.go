@@ -383,24 +383,26 @@ func CheckTitle(title string) error {
 
 // SetTitle gives a thread a title; "" gives it back that of its task. Errors are
 // *protocol.Error.
-func (e *Engine) SetTitle(ctx context.Context, id, title string) error {
+func (e *Engine) SetTitle(ctx context.Context, id, title string) (err error) {
+	defer fault.Coded(&err)
 	if err := CheckTitle(title); err != nil {
 		return err
 	}
 	if err := e.Reader.MayWrite(); err != nil {
-		return fault.Of(err)
+		return err
 	}
 	if _, _, err := e.Reader.Lookup(ctx, id); err != nil {
-		return fault.Of(err)
+		return err
 	}
 	title = e.Reader.Secrets().Hide(title)
-	return fault.OrNil(e.Reader.Heads.SetFacts(ctx, id, heads.Facts{Title: &title}))
+	return e.Reader.Heads.SetFacts(ctx, id, heads.Facts{Title: &title})
 }
 
 // Tell leaves a message for the agent of a thread: the one at work, if it can hear while it
 // works, else the next one. It is delivered once, and kept until then. Errors are
 // *protocol.Error.
-func (e *Engine) Tell(ctx context.Context, thread, text string) error {
+func (e *Engine) Tell(ctx context.Context, thread, text string) (err error) {
+	defer fault.Coded(&err)
 	if err := e.Reader.MayWrite(); err != nil {
 		return err
 	}
@@ -415,11 +417,11 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 	}
 	dir := e.Reader.RunDir(thread)
 	if err := dir.Make(); err != nil {
-		return fault.Of(err)
+		return err
 	}
 	key, err := threadid.New(e.Reader.Env.Now(), e.Reader.Env.Rand)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
@@ -427,7 +429,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 			thread).Because("many-messages", "thread", thread)
 	}
 	if err != nil {
-		return fault.Of(fmt.Errorf("tell thread %s: %w", thread, err))
+		return fmt.Errorf("tell thread %s: %w", thread, err)
 	}
 	// The thread may have ended meanwhile: then nobody will read it.
 	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
@@ -440,7 +442,7 @@ func (e *Engine) Tell(ctx context.Context, thread, text string) error {
 func (e *Engine) tellable(ctx context.Context, thread string) error {
 	head, ended, err := e.Reader.Lookup(ctx, thread)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	if ended != nil {
 		return hasEnded(&lockedThread{id: thread, head: head, ended: ended})

@@ -377,7 +377,8 @@ func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Dura
 // started for them. Errors are *protocol.Error: CodeUsage for what is no command
 // line, CodeNotFound for a program that is nowhere, CodeAgent for one that cannot
 // be started.
-func (r Caster) Named(ctx context.Context, o Wish) error {
+func (r Caster) Named(ctx context.Context, o Wish) (err error) {
+	defer fault.Coded(&err)
 	names := slices.Sorted(maps.Values(o.Agents))
 	if o.Agent != "" {
 		names = append(names, o.Agent)
@@ -385,11 +386,11 @@ func (r Caster) Named(ctx context.Context, o Wish) error {
 	for _, name := range slices.Compact(names) {
 		c, err := r.Config(ctx)
 		if err != nil {
-			return fault.Of(err)
+			return err
 		}
 		cmd, err := r.chooseAgent(c, name, "", "")
 		if err != nil {
-			return fault.Of(err)
+			return err
 		}
 		environ := r.Env
 		for key, value := range cmd.Env {

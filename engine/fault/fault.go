@@ -1,4 +1,4 @@
-// Package fault gives what goes wrong its code, and says what to type next.
+// Package fault gives what goes wrong its code.
 package fault
 
 import (
@@ -16,13 +16,12 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// fail makes an error with a code.
+// New returns an error with a code.
 func New(code protocol.Code, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// coded gives an error from below its code. Every error of this package passes
-// through it once.
+// Of gives an error from below its code, at the edge of a package.
 func Of(err error) *protocol.Error {
 	var known *protocol.Error
 	if errors.As(err, &known) {
@@ -48,6 +47,12 @@ func Step(err error) *protocol.StepError {
 	e := Of(err)
 	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n"), Reasons: e.Reasons}
 }
+
+// Coded is [Of] for the result of a function that defers it.
+func Coded(err *error) { *err = OrNil(*err) }
+
+// Is reports whether an error has a code.
+func Is(err error, code protocol.Code) bool { return err != nil && Of(err).Code == code }
 
 // OrNil is [Of], and nil for none.
 func OrNil(err error) error {

@@ -77,10 +77,11 @@ func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[pr
 
 // NoteForeign records that the workflow of an imported thread came from elsewhere, so that
 // this is known even when the thread is gone.
-func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) error {
+func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) (err error) {
+	defer fault.Coded(&err)
 	t, err := thread.Open(ctx, j.Store, head)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	workflow := t.Start.Workflow
 	known, err := j.file().Confirmed(func(l trust.Line) bool { return l.Foreign == workflow })
@@ -88,7 +89,7 @@ func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) error {
 		err = j.confirm(trust.Line{Foreign: workflow})
 	}
 	if err != nil {
-		return fault.Of(fmt.Errorf("note where workflow %s is from: %w", workflow, err))
+		return fmt.Errorf("note where workflow %s is from: %w", workflow, err)
 	}
 	return nil
 }
@@ -133,20 +134,21 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 // ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
 // run, one per line. Errors are *protocol.Error.
 func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol.Hash, commands []string, err error) {
+	defer fault.Coded(&err)
 	facts, err := j.Heads.Facts(ctx, id)
 	if err != nil {
-		return "", nil, fault.Of(err)
+		return "", nil, err
 	}
 	head, _, err := j.Lookup(ctx, id)
 	if err != nil {
-		return "", nil, fault.Of(err)
+		return "", nil, err
 	}
 	if workflow, err = j.given(ctx, head, facts); err != nil {
-		return "", nil, fault.Of(err)
+		return "", nil, err
 	}
 	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
 	if err != nil {
-		return "", nil, fault.Of(err)
+		return "", nil, err
 	}
 	commands, err = j.Commands(ctx, w)
 	return workflow, commands, err
@@ -238,17 +240,18 @@ func (j Judge) trusted(ctx context.Context, workflow protocol.Hash) (bool, error
 
 // MustTrust is an error if a workflow has commands and was not confirmed: an
 // [*trust.UntrustedError] in a *protocol.Error. why says why it has to be.
-func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string) error {
+func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string) (err error) {
+	defer fault.Coded(&err)
 	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	commands, err := j.Commands(ctx, w)
 	if err != nil || len(commands) == 0 {
 		return err
 	}
 	if known, err := j.trusted(ctx, workflow); known || err != nil {
-		return fault.OrNil(err)
+		return err
 	}
 	untrusted := &trust.UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
 	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because(

@@ -66,18 +66,19 @@ type StartedChild struct {
 
 // Started are the children of a thread that have been started for the role that is next,
 // by their keys. Their nodes are not read. Errors are *protocol.Error.
-func (r *Reader) Started(ctx context.Context, thread string) ([]StartedChild, error) {
+func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, err error) {
+	defer fault.Coded(&err)
 	head, ended, err := r.Lookup(ctx, thread)
 	if err != nil || ended != nil {
-		return nil, fault.OrNil(err)
+		return nil, err
 	}
 	_, w, err := r.chain(ctx, head)
 	if err != nil || !hasChildren(w) {
-		return nil, fault.OrNil(err)
+		return nil, err
 	}
 	all, err := r.Heads.AllFacts(ctx)
 	if all == nil {
-		return nil, fault.OrNil(err)
+		return nil, err
 	}
 	var ids []string
 	for id, f := range all {
@@ -97,7 +98,7 @@ func (r *Reader) Started(ctx context.Context, thread string) ([]StartedChild, er
 	slices.SortFunc(kids, func(a, b StartedChild) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Thread, b.Thread))
 	})
-	return kids, fault.OrNil(err)
+	return kids, err
 }
 
 // aware returns a reader that has read what is known of all threads, and reads each
@@ -127,10 +128,11 @@ func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread,
 
 // Child finds a child of a thread by its key: first among those of the next role, then among
 // those of the newest step that joined a child with that key. Errors are *protocol.Error.
-func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) {
+func (r *Reader) Child(ctx context.Context, parent, key string) (_ string, err error) {
+	defer fault.Coded(&err)
 	p, err := r.Stands(ctx, parent)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	var keys []string
 	for _, k := range p.Kids {
@@ -147,7 +149,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (string, error) 
 	}
 	for s, err := range p.Thread.Steps(ctx) {
 		if err != nil {
-			return "", fault.Of(err)
+			return "", err
 		}
 		if !slices.ContainsFunc(s.Children, func(c protocol.ChildEnded) bool { return c.Key == key }) {
 			continue
@@ -217,7 +219,8 @@ func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 // JoinedBy returns the children whose results a step of a thread joined. Steps that a fork
 // shares with its original thread were made with the original's children. On an error it
 // returns what it found before. Errors are *protocol.Error.
-func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]protocol.ChildOutput, error) {
+func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) (_ []protocol.ChildOutput, err error) {
+	defer fault.Coded(&err)
 	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
 	var labels map[string]string
 	if _, w, err := r.chain(ctx, s.Start); err == nil {
@@ -230,7 +233,7 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 		}
 		id, err := threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key)
 		if err != nil {
-			return all, fault.Of(err)
+			return all, err
 		}
 		all, starts = append(all, protocol.ChildOutput{Key: c.Key, Thread: id, Status: c.Status, Label: labels[c.Key]}),
 			append(starts, start)
@@ -238,15 +241,15 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) ([]prot
 	for range maxForks {
 		facts, err := r.Heads.Facts(ctx, id)
 		if len(all) == 0 || err != nil || facts.Fork == nil || facts.Fork.Thread == "" {
-			return all, fault.OrNil(err)
+			return all, err
 		}
 		if found, err := children.Look(ctx, r.Heads, []string{all[0].Thread}, nil); err != nil || len(found) > 0 {
-			return all, fault.OrNil(err)
+			return all, err
 		}
 		id = facts.Fork.Thread
 		for i, start := range starts {
 			if all[i].Thread, err = threadid.Child(id, string(start.Of), start.Role, start.Attempt, start.Key); err != nil {
-				return nil, fault.Of(err)
+				return nil, err
 			}
 		}
 	}
@@ -260,7 +263,7 @@ const maxForks = 100
 func (r *Reader) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
 	t, err := thread.Open(ctx, r.Nodes(), c.Head)
 	if err != nil {
-		return protocol.Child{}, fault.Of(err)
+		return protocol.Child{}, err
 	}
 	if t.Start.Child == nil {
 		return protocol.Child{}, fault.New(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)

@@ -116,24 +116,25 @@ func (r *Reader) pending(ctx context.Context, id string, head protocol.Hash) (ru
 	}
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	return dir.Tries(t), nil
 }
 
 // SumUp is [Reader.Totals], and also returns what is not known about the runs of agents.
-func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (budget.Sums, error) {
+func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ budget.Sums, err error) {
+	defer fault.Coded(&err)
 	var sum budget.Sums
 	t, err := thread.Open(ctx, r.Store, head)
 	if err != nil {
-		return sum, fault.Of(err)
+		return sum, err
 	}
 	dir := budget.File{Dir: r.RunDir(id)}
 	marks := dir.Marks()
 	var newer []thread.Step // newest first
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
-			return sum, fault.Of(err)
+			return sum, err
 		}
 		if at := budget.Find(marks, step.Hash, step.Index); at != nil {
 			sum = at.Sums

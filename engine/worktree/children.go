@@ -187,7 +187,7 @@ func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, erro
 func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles, ok bool, err error) {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
-		return made, false, fault.Of(err)
+		return made, false, err
 	}
 	if w := t.Start.Workspace; w == nil || w.Mode != InWorktree || w.Tree == "" {
 		return made, false, nil
@@ -215,7 +215,7 @@ func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
 		case errors.As(err, &conflict):
 			conflicts = append(conflicts, conflict.Paths...)
 		case errors.Is(err, snapshot.ErrTooOld):
-			return "", nil, fault.Of(err)
+			return "", nil, err
 		case err != nil:
 			return "", nil, err
 		default:

@@ -187,7 +187,7 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	if o.Dirty {
 		k, err := e.Open(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
 		if err != nil {
-			return nil, fault.Of(err)
+			return nil, err
 		}
 		n.Tree = k.Spec.Tree
 		k.Release()

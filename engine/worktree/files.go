@@ -33,7 +33,8 @@ func resultRef(id string) string { return "refs/uwf-result/" + id }
 
 // Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
 // are *protocol.Error.
-func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Unsaved, error) {
+func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Unsaved, err error) {
+	defer fault.Coded(&err)
 	w := facts.Workspace
 	if w == nil || w.Mode != InWorktree {
 		return Unsaved{}, nil
@@ -41,15 +42,14 @@ func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (Unsa
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
 		return f.unapplied(ctx, id, facts)
 	}
-	only, err := f.OnlyInWorktree(ctx, id, w, false)
-	return only, fault.OrNil(err)
+	return f.OnlyInWorktree(ctx, id, w, false)
 }
 
 // unapplied is [Keeper.Unsaved] for a worktree that is gone.
 func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Unsaved, err error) {
 	at, err := heads.Find(ctx, f.Heads, id)
 	if err != nil {
-		return only, fault.Of(err)
+		return only, err
 	}
 	last, err := f.StepFiles(ctx, at.Head)
 	if err != nil || facts.Parent != nil {
@@ -62,7 +62,7 @@ func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 	}
 	spec, err := f.SpecOf(repo, id)
 	if err != nil {
-		return only, fault.Of(err)
+		return only, err
 	}
 	tip, _ := repo.Commit(ctx, "refs/heads/"+w.Branch)
 	for _, commit := range []string{w.Base, tip, appliedRef(id)} {
@@ -84,7 +84,8 @@ func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 
 // Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
 // see [Keeper.Unsaved]. Errors are *protocol.Error.
-func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) error {
+func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err error) {
+	defer fault.Coded(&err)
 	if w == nil || w.Mode == ModeNone {
 		return nil
 	}
@@ -94,26 +95,27 @@ func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) error {
 	}
 	spec, err := f.SpecOf(repo, id)
 	if err != nil {
-		return fault.Of(err)
+		return err
 	}
 	if err := snapshot.DeleteRefs(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
-		return fault.Of(err)
+		return err
 	}
 	if w.Mode != InWorktree {
 		return nil
 	}
 	if err := repo.Release(appliedBy(id)); err != nil {
-		return fault.Of(err)
+		return err
 	}
-	return fault.OrNil(repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base))
+	return repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base)
 }
 
 // Worktrees lists the worktrees of threads, and those below the home that belong to no thread.
 // Errors are *protocol.Error.
-func (f Keeper) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
+func (f Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error) {
+	defer fault.Coded(&err)
 	facts, err := f.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	list := []protocol.Worktree{}
 	for id, of := range facts {
@@ -125,7 +127,7 @@ func (f Keeper) Worktrees(ctx context.Context) ([]protocol.Worktree, error) {
 	}
 	dirs, err := os.ReadDir(filepath.Dir(f.Dirs.Worktree("x")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	for _, d := range dirs {
 		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {

@@ -263,7 +263,7 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 	for _, tree := range k.file.Manifest.Trees {
 		by, err := k.without.Tree(tree)
 		if err != nil {
-			return fault.Of(err)
+			return err
 		}
 		if left[tree] = by; by != tree {
 			k.standFor(tree, by)
@@ -370,13 +370,14 @@ func (e Keeper) Created(id string) error {
 // finishes removals that were cut off. It returns the worktrees' paths, whether or not
 // something is left there.
 func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
+	defer fault.Coded(&err)
 	known, err := heads.Standings(ctx, e.Heads)
 	if err != nil {
-		return nil, fault.Of(err) // a line that cannot be read may be of any thread
+		return nil, err // a line that cannot be read may be of any thread
 	}
 	runs, err := os.ReadDir(filepath.Dir(e.Dirs.Run("x")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	for _, run := range runs {
 		id := run.Name()
@@ -386,7 +387,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 		}
 		done, err := e.sweep(ctx, id)
 		if err != nil {
-			return swept, fault.Of(err)
+			return swept, err
 		}
 		if done {
 			swept = append(swept, e.Dirs.Worktree(id))
@@ -429,7 +430,7 @@ func (e Keeper) sweepGone(ctx context.Context) error {
 	}
 	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
-		return fault.Of(err)
+		return err
 	}
 	stores, err := e.Finder().Stores(ctx)
 	if err != nil {
@@ -445,8 +446,5 @@ func (e Keeper) sweepGone(ctx context.Context) error {
 		repos[snapshot.Owner(store)] = true
 	}
 	maps.DeleteFunc(repos, func(common string, _ bool) bool { return common == "" || isGone(common) })
-	if err := snapshot.FinishRemovals(ctx, dir, slices.Sorted(maps.Keys(repos))); err != nil {
-		return fault.Of(err)
-	}
-	return nil
+	return snapshot.FinishRemovals(ctx, dir, slices.Sorted(maps.Keys(repos)))
 }

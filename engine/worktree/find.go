@@ -81,15 +81,16 @@ func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree) (sto
 }
 
 // Objects reads from where states were found. The error is a *protocol.Error.
-func (f *Finder) Objects(ctx context.Context) (*snapshot.Objects, error) {
+func (f *Finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
+	defer fault.Coded(&err)
 	if store := f.partial.Store(f.e.Dirs.Git()); f.partial.Root != "" && slices.Contains(f.from, store) {
 		if err := f.partial.Seed(ctx, store, true); err != nil { // what was fetched since
-			return nil, fault.Of(err)
+			return nil, err
 		}
 	}
 	from, err := snapshot.OpenObjects(f.e.Env, f.from)
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	from.Partial = f.partial.Root
 	return from, nil

@@ -245,14 +245,15 @@ func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) err
 // CatchUp brings the work tree of a thread from the files of an earlier step to those of its
 // last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
 func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
-	t *thread.Thread) (*protocol.FileChanges, error) {
+	t *thread.Thread) (_ *protocol.FileChanges, err error) {
+	defer fault.Coded(&err)
 	last, err := e.FilesOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	k, err := e.Open(ctx, id, w.Root, w)
 	if err != nil {
-		return nil, fault.Of(err)
+		return nil, err
 	}
 	defer k.Release()
 	if k.Spec.Tree == last.After {
@@ -260,7 +261,7 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
 	}
 	for s, err := range t.Steps(ctx) {
 		if err != nil {
-			return nil, fault.Of(err)
+			return nil, err
 		}
 		if from := k.Spec.Tree; s.Files != nil && (s.Files.Tree == from || s.Files.Before == from) {
 			changed, err := e.follow(ctx, k, id, t.Head, from, last.After)

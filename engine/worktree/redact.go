@@ -20,7 +20,8 @@ import (
 // everything that is kept of a thread's files. From then on, other states stand in for those
 // of its steps. If other threads have the path, too, that is an error unless shared is set.
 // Errors are *protocol.Error.
-func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (protocol.FilesRedacted, error) {
+func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ protocol.FilesRedacted, err error) {
+	defer fault.Coded(&err)
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
@@ -28,25 +29,25 @@ func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (proto
 	}
 	t, err := f.Lock(ctx, id)
 	if err != nil {
-		return out, fault.Of(err)
+		return out, err
 	}
 	defer t.Release()
 	all, err := f.keptTrees(ctx)
 	if err != nil {
-		return out, fault.Of(err)
+		return out, err
 	}
 	ended := false // one that was cut off
 	for store, byThread := range all {
 		if len(byThread[id]) > 0 {
 			if err := f.redactIn(ctx, store, byThread, shared, &out); err != nil {
-				return out, fault.Of(err)
+				return out, err
 			}
 			if out.States > 0 {
 				continue
 			}
 			cut, remains, err := snapshot.FinishRedaction(ctx, f.Env, store.path, store.common)
 			if err != nil {
-				return out, fault.Of(err)
+				return out, err
 			}
 			ended = ended || cut
 			out.Remains = append(out.Remains, remains...)

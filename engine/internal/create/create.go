@@ -43,7 +43,7 @@ func (m Maker) origins() origin.Judge { return origin.Judge{Reader: m.Reader} }
 func (m Maker) chosen(ctx context.Context, cwd string) (string, error) {
 	dir, err := place.Real(cwd)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	return place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, "", dir, "")
 }
@@ -74,15 +74,16 @@ type StartOptions struct {
 // that are not given have their defaults. The start node is durable before a head names it.
 // Errors are *protocol.Error.
 func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
+	defer fault.Coded(&err)
 	if !filepath.IsAbs(s.Cwd) {
 		return "", fault.New(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
 	}
 	if s.Cwd, err = m.chosen(ctx, s.Cwd); err != nil {
-		return "", fault.Of(fmt.Errorf("start a thread: %w", err))
+		return "", fmt.Errorf("start a thread: %w", err)
 	}
 	release, err := m.HoldStore(ctx)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	defer release()
 	w, err := cas.Read[protocol.Workflow](ctx, m.Store, s.Workflow)
@@ -93,28 +94,28 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 		return "", err
 	}
 	if err := m.origins().Stored(ctx, s.Workflow, w); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	if s.Inputs, err = m.Inputs(ctx, w, s.Inputs); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	id, done, err := m.newThread(ctx)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	defer done()
 	workspace, err := m.Files.New(ctx, o.Workspace, id, w.Name, s.Cwd)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	m.Files.WarnShared(ctx, workspace)
 	b := m.Batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	if err := b.Commit(ctx); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	return m.addThread(ctx, id, start, heads.Facts{Limits: budget.Said(o.Limits), Workspace: workspace})
 }
@@ -126,11 +127,11 @@ func (m Maker) addThread(ctx context.Context, id string, head protocol.Hash, fac
 		if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 			err = errors.Join(err, m.Drop(context.WithoutCancel(ctx), id, w))
 		}
-		return "", fault.Of(err)
+		return "", err
 	}
 	if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 		if err := m.Files.Created(id); err != nil {
-			return id, fault.Of(err)
+			return id, err
 		}
 	}
 	return id, nil
@@ -313,10 +314,11 @@ type ForkOptions struct {
 // everything with the thread that the node comes from. Errors are
 // *protocol.Error.
 // A fork of a thread from elsewhere counts as from elsewhere, too.
-func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
+func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ string, err error) {
+	defer fault.Coded(&err)
 	release, err := m.HoldStore(ctx)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	defer release()
 	head, err := m.Store.Get(ctx, node)
@@ -329,19 +331,19 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (str
 		return "", fault.New(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
 	}
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	nodes := []cas.Node{head}
 	if t.Last != nil {
 		named, err := verify.Contents(ctx, m.Store, t.Last.Step, true)
 		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
-			return "", fault.Of(err)
+			return "", err
 		}
 		nodes = append(nodes, named...)
 	}
 	// A fork may begin at the step of a failed run, which nothing durable has named until now.
 	if err := m.Store.Commit(ctx, nodes...); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	facts, err := m.origins().Inherited(ctx, t, node)
 	if err == nil && o.Cwd != "" {
@@ -350,23 +352,23 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (str
 		facts.Imported, facts.Workspace = here.Imported, here.Workspace
 	}
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	if o.Thread != "" {
 		facts.Fork.Thread = o.Thread
 	}
 	if err := m.asBefore(ctx, &facts, node); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	id, done, err := m.newThread(ctx)
 	if err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	defer done()
 	if facts.Workspace, err = m.Files.Fork(ctx, worktree.Fork{
 		Thread: id, At: t, Facts: facts, Moved: o.Cwd != "", Files: o.Files, Before: o.Before, Detached: o.Detached,
 	}); err != nil {
-		return "", fault.Of(err)
+		return "", err
 	}
 	return m.addThread(ctx, id, node, facts)
 }
