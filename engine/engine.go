@@ -1,28 +1,3 @@
-// Package engine runs a thread: it takes the moderator's decision to an agent,
-// checks what comes back, and moves the head. It holds no state of its own; all
-// of it is in the store, the heads and the run directory, so that the next
-// process goes on where a killed one stopped.
-//
-// A step, file by file:
-//
-//   - lock.go: one process at a time steps a thread, and where one from elsewhere may work;
-//   - package status: where the thread stands, who is next, and what it has cost;
-//   - package rundir: run.json, the record of the try in flight or the last one;
-//   - package worktree: the files that are kept with a step;
-//   - package casting: which agent plays the role;
-//   - attempt.go, invoke.go: one try at a step, and the agent's run; tries.go: the next one;
-//   - package verify: whether what the agent returned is what was asked for;
-//   - session.go: the facts of a thread, read once, and refusal.go: why a request cannot be done;
-//   - do.go, move.go: what package internal/decide has decided, and how it is done;
-//   - work.go: several steps under one lock of the thread;
-//   - drive.go, package children: threads that play a role together, and workers.
-//
-// Around it: package internal/create makes threads, stop.go ends steps in flight, and package
-// threadfiles is what people do with a thread's files. [Open] puts an engine together for a
-// program, package catalog finds workflows, and package view is what there is to show.
-//
-// The module is v0: names may change with a minor version. docs/embedding.md is how to
-// build a program on it.
 package engine
 
 import (
@@ -154,6 +129,9 @@ func (e *Engine) grace() time.Duration {
 	}
 	return e.Grace
 }
+
+// Code is the code of an error; that of an error without one is protocol.CodeFailed.
+func Code(err error) protocol.Code { return fault.Of(err).Code }
 
 func (e *Engine) nowMs() int64 { return e.Reader.Env.Now().UnixMilli() }
 

@@ -81,7 +81,7 @@ func runGraph(t *testing.T, seed uint64) {
 	m.write(t, w.dir)
 	e := w.engine(durable.OS())
 	ctx := t.Context()
-	started, err := catalog.Of(e).Start(ctx, e, filepath.Join(w.dir, "g0.yaml"), protocol.Start{Prompt: "go", Cwd: w.dir}, engine.StartOptions{}, nil)
+	started, err := catalog.Of(e).Start(ctx, e, filepath.Join(w.dir, "g0.yaml"), protocol.Start{Prompt: "go", Cwd: w.dir}, engine.StartOptions{})
 	require.NoError(t, err)
 	w.root = started.Thread
 	for range random.IntN(10) {

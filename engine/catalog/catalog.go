@@ -111,12 +111,10 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 	return protocol.WorkflowPut{Name: def.Name, Hash: h}, nil
 }
 
-// Start makes a thread of the workflow that a person names; start is what it is to do
-// where, and with which inputs. No
-// collector comes between storing the workflow and the thread. check, if there is one,
-// may refuse before the thread is made, as [engine.Engine.CheckFirst], or complete it.
+// Start makes a thread of the workflow that a person names: a file, a name or a hash. No collector
+// comes between storing the workflow and the thread.
 func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start,
-	o engine.StartOptions, check func(*protocol.Start) error) (protocol.ThreadStarted, error) {
+	o engine.StartOptions) (protocol.ThreadStarted, error) {
 	var none protocol.ThreadStarted
 	release, err := cas.Hold(ctx, e.Reader.Store)
 	if err != nil {
@@ -132,8 +130,8 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 			return none, err
 		}
 	}
-	if check != nil {
-		if err := check(&start); err != nil {
+	if o.Check != nil {
+		if err := o.Check(&start); err != nil {
 			return none, err
 		}
 	}

@@ -34,34 +34,29 @@ func TestMain(m *testing.M) {
 		os.Args = append(os.Args[:1], os.Args[2:]...)
 		mock.Run()
 	case os.Getenv(asProgram) != "":
-		os.Exit(host.Main(program))
+		os.Exit(host.Main("program", program))
 	default:
 		tmpfstest.Main(m)
 	}
 }
 
 // program starts a thread in the background, says which, and stays until it is killed.
-func program(ctx context.Context, process env.Env) int {
-	err := func() error {
-		e, err := host.Open(ctx, process, host.Options{})
-		if err != nil {
-			return err
-		}
-		s := protocol.Start{Prompt: "task", Cwd: process.Dir}
-		started, err := catalog.Of(e).Start(ctx, e, "one.yaml", s, engine.StartOptions{}, nil)
-		if err != nil {
-			return err
-		}
-		out, err := e.Background(ctx, started.Thread, engine.Work{})
-		fmt.Fprintln(process.Stdout, started.Thread, out.Status)
-		return err
-	}()
+func program(ctx context.Context, process env.Env) error {
+	e, err := host.Open(ctx, process, host.Options{})
 	if err != nil {
-		fmt.Fprintln(process.Stdout, err)
-		return 1
+		return err
 	}
-	<-ctx.Done()
-	return 0
+	s := protocol.Start{Prompt: "task", Cwd: process.Dir}
+	started, err := catalog.Of(e).Start(ctx, e, "one.yaml", s, engine.StartOptions{})
+	if err != nil {
+		return err
+	}
+	out, err := e.Background(ctx, started.Thread, engine.Work{})
+	fmt.Fprintln(process.Stdout, started.Thread, out.Status)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
 }
 
 const workflow = `name: one

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
@@ -20,22 +19,26 @@ import (
 // patience is how long a worker may take to end after a signal.
 const patience = time.Minute
 
-// Main is the whole of a main: os.Exit(host.Main(run)). It calls run with a context that a signal ends, and
-// returns its exit status; or it does what an engine of this program has started the process for.
-func Main(run func(context.Context, env.Env) int) int {
+// Main is the whole of a main: os.Exit(host.Main("bot", run)). It calls run with a context that a
+// signal ends, prints the error behind the name, and returns the exit status of the error's code; or
+// it does what an engine of this program has started the process for.
+func Main(name string, run func(context.Context, env.Env) error) int {
 	if status, confined := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); confined {
 		return status
 	}
 	process, err := env.OS()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		fmt.Fprintln(os.Stderr, name+":", err)
 		return protocol.CodeFailed.ExitCode()
 	}
 	ctx, stop := proc.WithSignals(context.Background())
 	defer stop()
 	call, ok := background.CallOf(process.Args)
 	if !ok {
-		return run(ctx, process)
+		if err := run(ctx, process); err != nil {
+			return failed(process, name, err)
+		}
+		return 0
 	}
 	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return work(ctx, call, process) })
 }
@@ -54,8 +57,13 @@ func work(ctx context.Context, c background.Call, process env.Env) int {
 	if err == nil {
 		return 0
 	}
+	return failed(process, "worker", err)
+}
+
+// failed prints an error, and returns the exit status of its code.
+func failed(process env.Env, name string, err error) int {
 	coded := fault.Of(err)
-	fmt.Fprintln(process.Stderr, plaintext.Indent(plaintext.Escape(coded.Message)))
+	fmt.Fprintln(process.Stderr, plaintext.Indent(name+": "+plaintext.Escape(coded.Message)))
 	return coded.Code.ExitCode()
 }
 

@@ -1,9 +1,10 @@
-// Command embed starts, follows, answers and reads a thread on uwf's engine: see docs/embedding.md.
+// Command embed runs a workflow on uwf's engine, as the package documentation of engine explains.
 package main
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -16,45 +17,43 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-func main() { os.Exit(host.Main(embed)) }
+func main() { os.Exit(host.Main("embed", run)) }
 
-func embed(ctx context.Context, process env.Env) int {
-	failed := func(what ...any) int { fmt.Fprintln(process.Stderr, what...); return 1 }
+func run(ctx context.Context, process env.Env) error {
 	if len(process.Args) != 2 {
-		return failed("usage: embed <workflow.yaml> <task>")
+		return errors.New("usage: embed <workflow.yaml> <task>")
 	}
 	e, err := host.Open(ctx, process, host.Options{Events: func(ev engine.Event) {
-		if ev.Kind == engine.StepStarted {
-			fmt.Fprintln(process.Stdout, ev.Step.Number, ev.Step.Role)
-		} else if ev.Kind == engine.Turn && ev.Turn.Role == protocol.TurnAssistant {
-			fmt.Fprintln(process.Stdout, " ", strings.TrimSpace(ev.Turn.Content))
+		if ev.Kind == engine.Turn && ev.Turn.Role == protocol.TurnAssistant {
+			fmt.Fprintf(process.Stdout, "%s: %s\n", ev.Step.Role, strings.TrimSpace(ev.Turn.Content))
 		}
 	}})
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	start := protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}
-	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], start, engine.StartOptions{}, nil)
+	task := protocol.Start{Prompt: process.Args[1], Cwd: process.Dir}
+	started, err := catalog.Of(e).Start(ctx, e, process.Args[0], task, engine.StartOptions{})
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	answers := bufio.NewScanner(process.Stdin)
 	for work := (engine.Work{}); ; work = (engine.Work{Do: engine.DoResume, Prompt: answers.Text()}) {
-		outs, err := e.Do(ctx, started.Thread, work) // until the end, or until a person is needed
+		outs, err := e.Do(ctx, started.Thread, work) // to the end, or until a person is needed
 		if err != nil {
-			return failed(err)
+			return err
 		}
-		asks := outs[len(outs)-1].Question
-		if asks == nil {
+		asked := outs[len(outs)-1].Question
+		if asked == nil {
 			break
-		} else if fmt.Fprintf(process.Stdout, "%s asks: %s\n", asks.Role, asks.Text); !answers.Scan() {
-			return failed("thread", started.Thread, "waits for an answer")
+		}
+		fmt.Fprintf(process.Stdout, "%s asks: %s\n", asked.Role, asked.Text)
+		if !answers.Scan() {
+			return fmt.Errorf("thread %s waits for an answer", started.Thread)
 		}
 	}
 	trace, err := view.TraceOf(ctx, e, started.Thread)
-	if err != nil {
-		return failed(err)
+	if err == nil {
+		fmt.Fprintln(process.Stdout, strings.Join(trace.Path(), " → "))
 	}
-	fmt.Fprintln(process.Stdout, strings.Join(trace.Path(), " → "))
-	return 0
+	return err
 }

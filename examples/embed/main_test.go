@@ -49,7 +49,7 @@ const script = `steps:
 `
 
 // outside is a process with a home whose agent plays the script, in a directory with
-// the workflow. There is no uwf.
+// the workflow. It is not the uwf that the engine comes from.
 func outside(t *testing.T, stdin string, args ...string) (env.Env, *bytes.Buffer) {
 	t.Helper()
 	home, dir := t.TempDir(), t.TempDir()
@@ -64,41 +64,38 @@ func outside(t *testing.T, stdin string, args ...string) (env.Env, *bytes.Buffer
 	}
 	var out bytes.Buffer
 	return env.Env{
-		Args: args, Dir: dir, Environ: append(os.Environ(), "UWF_HOME="+home, "PATH=/usr/bin:/bin", "UWF_BIN=", asAgent+"=1"),
+		Args: args, Dir: dir, Environ: append(os.Environ(), "UWF_HOME="+home, asAgent+"=1"),
 		Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &out, Now: time.Now, Rand: rand.Reader, Exe: exe,
 	}, &out
 }
 
 func TestRun(t *testing.T) {
 	process, out := outside(t, "On Monday.\n", "book.yaml", "Book a table.")
-	require.Equal(t, 0, embed(t.Context(), process), out)
+	require.NoError(t, run(t.Context(), process), out)
 	require.Equal(t, []string{
-		"1 clerk", "clerk asks: For which day?",
-		"2 clerk", "  I look into the calendar.", "  Booked.",
+		"clerk asks: For which day?", "clerk: I look into the calendar.", "clerk: Booked.",
 		"$START → clerk → $END",
 	}, strings.Split(strings.TrimSpace(withoutFrontmatter(out.String())), "\n"))
 }
 
 // withoutFrontmatter is what was said without the data before it.
 func withoutFrontmatter(s string) string {
-	before, rest, found := strings.Cut(s, "  ---\n")
+	before, rest, found := strings.Cut(s, "---\n")
 	if !found {
 		return s
 	}
 	_, said, _ := strings.Cut(rest, "---\n")
-	return before + "  " + said
+	return before + said
 }
 
 // Whoever cannot answer leaves the thread as it is: it waits.
 func TestNobodyThere(t *testing.T) {
 	process, out := outside(t, "", "book.yaml", "Book a table.")
-	require.Equal(t, 1, embed(t.Context(), process))
-	require.Contains(t, out.String(), "waits for an answer")
+	require.ErrorContains(t, run(t.Context(), process), "waits for an answer")
 	require.Contains(t, out.String(), "For which day?")
 }
 
 func TestNoSuchFile(t *testing.T) {
-	process, out := outside(t, "", "boko.yaml", "Book a table.")
-	require.Equal(t, 1, embed(t.Context(), process))
-	require.Contains(t, out.String(), "file not found: boko.yaml")
+	process, _ := outside(t, "", "boko.yaml", "Book a table.")
+	require.ErrorContains(t, run(t.Context(), process), "file not found: boko.yaml")
 }

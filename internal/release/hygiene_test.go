@@ -105,7 +105,7 @@ func TestPathsAreThere(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
 	paths, named := regexp.MustCompile("`([a-z][\\w.-]*(?:/[\\w.-]+)+)`"), 0
-	for _, page := range []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/embedding.md"} {
+	for _, page := range []string{"CONTRIBUTING.md", "docs/architecture.md", "engine/doc.go"} {
 		for _, found := range paths.FindAllStringSubmatch(read(t, root, page), -1) {
 			named++
 			if !slices.ContainsFunc(files, func(file string) bool { return file == found[1] || strings.HasPrefix(file, found[1]+"/") }) {

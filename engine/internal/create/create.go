@@ -67,6 +67,9 @@ func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported
 type StartOptions struct {
 	Limits    protocol.Limits  // of the run's cost; they take precedence over the workflow's
 	Workspace worktree.Options // how its files are kept
+	// Check may refuse what a catalog starts, as [engine.Engine.CheckFirst] does, or complete it; nil:
+	// nothing is checked.
+	Check func(*protocol.Start) error
 }
 
 // Start makes a thread of a stored workflow. Its directory is absolute and exists; the

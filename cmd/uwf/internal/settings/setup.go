@@ -375,8 +375,8 @@ func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id stri
 		return id, err
 	}
 	o := engine.StepOptions{Timeout: probeTime}
-	started, err := a.Workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir}, engine.StartOptions{},
-		func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) })
+	started, err := a.Workflows().Start(ctx, e, file, protocol.Start{Prompt: probeQuestion, Cwd: dir},
+		engine.StartOptions{Check: func(s *protocol.Start) error { return e.CheckFirst(ctx, *s, o) }})
 	if err != nil {
 		return id, err
 	}

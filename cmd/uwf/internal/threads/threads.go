@@ -127,7 +127,7 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 	title := c.String("title")
 	var out protocol.ThreadStarted
 	err = e.Trusting(ctx, a.AskTrust, func() (err error) {
-		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: workspaceOptions(c)}, may)
+		out, err = a.Workflows().Start(ctx, e, c.Args().First(), protocol.Start{Prompt: prompt, Cwd: cwd}, engine.StartOptions{Limits: l, Workspace: workspaceOptions(c), Check: may})
 		return err
 	})
 	if err == nil {
