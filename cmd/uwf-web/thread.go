@@ -11,9 +11,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
@@ -159,7 +157,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 		out.Turns = append(out.Turns, shown)
 	}
 	if f.Printed != "" && f.Failed == "" {
-		shown := htmlpage.ShowTurn(oscommand.Turn(f.Printed), most)
+		shown := htmlpage.ShowTurn(f.PrintedTurn(), most)
 		out.Writing = &shown
 	}
 	if f.Writing != "" && f.Failed == "" {
@@ -313,7 +311,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	d, err := threaddiff.Compare(r.Context(), s.engine.Reader.Store, heads[0], heads[1])
+	d, err := view.Compare(r.Context(), s.engine.Reader.Store, heads[0], heads[1])
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -339,7 +337,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 	s.show(w, "diff", "Compare", "", p)
 }
 
-func (s *server) brief(id string, b *threaddiff.Brief) (text, link string) {
+func (s *server) brief(id string, b *view.Brief) (text, link string) {
 	if b == nil {
 		return "", ""
 	}
@@ -351,7 +349,7 @@ func (s *server) brief(id string, b *threaddiff.Brief) (text, link string) {
 }
 
 // linesOf are the lines of a field that differ.
-func linesOf(c threaddiff.Change) []htmlpage.Change {
+func linesOf(c view.Change) []htmlpage.Change {
 	text := func(v any) string {
 		return htmlpage.ValueText(v, most).Body
 	}

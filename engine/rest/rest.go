@@ -62,8 +62,8 @@ func (t Teller) Until(ctx context.Context, id string,
 	if !known || !there || err != nil && (isAsked(fault.Of(err).Code) || t.Shared && protocol.OfMachine(err)) {
 		return outs, err
 	}
-	event := Of(after.out)
-	moved := after.out.Head != before.out.Head || after.started != before.started || Of(before.out) != event ||
+	event := status.NoticeOf(after.out)
+	moved := after.out.Head != before.out.Head || after.started != before.started || status.NoticeOf(before.out) != event ||
 		len(after.out.Children) > 0 && err != nil || asks(after.out) != asks(before.out) || t.isNew(ctx, after.out)
 	if event == protocol.NoticeCompleted {
 		facts, factsErr := t.Heads.Facts(ctx, id)
@@ -82,21 +82,6 @@ func isAsked(c protocol.Code) bool {
 		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage,
 		protocol.CodeNotFound,
 	}, c)
-}
-
-// Of returns the kind of notice for a thread in this state; "": none.
-func Of(out protocol.StepOutput) string {
-	switch {
-	case out.Status == protocol.StatusSuspended && status.AtLimit(out):
-		return protocol.NoticeLimit
-	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
-		return protocol.NoticeError
-	case out.Status == protocol.StatusCompleted:
-		return protocol.NoticeCompleted
-	case out.Status == protocol.StatusSuspended:
-		return protocol.NoticeWaiting
-	}
-	return ""
 }
 
 func asks(out protocol.StepOutput) string {
@@ -177,7 +162,7 @@ func (t Teller) forsaken(ctx context.Context, id string) bool {
 	case err != nil || t.Locker().Held(ctx, id) || t.isWorkedOn(ctx, at):
 		return false
 	}
-	event := Of(at)
+	event := status.NoticeOf(at)
 	if event == "" && t.wasForsaken(at) {
 		event = protocol.NoticeError
 		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))

@@ -185,6 +185,21 @@ func NeedsPerson(at protocol.StepOutput) bool {
 	return AtLimit(at)
 }
 
+// NoticeOf returns the kind of notice for a thread in this state; "": none.
+func NoticeOf(out protocol.StepOutput) string {
+	switch {
+	case out.Status == protocol.StatusSuspended && AtLimit(out):
+		return protocol.NoticeLimit
+	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
+		return protocol.NoticeError
+	case out.Status == protocol.StatusCompleted:
+		return protocol.NoticeCompleted
+	case out.Status == protocol.StatusSuspended:
+		return protocol.NoticeWaiting
+	}
+	return ""
+}
+
 // actions lists what can be done, the first thing first.
 func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 	id, words := at.Thread, map[string]any{"type": "string"}

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/retry"
 	"github.com/united-workforce/uwf/engine/rundir"
@@ -112,6 +113,9 @@ type Flight struct {
 	Printed string // the last line that a command has printed, cleaned
 	agentproc.Told
 }
+
+// PrintedTurn is what a command at work has printed last, as a turn.
+func (f *Flight) PrintedTurn() protocol.Turn { return oscommand.Turn(f.Printed) }
 
 // Flight returns the step in flight of a thread; nil if no agent works on it.
 // Errors are *protocol.Error.

@@ -21,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
@@ -257,7 +256,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	}
 	if f.Printed != w.printed {
 		w.printed = f.Printed
-		t := oscommand.Turn(f.Printed)
+		t := f.PrintedTurn()
 		w.report(engine.Event{Kind: engine.Writing, Step: w.info, Turn: &t})
 	}
 	if f.Writing == "" || f.Writing == w.flight.Writing {

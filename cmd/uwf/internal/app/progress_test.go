@@ -10,7 +10,6 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -85,7 +84,7 @@ func TestACommandAtWorkShowsItsLastLine(t *testing.T) {
 	v := &Display{w: &out, live: true, now: func() time.Time { return at.Add(3 * time.Second) }, size: func() (int, int) { return 60, 24 }}
 	step := engine.StepInfo{Number: 1, Role: "tests", Agent: protocol.CommandAgent, Started: at}
 	shows{v}.StepStarted(step)
-	shows{v}.Writing(step, oscommand.Turn("ok  \x1b[31mcas/fsck 1.2s"))
+	shows{v}.Writing(step, protocol.Turn{Role: protocol.TurnTool, Content: "ok  \x1b[31mcas/fsck 1.2s"})
 	shows{v}.StepEnded(step, protocol.StepOutput{Status: protocol.StatusCompleted}, nil)
 	require.Contains(t, out.String(), "\r\x1b[K  tests · 3s · ok [31mcas/fsck 1.2s\r")
 }

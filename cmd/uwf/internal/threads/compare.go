@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/names"
-	"github.com/united-workforce/uwf/engine/threaddiff"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -31,7 +30,7 @@ import (
 type threadDiffOutput struct {
 	Old protocol.Hash `json:"old"` // heads
 	New protocol.Hash `json:"new"`
-	threaddiff.Diff
+	view.Diff
 }
 
 func (a Commands) threadDiffCommand() *ucli.Command {
@@ -65,7 +64,7 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := threaddiff.Compare(ctx, s, old, new)
+	d, err := view.Compare(ctx, s, old, new)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 		a.Status = protocol.CodeFailed
 	}
 	return a.Print(threadDiffOutput{Old: old, New: new, Diff: d}, func(w *term.Page) {
-		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), threaddiff.Text(d)), term.OfDiff)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), view.DiffText(d)), term.OfDiff)
 	})
 }
 
@@ -193,7 +192,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	out.ForkedFrom = protocol.ForkedFrom{Thread: id, Step: from}
 	err = a.Print(out, func(w *term.Page) {
 		a.ResultText(w, out.StepOutput)
-		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, threaddiff.Text(out.Diff.Diff)), term.OfDiff)
+		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, view.DiffText(out.Diff.Diff)), term.OfDiff)
 	})
 	a.SayStanding(ctx, e, out.RunOutput, true, runErr)
 	return errors.Join(err, withNext(runErr, fork))
@@ -222,7 +221,7 @@ func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.H
 		return out, err
 	}
 	out.Diff.Old, out.Diff.New = old, run.Head
-	out.Diff.Diff, err = threaddiff.Compare(ctx, e.Reader.Store, old, run.Head)
+	out.Diff.Diff, err = view.Compare(ctx, e.Reader.Store, old, run.Head)
 	return out, err
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/rest"
+	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -387,7 +387,7 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		out := notified{Thread: id, Event: rest.Of(at)}
+		out := notified{Thread: id, Event: status.NoticeOf(at)}
 		if out.Event == "" {
 			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s: there is nothing to tell", id, at.Status), Hints: []string{"uwf thread show " + id}}
 		}

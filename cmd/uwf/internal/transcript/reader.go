@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
-	"github.com/united-workforce/uwf/engine/oscommand"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
@@ -468,7 +467,7 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 		return true
 	}
 	if f.Printed != "" {
-		take(oscommand.Turn(f.Printed))
+		take(f.PrintedTurn())
 	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)

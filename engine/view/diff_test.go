@@ -1,4 +1,4 @@
-package threaddiff_test
+package view_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/threaddiff"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// world stores chains of steps.
-type world struct {
+// chains stores chains of steps.
+type chains struct {
 	t      *testing.T
 	store  cas.Store
 	batch  *cas.Batch
@@ -23,9 +23,9 @@ type world struct {
 	clock  int64
 }
 
-func newWorld(t *testing.T) *world {
+func newChains(t *testing.T) *chains {
 	t.Helper()
-	w := &world{t: t, store: memstore.New(cas.XXH3)}
+	w := &chains{t: t, store: memstore.New(cas.XXH3)}
 	w.batch = cas.NewBatch(w.store, func() time.Time { return time.UnixMilli(1) })
 	var err error
 	w.schema, err = w.batch.AddSchema(context.Background(), map[string]any{"type": "object"})
@@ -33,11 +33,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) start(task string) cas.Hash {
+func (w *chains) start(task string) cas.Hash {
 	return w.add(protocol.Start{Workflow: w.schema, Prompt: task, Cwd: "/"})
 }
 
-func (w *world) add(p protocol.Payload) cas.Hash {
+func (w *chains) add(p protocol.Payload) cas.Hash {
 	w.t.Helper()
 	h, err := w.batch.Add(context.Background(), p)
 	require.NoError(w.t, err)
@@ -46,7 +46,7 @@ func (w *world) add(p protocol.Payload) cas.Hash {
 }
 
 // step adds a step that is a node of its own, because it takes another time.
-func (w *world) step(head cas.Hash, role, answer string, output map[string]any) cas.Hash {
+func (w *chains) step(head cas.Hash, role, answer string, output map[string]any) cas.Hash {
 	w.t.Helper()
 	ctx := context.Background()
 	th, err := thread.Open(ctx, w.store, head)
@@ -65,16 +65,16 @@ func (w *world) step(head cas.Hash, role, answer string, output map[string]any) 
 	return h
 }
 
-func (w *world) compare(a, b cas.Hash) threaddiff.Diff {
+func (w *chains) compare(a, b cas.Hash) view.Diff {
 	w.t.Helper()
-	d, err := threaddiff.Compare(context.Background(), w.store, a, b)
+	d, err := view.Compare(context.Background(), w.store, a, b)
 	require.NoError(w.t, err)
 	return d
 }
 
 func TestWhereThreadsPart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newChains(t)
 	yes, no := map[string]any{"$status": "yes", "n": []any{1, 2}}, map[string]any{"$status": "no", "n": []any{1, 3}}
 	one := w.step(w.start("task"), "a", "I did", yes)
 	two := w.step(one, "b", "fine", yes)
@@ -82,7 +82,7 @@ func TestWhereThreadsPart(t *testing.T) {
 	d := w.compare(two, two)
 	require.True(t, d.Equal)
 	require.Equal(t, 2, d.Shared)
-	require.Equal(t, "  2 steps in common\n", threaddiff.Text(d))
+	require.Equal(t, "  2 steps in common\n", view.DiffText(d))
 
 	again := w.step(w.step(w.start("task"), "a", "I did", yes), "b", "fine", yes)
 	d = w.compare(two, again)
@@ -95,7 +95,7 @@ func TestWhereThreadsPart(t *testing.T) {
 	require.False(t, d.Equal)
 	require.Equal(t, 1, d.Shared)
 	require.Equal(t, 2, *d.At)
-	require.Equal(t, []threaddiff.Change{
+	require.Equal(t, []view.Change{
 		{Field: "output.$status", Old: "yes", New: "no"},
 		{Field: "output.n[1]", Old: 2.0, New: 3.0},
 		{Field: "answer", Old: "fine", New: "not\nfine"},
@@ -103,36 +103,36 @@ func TestWhereThreadsPart(t *testing.T) {
 	require.Len(t, d.Rest, 1)
 	require.Nil(t, d.Rest[0].Old)
 	require.Equal(t, "a", d.Rest[0].New.Role)
-	text := threaddiff.Text(d)
+	text := view.DiffText(d)
 	require.Contains(t, text, "~ step 2\n  ~ output.$status\n      - yes\n      + no\n")
 	require.Contains(t, text, "  step 3: (none) | a yes\n")
 }
 
 func TestEndsAndStarts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newChains(t)
 	start := w.start("task")
 	one := w.step(start, "a", "x", map[string]any{})
 	d := w.compare(start, one)
 	require.Equal(t, 1, *d.At)
-	require.Equal(t, []threaddiff.Change{{Field: "step", New: "a"}}, d.Changes)
-	require.Contains(t, threaddiff.Text(d), "+ step ")
-	require.Contains(t, threaddiff.Text(d), ": a\n")
+	require.Equal(t, []view.Change{{Field: "step", New: "a"}}, d.Changes)
+	require.Contains(t, view.DiffText(d), "+ step ")
+	require.Contains(t, view.DiffText(d), ": a\n")
 	d = w.compare(one, start)
-	require.Equal(t, []threaddiff.Change{{Field: "step", Old: "a"}}, d.Changes)
+	require.Equal(t, []view.Change{{Field: "step", Old: "a"}}, d.Changes)
 
 	d = w.compare(one, w.step(w.start("another"), "a", "x", map[string]any{}))
 	require.Equal(t, 0, *d.At)
 	require.Equal(t, "task", d.Changes[0].Field)
 	require.Len(t, d.Rest, 1)
-	require.Contains(t, threaddiff.Text(d), "~ the start\n  ~ task\n      - task\n      + another\n  step 1: a in both\n")
+	require.Contains(t, view.DiffText(d), "~ the start\n  ~ task\n      - task\n      + another\n  step 1: a in both\n")
 
-	_, err := threaddiff.Compare(context.Background(), w.store, one, "0123456789ABC")
+	_, err := view.Compare(context.Background(), w.store, one, "0123456789ABC")
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
 // normal makes numbers comparable, however the store keeps them.
-func normal(changes []threaddiff.Change) []threaddiff.Change {
+func normal(changes []view.Change) []view.Change {
 	for i, c := range changes {
 		if n, ok := c.Old.(int64); ok {
 			changes[i].Old = float64(n)

@@ -1,7 +1,4 @@
-// Package threaddiff finds where two threads part: the first step that differs in
-// what was asked, who answered, or what was delivered. That the same thing took
-// longer or cost more parts nothing.
-package threaddiff
+package view
 
 import (
 	"cmp"
@@ -22,7 +19,8 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Diff is how two threads differ.
+// Diff is how two threads differ: they part at the first step that differs in what was asked, who
+// answered, or what was delivered. That the same thing took longer or cost more parts nothing.
 type Diff struct {
 	Equal   bool     `json:"equal"`  // in substance
 	Shared  int      `json:"shared"` // steps that are the same nodes
@@ -222,8 +220,8 @@ func (c *changes) values(path string, old, new any) {
 	c.add(path, old, new)
 }
 
-// Text writes a diff for people.
-func Text(d Diff) string {
+// DiffText writes a diff for people.
+func DiffText(d Diff) string {
 	var b strings.Builder
 	if d.Shared > 0 {
 		fmt.Fprintf(&b, "  %s in common\n", render.Count(d.Shared, "step"))
