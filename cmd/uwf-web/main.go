@@ -8,9 +8,13 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/util/env"
 )
 
-func main() { os.Exit(host.Main(run)) }
+func main() { os.Exit(host.Main(program, serving)) }
+
+func serving(ctx context.Context, e env.Env) error { return host.Status(run(ctx, e)) }

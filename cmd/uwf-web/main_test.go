@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == background.Argument || os.Getenv(asServer) != "" {
-		os.Exit(host.Main(run))
+		os.Exit(host.Main(program, serving))
 	}
 	os.Exit(prosetest.Run(m))
 }

@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
@@ -20,7 +22,7 @@ import (
 const patience = time.Minute
 
 // Main is the whole of a main: os.Exit(host.Main("bot", run)). It calls run with a context that a
-// signal ends, prints the error behind the name, and returns the exit status of the error's code; or
+// signal ends, prints the error behind the name unless it is a [Status], and returns the exit status; or
 // it does what an engine of this program has started the process for.
 func Main(name string, run func(context.Context, env.Env) error) int {
 	if status, confined := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); confined {
@@ -35,10 +37,7 @@ func Main(name string, run func(context.Context, env.Env) error) int {
 	defer stop()
 	call, ok := background.CallOf(process.Args)
 	if !ok {
-		if err := run(ctx, process); err != nil {
-			return failed(process, name, err)
-		}
-		return 0
+		return statusOf(process, name, run(ctx, process))
 	}
 	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return work(ctx, call, process) })
 }
@@ -54,14 +53,21 @@ func work(ctx context.Context, c background.Call, process env.Env) int {
 		}
 		err = Run(ctx, e, c, process)
 	}
-	if err == nil {
-		return 0
-	}
-	return failed(process, "worker", err)
+	return statusOf(process, "worker", err)
 }
 
-// failed prints an error, and returns the exit status of its code.
-func failed(process env.Env, name string, err error) int {
+// Status is an exit status of a program that has printed its error itself.
+type Status int
+
+// Error implements error.
+func (s Status) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+// statusOf prints an error, and returns the exit status of its code.
+func statusOf(process env.Env, name string, err error) int {
+	var status Status
+	if err == nil || errors.As(err, &status) {
+		return int(status)
+	}
 	coded := fault.Of(err)
 	fmt.Fprintln(process.Stderr, plaintext.Indent(name+": "+plaintext.Escape(coded.Message)))
 	return coded.Code.ExitCode()
