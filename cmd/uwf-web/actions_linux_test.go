@@ -141,7 +141,7 @@ func TestCommandsFromElsewhereAreConfirmed(t *testing.T) {
 	s.plays()()
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "make.yaml"), []byte(command), 0o600))
 	start := protocol.Start{Prompt: "x", Cwd: s.dir}
-	started, err := catalog.Of(s.engine).Start(t.Context(), s.engine, "make.yaml", start, engine.StartOptions{}, nil)
+	started, err := catalog.Of(s.engine).Start(t.Context(), s.engine, "make.yaml", start, engine.StartOptions{})
 	require.NoError(t, err)
 	imported := heads.Facts{Imported: &heads.Imported{AtMs: 1, Confirmed: true}}
 	require.NoError(t, s.engine.Reader.Heads.SetFacts(t.Context(), started.Thread, imported))
