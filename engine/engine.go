@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
@@ -129,6 +130,18 @@ func (e *Engine) grace() time.Duration {
 	}
 	return e.Grace
 }
+
+// Accounts are the accounts of agents, with their limits.
+type Accounts = limits.Accounts
+
+// Casting is who plays a role, with what and where it was found.
+type Casting = casting.Casting
+
+// Worst is what a role may cost at most.
+type Worst = casting.Worst
+
+// RealDir returns the path of a directory without symbolic links, as [Engine.Start] wants it.
+func RealDir(dir string) (string, error) { return place.Real(dir) }
 
 // Code is the code of an error; that of an error without one is protocol.CodeFailed.
 func Code(err error) protocol.Code { return fault.Of(err).Code }

@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
-	workplace "github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -180,7 +179,7 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id s
 		kept, err := seal.Keep(ctx, e.Reader.Store, head)
 		return id, []fact{{"Seal", line(kept.Seal.String())}}, err
 	case "apply":
-		dir, err := workplace.Real(s.env.Dir)
+		dir, err := engine.RealDir(s.env.Dir)
 		if err != nil {
 			return id, nil, err
 		}

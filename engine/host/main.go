@@ -21,6 +21,12 @@ import (
 // patience is how long a worker may take to end after a signal.
 const patience = time.Minute
 
+// Call is what an engine of a program has started the program for.
+type Call = background.Call
+
+// CallOf returns the call that a program's arguments are; ok: they are one.
+func CallOf(args []string) (c Call, ok bool) { return background.CallOf(args) }
+
 // Main is the whole of a main: os.Exit(host.Main("bot", run)). It calls run with a context that a
 // signal ends, prints the error behind the name unless it is a [Status], and returns the exit status; or
 // it does what an engine of this program has started the process for.

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -82,6 +83,9 @@ func (r Resolver) Thread(ctx context.Context, name string) (id string, err error
 	}
 	return r.byPart(ctx, name)
 }
+
+// Child names a child by its path of keys, with what they are for, if they do not say that.
+func Child(path, label string) string { return children.Named(path, label) }
 
 // CutChild splits the name of a child into its parent's and its key. A path is none.
 func CutChild(name string) (parent, key string, ok bool) {

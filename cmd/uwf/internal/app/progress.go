@@ -12,7 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
@@ -117,7 +117,7 @@ func under(s engine.StepInfo) string {
 	if s.Path == "" {
 		return ""
 	}
-	return children.Named(s.Path, s.Label) + ": "
+	return names.Child(s.Path, s.Label) + ": "
 }
 
 // shown is the step at work that is meant.

@@ -27,7 +27,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -104,7 +103,7 @@ func (a commands) waiting(lock string) {
 }
 
 func (a commands) run(ctx context.Context) error {
-	if call, ok := background.CallOf(a.Env.Args); ok {
+	if call, ok := host.CallOf(a.Env.Args); ok {
 		a.Flags = app.Globals{Home: call.Home, Store: call.Store, Debug: call.Debug}
 		e, err := a.Engine(ctx, a.Progress())
 		if err != nil {

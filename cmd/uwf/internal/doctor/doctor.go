@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/config"
@@ -319,14 +319,14 @@ func (x *examination) day(context.Context) {
 	if x.config == nil {
 		return
 	}
-	if l := x.accounts().Today(x.config.Limits).UsedUp(); l != (limits.Limit{}) {
+	if l := x.accounts().Today(x.config.Limits).UsedUp(); l.NotedMs > 0 {
 		x.note("threads", "uwf inbox", "no agent starts until %s: %s",
 			l.Until().In(x.Env.Now().Location()).Format(time.DateTime), l.Reason)
 	}
 }
 
-func (x *examination) accounts() limits.Accounts {
-	return limits.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
+func (x *examination) accounts() engine.Accounts {
+	return engine.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
 		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
 	}}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/casting"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/remotes"
@@ -163,7 +162,7 @@ type planRole struct {
 	Timeout protocol.NullString `json:"timeout"`
 	May     protocol.NullString `json:"may"` // run, and write where
 	// Worst is what the role may cost if everything that can go wrong does.
-	Worst   casting.Worst       `json:"worst"`
+	Worst   engine.Worst        `json:"worst"`
 	Problem protocol.NullString `json:"problem"`
 	Hints   []string            `json:"hints,omitempty"`
 }
@@ -232,7 +231,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 
 // lacking returns the error of an agent whose program is not installed, as the agent says when
 // it is asked.
-func (a Commands) lacking(ctx context.Context, settings protocol.Config, c casting.Casting) *protocol.Error {
+func (a Commands) lacking(ctx context.Context, settings protocol.Config, c engine.Casting) *protocol.Error {
 	around := a.Env
 	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
 		for name, value := range agent.Env {
@@ -263,7 +262,7 @@ func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput
 }
 
 // plan adds a role. One that nobody could play makes the exit status.
-func (a Commands) plan(p *planOutput, settings protocol.Config, c casting.Casting) {
+func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	role := planRole{Role: c.Role, Agent: protocol.NullString(c.Agent), Command: c.Command, Path: protocol.NullString(c.Path), Model: protocol.NullString(c.Model)}
 	if role.Command == nil {
 		role.Command = []string{}
@@ -341,7 +340,7 @@ func (p planOutput) text(w *term.Page, width int) {
 }
 
 // worstText is what a role may cost at most.
-func worstText(w casting.Worst) string {
+func worstText(w engine.Worst) string {
 	visits := "any number of steps"
 	if w.Visits > 0 {
 		visits = render.Count(w.Visits, "step")

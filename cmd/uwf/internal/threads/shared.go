@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/fault"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
@@ -142,7 +141,7 @@ func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do fu
 			}
 			return do(e, w)
 		})
-		if err == nil || w.Do != engine.DoAnswer || fault.Of(err).Code != protocol.CodeLocked || s.link.Wait(patient, s.id) != nil {
+		if err == nil || w.Do != engine.DoAnswer || engine.Code(err) != protocol.CodeLocked || s.link.Wait(patient, s.id) != nil {
 			return err
 		}
 	}

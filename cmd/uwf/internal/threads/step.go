@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/children"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
@@ -405,7 +404,7 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 			out.ChildOutput = c
 		}
 	}
-	return a.Printf(out, "child %s: %s, will run again\nhint: %s\n", children.Named(out.Key, out.Label), out.Status, out.Hint)
+	return a.Printf(out, "child %s: %s, will run again\nhint: %s\n", names.Child(out.Key, out.Label), out.Status, out.Hint)
 }
 
 // inBackground hands a thread to a worker, and prints what it says.
@@ -454,12 +453,12 @@ func runningText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Tim
 	for it := range items {
 		r, pid := *it.Run, "gone"
 		if root, key, child := strings.Cut(r.Path, "/"); child && !it.Imported {
-			r.Path = children.Address(names.Short(root), key)
+			r.Path = names.Short(root) + "/" + key
 		}
 		if some = true; r.Pid != 0 {
 			pid = strconv.Itoa(r.Pid)
 		}
-		t.Row(children.Named(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
+		t.Row(names.Child(cmp.Or(r.Path, r.Thread), r.Label), r.Role, r.Agent, app.Started(&r.StartedAt, now), pid, strconv.Itoa(r.AgentPid))
 	}
 	if !some {
 		w.Printf("nothing is running\n")

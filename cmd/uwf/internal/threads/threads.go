@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
-	"github.com/united-workforce/uwf/engine/place"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -187,9 +186,9 @@ func (a Commands) promptText(value string) (string, error) {
 // that is started elsewhere would fail far from the cause. It has no symbolic links.
 func (a Commands) workDir(flag string) (string, error) {
 	if flag == "" {
-		return place.Real(a.Env.Dir)
+		return engine.RealDir(a.Env.Dir)
 	}
-	dir, err := place.Real(a.Env.Path(flag))
+	dir, err := engine.RealDir(a.Env.Path(flag))
 	if err != nil {
 		return "", cmdline.NotFound(fmt.Sprintf("--cwd %s is not a directory", flag), "mkdir -p "+plaintext.Word(flag))
 	}
