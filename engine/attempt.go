@@ -12,16 +12,16 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/casting"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/limits"
-	"github.com/united-workforce/uwf/engine/oscommand"
-	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/retry"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
+	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/limits"
+	"github.com/united-workforce/uwf/engine/internal/oscommand"
+	"github.com/united-workforce/uwf/engine/internal/retry"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/internal/verify"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -39,7 +39,7 @@ type attempt struct {
 	locked *lockedThread
 	pos    *status.Position
 	task   task
-	cmd    casting.Command
+	cmd    agentselect.Command
 	dir    rundir.Dir
 	record rundir.Record
 	info   StepInfo
@@ -347,7 +347,7 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 	if _, known := c.Agents[last.Agent]; err != nil || !known {
 		return
 	}
-	cmd, err := a.e.Casting().Fallback(c, last.Agent, casting.Wish{})
+	cmd, err := a.e.Casting().Fallback(c, last.Agent, agentselect.Wish{})
 	if err != nil {
 		return // whoever plays next finds out
 	}
@@ -596,7 +596,7 @@ func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error)
 // Workplace is the directory in which a role of a thread would work, see [place.Chooser].
 // Errors are *protocol.Error.
 func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
-	return place.Chooser{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}.Workplace(ctx, role, started,
+	return cwd.Chooser{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}.Workplace(ctx, role, started,
 		location)
 }
 
@@ -607,7 +607,7 @@ func (a *attempt) workplace(ctx context.Context) (string, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}
-	if _, gone := place.Real(a.pos.Dir()); gone != nil {
+	if _, gone := cwd.Real(a.pos.Dir()); gone != nil {
 		if w := a.locked.facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
 			return "", fault.Of(err).Because("worktree-gone", "head", string(a.locked.head))
 		}

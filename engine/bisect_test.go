@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
@@ -23,7 +23,7 @@ import (
 // its root.
 func (w *world) repository() string {
 	w.t.Helper()
-	root, err := place.Real(w.dir)
+	root, err := cwd.Real(w.dir)
 	require.NoError(w.t, err)
 	w.git("init -q; echo 0 > number; git add .; git commit -q -m first")
 	return root

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/united-workforce/uwf/engine/origin"
-	"github.com/united-workforce/uwf/engine/trust"
+	"github.com/united-workforce/uwf/engine/internal/trust"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -14,7 +13,7 @@ import (
 type UntrustedError = trust.UntrustedError
 
 // Origins decides what of elsewhere may run here.
-func (e *Engine) Origins() origin.Judge { return origin.Judge{Reader: &e.Reader} }
+func (e *Engine) Origins() trust.Judge { return trust.Judge{Reader: &e.Reader} }
 
 // Confirm is the answer yes to an [UntrustedError]. Errors are *protocol.Error.
 func (e *Engine) Confirm(ctx context.Context, u *UntrustedError) error {

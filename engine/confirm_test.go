@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/origin"
+	"github.com/united-workforce/uwf/engine/internal/trust"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -27,7 +27,7 @@ func TestTrusting(t *testing.T) {
 	facts, err := w.Heads.Facts(t.Context(), id)
 	require.NoError(t, err)
 	imported := func() error {
-		return origin.Judge{Reader: &e.Reader}.Imported(t.Context(), id, w.At(id), facts)
+		return trust.Judge{Reader: &e.Reader}.Imported(t.Context(), id, w.At(id), facts)
 	}
 	asked := 0
 	answer := func(yes bool) engine.Ask {

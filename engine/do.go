@@ -7,12 +7,12 @@ import (
 	"log/slog"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/casting"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
@@ -488,7 +488,7 @@ func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error)
 // byItself is an attempt for which no program is started.
 func (s *session) byItself(pos *status.Position, t task, player string) *attempt {
 	a := s.e.newAttempt(s.locked, pos, t)
-	a.more, a.toEnd, a.cmd = s.more, s.toEnd, casting.Command{Name: player, Written: []string{}}
+	a.more, a.toEnd, a.cmd = s.more, s.toEnd, agentselect.Command{Name: player, Written: []string{}}
 	return a
 }
 

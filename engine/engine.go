@@ -16,11 +16,11 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/casting"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/internal/create"
-	"github.com/united-workforce/uwf/engine/limits"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
@@ -135,13 +135,13 @@ func (e *Engine) grace() time.Duration {
 type Accounts = limits.Accounts
 
 // Casting is who plays a role, with what and where it was found.
-type Casting = casting.Casting
+type Casting = agentselect.Casting
 
 // Worst is what a role may cost at most.
-type Worst = casting.Worst
+type Worst = agentselect.Worst
 
 // RealDir returns the path of a directory without symbolic links, as [Engine.Start] wants it.
-func RealDir(dir string) (string, error) { return place.Real(dir) }
+func RealDir(dir string) (string, error) { return cwd.Real(dir) }
 
 // Code is the code of an error; that of an error without one is protocol.CodeFailed.
 func Code(err error) protocol.Code { return fault.Of(err).Code }
@@ -289,13 +289,13 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 }
 
 // Casting finds who plays a role of a thread.
-func (e *Engine) Casting() casting.Caster {
-	return casting.Caster{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}
+func (e *Engine) Casting() agentselect.Caster {
+	return agentselect.Caster{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}
 }
 
 // Wish is what the options say about which agent plays which role.
-func (o StepOptions) Wish() casting.Wish {
-	return casting.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
+func (o StepOptions) Wish() agentselect.Wish {
+	return agentselect.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
 }
 
 // agentsFor adds to the options of a thread's steps the agents that a person has chosen for

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/protocol"
 )
 

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/engine/limits"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/limits"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -385,7 +385,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "ready")
-	cmd, err := w.Casting().Agent(ctx, casting.Wish{}, "test", "planner")
+	cmd, err := w.Casting().Agent(ctx, agentselect.Wish{}, "test", "planner")
 	require.NoError(t, err)
 	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
 	require.NoError(t, err)

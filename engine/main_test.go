@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"

@@ -9,10 +9,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"

@@ -19,9 +19,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/casting"
-	"github.com/united-workforce/uwf/engine/oscommand"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
+	"github.com/united-workforce/uwf/engine/internal/oscommand"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -206,7 +206,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	task, err := w.graphTask(ctx, pos, pos.Next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
-	a.cmd, err = a.e.Casting().Player(ctx, casting.Wish{}, pos.Workflow, task.role, task.command)
+	a.cmd, err = a.e.Casting().Player(ctx, agentselect.Wish{}, pos.Workflow, task.role, task.command)
 	require.NoError(w.t, err)
 	a.task.cwd = w.dir
 	a.record = a.newRecord()

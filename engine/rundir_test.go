@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/proc"

@@ -11,15 +11,15 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/agentproc"
-	"github.com/united-workforce/uwf/engine/casting"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/engine/limits"
-	"github.com/united-workforce/uwf/engine/oscommand"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/limits"
+	"github.com/united-workforce/uwf/engine/internal/oscommand"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/internal/verify"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -380,7 +380,7 @@ func (s *session) opened(ctx context.Context) (*attempt, error) {
 	a.more, a.toEnd, a.record = s.more, s.toEnd, s.record
 	switch s.record.Agent {
 	case protocol.PersonAgent, protocol.JoinAgent:
-		a.cmd = casting.Command{Name: s.record.Agent, Written: []string{}}
+		a.cmd = agentselect.Command{Name: s.record.Agent, Written: []string{}}
 	}
 	if !s.known() {
 		a.record = a.newRecord()

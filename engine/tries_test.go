@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/limits"
+	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/limits"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )

@@ -11,12 +11,12 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/names"
-	"github.com/united-workforce/uwf/engine/rest"
+	"github.com/united-workforce/uwf/engine/notify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
@@ -86,15 +86,15 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.Step
 	return e.resting().Until(ctx, thread, work)
 }
 
-// TellForsaken reports [AtRest] on behalf of killed processes, for the threads that they
+// NotifyAbandoned reports [AtRest] on behalf of killed processes, for the threads that they
 // worked on. Each thread is reported once; one whose agent lives on, after that agent has
 // ended.
-func (e *Engine) TellForsaken(ctx context.Context) { e.resting().Forsaken(ctx) }
+func (e *Engine) NotifyAbandoned(ctx context.Context) { e.resting().NotifyAbandoned(ctx) }
 
-func (e *Engine) resting() rest.Teller {
-	t := rest.Teller{Reader: &e.Reader, Shared: e.Shared}
+func (e *Engine) resting() notify.Reporter {
+	t := notify.Reporter{Reader: &e.Reader, Shared: e.Shared}
 	if e.AtRest && e.Events != nil {
-		t.Told = func(notice string, at protocol.StepOutput) {
+		t.Report = func(notice string, at protocol.StepOutput) {
 			e.report(Event{Kind: AtRest, Step: StepInfo{Thread: at.Thread}, Output: &at, Notice: notice})
 		}
 	}
@@ -398,10 +398,10 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) (err error) {
 	return e.Reader.Heads.SetFacts(ctx, id, heads.Facts{Title: &title})
 }
 
-// Tell leaves a message for the agent of a thread: the one at work, if it can hear while it
+// Message leaves a message for the agent of a thread: the one at work, if it can hear while it
 // works, else the next one. It is delivered once, and kept until then. Errors are
 // *protocol.Error.
-func (e *Engine) Tell(ctx context.Context, thread, text string) (err error) {
+func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	defer fault.Coded(&err)
 	if err := e.Reader.MayWrite(); err != nil {
 		return err

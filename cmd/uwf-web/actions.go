@@ -164,7 +164,7 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id s
 	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
 	switch r.PathValue("verb") {
 	case "message":
-		return id, nil, e.Tell(ctx, id, posted(r, "text"))
+		return id, nil, e.Message(ctx, id, posted(r, "text"))
 	case "stop":
 		_, err = e.Stop(ctx, id)
 		return id, nil, err

@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) {
 		mock.Run()
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == background.Argument || os.Getenv(asServer) != "" {
+	if _, ok := host.CallOf(os.Args[1:]); ok || os.Getenv(asServer) != "" {
 		os.Exit(host.Main(program, serving))
 	}
 	os.Exit(prosetest.Run(m))

@@ -21,8 +21,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/origin"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/trust"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
@@ -422,7 +422,7 @@ func usedCommands(def workflow.Definition, seen map[protocol.Hash]bool) []string
 			continue
 		}
 		seen[used.Hash] = true
-		for _, line := range append(origin.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
+		for _, line := range append(trust.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
 			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
 		}
 	}

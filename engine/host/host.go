@@ -8,7 +8,7 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/background"
+	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/engine/internal/sandbox"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -57,6 +57,6 @@ func Equip(ctx context.Context, e *engine.Engine, process env.Env) {
 		}
 	}
 	if e.AtRest {
-		e.TellForsaken(ctx)
+		e.NotifyAbandoned(ctx)
 	}
 }

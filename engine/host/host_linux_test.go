@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/tmpfstest"

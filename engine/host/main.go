@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/background"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/background"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/answerlink"
-	"github.com/united-workforce/uwf/engine/background"
 	"github.com/united-workforce/uwf/engine/eventlog"
+	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/engine/notify"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"

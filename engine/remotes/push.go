@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
@@ -688,10 +688,10 @@ func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string 
 			return ""
 		}
 		root = repo.Root
-	} else if real, err := place.Real(filepath.Dir(root)); err == nil {
+	} else if real, err := cwd.Real(filepath.Dir(root)); err == nil {
 		root = filepath.Join(real, id)
 	}
-	if rel, ok := place.Below(root, w.Root); ok && rel != "." {
+	if rel, ok := cwd.Below(root, w.Root); ok && rel != "." {
 		return filepath.ToSlash(rel)
 	}
 	return ""

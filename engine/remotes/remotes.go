@@ -30,8 +30,8 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -226,7 +226,7 @@ func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State
 			}
 			if err == nil && s.Fault != "" {
 				l.warn("thread %s is damaged at %s and left out of the list: %s",
-					place.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
+					cwd.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
 				continue
 			}
 			if !yield(s, err) || err != nil {

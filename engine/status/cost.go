@@ -12,9 +12,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"

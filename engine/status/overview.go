@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/budget"
+	"github.com/united-workforce/uwf/engine/internal/budget"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )

@@ -12,10 +12,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/locker/lockertest"
-	"github.com/united-workforce/uwf/engine/rundir"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/hints"

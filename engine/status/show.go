@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -236,10 +236,10 @@ func (p *Position) Here(dir string) string {
 	if p.Root == "" || p.Root == p.Thread.Start.Cwd || dir == "" {
 		return dir
 	}
-	if _, ok := place.Below(p.Root, dir); ok {
+	if _, ok := cwd.Below(p.Root, dir); ok {
 		return dir
 	}
-	if rel, ok := place.Below(p.Thread.Start.Cwd, dir); ok {
+	if rel, ok := cwd.Below(p.Thread.Start.Cwd, dir); ok {
 		return filepath.Join(p.Root, rel)
 	}
 	return p.Root

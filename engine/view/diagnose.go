@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -42,7 +42,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), casting.Wish{}))
+			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Wish{}))
 		}
 	}
 	d.ofChain(ctx, e, state)
@@ -138,7 +138,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 }
 
 // ofAgent reports whether the next role can be played.
-func (d *diagnosis) ofAgent(c casting.Casting) {
+func (d *diagnosis) ofAgent(c agentselect.Casting) {
 	if c.Problem == nil {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
 		return

@@ -20,7 +20,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/children"
+	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"

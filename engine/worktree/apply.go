@@ -14,8 +14,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -139,7 +139,7 @@ func (a *application) find(ctx context.Context) error {
 			a.ID).Because("no-worktree")
 	case a.w.Mode == InPlace:
 		return fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID,
-			place.Shown(a.w.Root)).Because("already-in-place", "root", a.w.Root, "branch", a.o.Branch)
+			cwd.Shown(a.w.Root)).Because("already-in-place", "root", a.w.Root, "branch", a.o.Branch)
 	}
 	var err error
 	a.to, err = snapshot.Find(ctx, a.Env, a.o.Dir)
@@ -147,8 +147,8 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if err != nil || !SameFile(a.to.Common, a.w.Repo) {
-		none := fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", place.Shown(a.o.Dir),
-			place.Shown(a.w.Repo), a.ID)
+		none := fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", cwd.Shown(a.o.Dir),
+			cwd.Shown(a.w.Repo), a.ID)
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
 			return none.Because("repository-gone", "head", string(a.Head), "dir", a.o.Dir)
 		}
@@ -162,14 +162,14 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.from.Root == a.to.Root {
-		return fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", place.Shown(a.to.Root),
+		return fault.New(protocol.CodeFailed, "%s is the worktree of thread %s", cwd.Shown(a.to.Root),
 			a.ID).Because("applied-to-itself")
 	}
 	if a.spec, err = a.SpecOf(a.to, a.ID); err != nil {
 		return err
 	}
 	if a.to.Head == "" {
-		return fault.New(protocol.CodeFailed, "%s has no commit yet", place.Shown(a.to.Root)).Because("no-commit")
+		return fault.New(protocol.CodeFailed, "%s has no commit yet", cwd.Shown(a.to.Root)).Because("no-commit")
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
@@ -316,8 +316,8 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
 		return err
 	} else if at != "" {
-		return fault.New(protocol.CodeFailed, "branch %s is checked out in %s", place.Shown(branch),
-			place.Shown(at)).Because("branch-checked-out")
+		return fault.New(protocol.CodeFailed, "branch %s is checked out in %s", cwd.Shown(branch),
+			cwd.Shown(at)).Because("branch-checked-out")
 	}
 	old, exists := a.to.Commit(ctx, "refs/heads/"+branch)
 	if exists {
@@ -327,7 +327,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 		}
 		if !behind {
 			return fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
-				place.Shown(branch)).Because("branch-has-more")
+				cwd.Shown(branch)).Because("branch-has-more")
 		}
 	}
 	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, a.why(), a.again) })
@@ -346,10 +346,10 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if branch == "" {
-		return fault.New(protocol.CodeFailed, "no branch is checked out in %s", place.Shown(a.to.Root)).Because("no-branch")
+		return fault.New(protocol.CodeFailed, "no branch is checked out in %s", cwd.Shown(a.to.Root)).Because("no-branch")
 	}
 	if what := a.to.Unfinished(); what != "" || a.to.Locked() {
-		return fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", place.Shown(a.to.Root),
+		return fault.New(protocol.CodeFailed, "%s is in the middle of a git %s", cwd.Shown(a.to.Root),
 			cmp.Or(what, "command (index.lock)")).Because("git-unfinished")
 	}
 	a.out.Branch = branch
@@ -367,7 +367,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
 		return fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
-			place.Shown(a.to.Root), Abbreviate(edited.Tracked)).Because("not-committed")
+			cwd.Shown(a.to.Root), Abbreviate(edited.Tracked)).Because("not-committed")
 	}
 	laid, err := a.to.Overlay(ctx, a.spec, now, edited, a.to.Head, to)
 	if err != nil {
@@ -437,7 +437,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Of(fmt.Errorf("move branch %s of %s: %w", place.Shown(a.out.Branch), place.Shown(a.to.Root),
+		return fault.Of(fmt.Errorf("move branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
 	return os.Remove(path)
@@ -464,7 +464,7 @@ func (a *application) explain(err error) error {
 	case errors.As(err, &conflict):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
-				place.Shown(a.out.Branch), Abbreviate(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
+				cwd.Shown(a.out.Branch), Abbreviate(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
 	case errors.Is(err, snapshot.ErrNobody):
 		return fault.Of(err).Because("no-git-identity")
 	case errors.Is(err, snapshot.ErrTooOld):
@@ -472,13 +472,13 @@ func (a *application) explain(err error) error {
 	case errors.As(err, &blocked):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
-				place.Shown(a.to.Root), Abbreviate(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
+				cwd.Shown(a.to.Root), Abbreviate(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
 	case errors.As(err, &unsaved):
-		return fault.Of(err).Because("changed-meanwhile", "root", place.Shown(a.to.Root))
+		return fault.Of(err).Because("changed-meanwhile", "root", cwd.Shown(a.to.Root))
 	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*snapshot.GitError)):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, place.Shown(a.to.Root),
-				place.Shown(err.Error()))}).Because("git-failed", "root", a.to.Root, "head", string(a.Head), "dir", a.o.Dir)
+			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, cwd.Shown(a.to.Root),
+				cwd.Shown(err.Error()))}).Because("git-failed", "root", a.to.Root, "head", string(a.Head), "dir", a.o.Dir)
 	}
 	return fault.Of(err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"

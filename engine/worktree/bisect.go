@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/oscommand"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/oscommand"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -187,7 +187,7 @@ func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 
 // at is where the person is in the repository, else its root.
 func (b *bisection) at() string {
-	if _, ok := place.Below(b.repo.Root, b.Env.Dir); ok {
+	if _, ok := cwd.Below(b.repo.Root, b.Env.Dir); ok {
 		return b.Env.Dir
 	}
 	return b.repo.Root
@@ -226,7 +226,7 @@ func named(s protocol.BisectedStep) string {
 	if s.Number == 0 {
 		return "0, the start"
 	}
-	return fmt.Sprintf("%d (%s)", s.Number, place.Shown(s.Role))
+	return fmt.Sprintf("%d (%s)", s.Number, cwd.Shown(s.Role))
 }
 
 func words(result string) string {
@@ -333,7 +333,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 	if err != nil {
 		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(),
 			Err: err}
-		if _, ours := place.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
+		if _, ours := cwd.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
 			return "", failed.Because("bisect-not-executable", "program", b.o.Argv[0])
 		}
 		return "", failed

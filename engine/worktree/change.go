@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -92,13 +92,13 @@ func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
 		}
 		dir := e.RunDir(h.Thread)
 		run := dir.Read()
-		if _, inside := place.Below(root, run.Cwd); !inside || !run.Status.InFlight() || !dir.Alive(run) {
+		if _, inside := cwd.Below(root, run.Cwd); !inside || !run.Status.InFlight() || !dir.Alive(run) {
 			continue
 		}
 		if e.isBelow(ctx, h.Thread, id) {
 			continue
 		}
-		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, place.Shown(root))
+		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, cwd.Shown(root))
 		return busy.Because("busy-directory", "other", h.Thread)
 	}
 	return nil
@@ -215,7 +215,7 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 		return nil
 	}
 	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way",
-		place.Shown(root), other)
+		cwd.Shown(root), other)
 	return busy.Because("other-thread-cut-off", "other", other)
 }
 
@@ -277,7 +277,7 @@ func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to pro
 	if base := t.Facts.Workspace.Base; base != "" {
 		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
 			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of "+
-				"thread %s", place.Shown(k.Repo.Root), t.ID)
+				"thread %s", cwd.Shown(k.Repo.Root), t.ID)
 			return other.Because("other-repository", "thread", t.ID).Because(filesStay)
 		}
 	}
@@ -328,7 +328,7 @@ func notRestored(err error) error {
 		}
 		return why.Because("files-changed", "paths", strings.Join(words, " ")).Because(filesStay)
 	case errors.As(err, &blocked):
-		why.Message = "the files are not put back: " + place.Shown(blocked.Error())
+		why.Message = "the files are not put back: " + cwd.Shown(blocked.Error())
 		return why.Because("files-in-the-way").Because(filesStay)
 	}
 	return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
@@ -48,7 +48,7 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	defer k.Release()
 	if k.Repo.Head == "" {
 		return nil, fault.New(protocol.CodeFailed,
-			"%s has no commit yet, and the worktrees of role %q begin with one", place.Shown(k.Repo.Root),
+			"%s has no commit yet, and the worktrees of role %q begin with one", cwd.Shown(k.Repo.Root),
 			role).Because("no-commit")
 	}
 	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
@@ -56,16 +56,16 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 
 // treesBeside are worktrees of a repository for those who would work in a directory of it.
 func (e Keeper) treesBeside(repo snapshot.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
-	rel, ok := place.Below(repo.Root, dir)
+	rel, ok := cwd.Below(repo.Root, dir)
 	if !ok {
 		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s",
-			place.Shown(dir), place.Shown(repo.Root))
+			cwd.Shown(dir), cwd.Shown(repo.Root))
 	}
 	trees := filepath.Dir(e.Dirs.Worktree("x"))
 	if err := durable.MkdirAll(e.FS, trees, 0o700); err != nil {
 		return nil, err
 	}
-	trees, err := place.Real(trees)
+	trees, err := cwd.Real(trees)
 	return &ChildTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
 }
 
@@ -245,7 +245,7 @@ func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) 
 		why.Message = "what the children have made is not written: somebody has just changed " + Abbreviate(unsaved.Paths)
 		return why
 	case errors.As(err, &blocked):
-		why.Message = "what the children have made is not written: " + place.Shown(blocked.Error())
+		why.Message = "what the children have made is not written: " + cwd.Shown(blocked.Error())
 		return why.Because("files-in-the-way")
 	case err != nil:
 		return err

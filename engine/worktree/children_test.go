@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/moderator"

@@ -16,8 +16,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -45,11 +45,11 @@ type NewTree struct {
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
 		return nil, fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
-			place.Shown(n.Repo.Root)).Because("no-commit")
+			cwd.Shown(n.Repo.Root)).Because("no-commit")
 	}
 	rel, err := filepath.Rel(n.Repo.Root, n.Dir)
 	if err != nil || !filepath.IsLocal(rel) {
-		return nil, fmt.Errorf("%s is not in %s", place.Shown(n.Dir), place.Shown(n.Repo.Root))
+		return nil, fmt.Errorf("%s is not in %s", cwd.Shown(n.Dir), cwd.Shown(n.Repo.Root))
 	}
 	path := e.Dirs.Worktree(n.ID)
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
@@ -84,7 +84,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	if err := n.Repo.AddWorktree(ctx, path, n.Base, branch); err != nil {
 		return nil, err
 	}
-	if path, err = place.Real(path); err != nil {
+	if path, err = cwd.Real(path); err != nil {
 		return nil, err
 	}
 	repo, err := snapshot.Find(ctx, e.Env, path)
@@ -105,7 +105,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		if err := repo.RefreshIndex(ctx); err != nil {
 			return nil, err
 		}
-		e.Warn("git-lfs is not installed: its files in " + place.Shown(path) + " are pointers; install it, and then: git " +
+		e.Warn("git-lfs is not installed: its files in " + cwd.Shown(path) + " are pointers; install it, and then: git " +
 			"lfs install && git lfs pull")
 	}
 	root := filepath.Join(path, rel)
@@ -124,8 +124,8 @@ func notMade(n NewTree, err error) error {
 		return err
 	}
 	failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
-		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.ID, place.Shown(n.Repo.Root),
-			place.Shown(err.Error()))}
+		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.ID, cwd.Shown(n.Repo.Root),
+			cwd.Shown(err.Error()))}
 	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
 		return failed.Because("lfs-content-missing", "root", n.Repo.Root)
 	}
@@ -180,8 +180,8 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	if o.Base != "" {
 		var ok bool
 		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, fault.New(protocol.CodeNotFound, "there is no commit %s in %s", place.Shown(o.Base),
-				place.Shown(repo.Root)).Because("no-such-commit")
+			return nil, fault.New(protocol.CodeNotFound, "there is no commit %s in %s", cwd.Shown(o.Base),
+				cwd.Shown(repo.Root)).Because("no-such-commit")
 		}
 	}
 	if o.Dirty {
@@ -203,7 +203,7 @@ func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 	if w.Mode != InWorktree || err == nil && (SameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
 		return repo, w.Root, err
 	}
-	rel, ok := place.Below(e.Dirs.Worktree(of), w.Root)
+	rel, ok := cwd.Below(e.Dirs.Worktree(of), w.Root)
 	if !ok {
 		rel = "."
 	}
@@ -414,7 +414,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
 	case f.Moved:
 		if f.Files == "" && t.Last != nil && t.Last.Files != nil {
-			e.Warn("the fork works with the files of " + place.Shown(facts.Workspace.Root) + " as they are, not with those of " +
+			e.Warn("the fork works with the files of " + cwd.Shown(facts.Workspace.Root) + " as they are, not with those of " +
 				"that step")
 		}
 		if here, err := e.InPlace(ctx, facts.Workspace.Root); err == nil {
@@ -426,7 +426,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	case f.Files == FilesKeep && w.Mode == InPlace:
 		return w, nil
 	case w.Mode != InPlace && (f.Files == FilesKeep || f.Files == FilesHere):
-		return nil, fault.New(protocol.CodeFailed, "%s belongs to thread %s", place.Shown(w.Root),
+		return nil, fault.New(protocol.CodeFailed, "%s belongs to thread %s", cwd.Shown(w.Root),
 			from).Because("worktree-of-another")
 	}
 	tree, err := e.treeAt(ctx, t, f.Before, from)

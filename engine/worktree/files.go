@@ -11,8 +11,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/prune"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -258,7 +258,7 @@ func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string
 	return "", repo.RemoveWorktree(ctx, path, "", "")
 }
 
-func has(only Unsaved) string { return "it has " + place.Shown(only.String()) }
+func has(only Unsaved) string { return "it has " + cwd.Shown(only.String()) }
 
 // Prune removes threads with their worktrees and the snapshots of their files. A thread whose
 // worktree has work that is nowhere else stays, unless force is set.
@@ -297,9 +297,9 @@ func (f Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id
 				return "", err
 			case unsaved.None():
 			case member == root:
-				known[root] = "its worktree has " + place.Shown(unsaved.String())
+				known[root] = "its worktree has " + cwd.Shown(unsaved.String())
 			default:
-				known[root] = "the worktree of thread " + member + " has " + place.Shown(unsaved.String())
+				known[root] = "the worktree of thread " + member + " has " + cwd.Shown(unsaved.String())
 			}
 		}
 		return known[root], nil

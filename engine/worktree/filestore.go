@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -413,7 +413,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	done, err = snapshot.RemovePlanned(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),
 		func(path, commit string) error { return e.unused(ctx, path, commit) })
 	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
-		e.Warn(place.Shown(refused.Error()))
+		e.Warn(cwd.Shown(refused.Error()))
 		return false, nil
 	}
 	if err != nil || !done {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 )
@@ -82,7 +82,7 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	case errors.Is(err, snapshot.ErrNone):
 		why = ": it is in no git work tree"
 	case err != nil:
-		why = ": " + place.Shown(err.Error())
+		why = ": " + cwd.Shown(err.Error())
 	default:
 		defer k.Release()
 		if k.Spec.Tree == t.tree || k.Spec.Tree == t.by { // something was taken out of them
@@ -91,7 +91,7 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	}
 	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
 		"after its last step (%s)%s. Nothing was started",
-		id, place.Shown(dir), cmp.Or(t.tree, "unknown"), why)
+		id, cwd.Shown(dir), cmp.Or(t.tree, "unknown"), why)
 	clone, elsewhere := dir, ""
 	if k == nil {
 		clone = "CLONE"
@@ -109,12 +109,12 @@ func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
 		return fault.New(protocol.CodeNotFound,
 			"thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was "+
-				"started", id, place.Shown(dir)).Because("files-unknown", "thread", id)
+				"started", id, cwd.Shown(dir)).Because("files-unknown", "thread", id)
 	}
 	return fault.New(protocol.CodeInvalid,
 		"thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come "+
 			"back of what was made there. Nothing was started",
-		id, t.above, place.Shown(dir)).Because("parent-files-elsewhere")
+		id, t.above, cwd.Shown(dir)).Because("parent-files-elsewhere")
 }
 
 // placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
@@ -177,7 +177,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		repo, err := snapshot.Find(ctx, e.Env, in.Root)
 		if err != nil || !SameFile(repo.Common, was.Repo) {
 			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
-				t.ID, place.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
+				t.ID, cwd.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
 		}
 		if !foreign {
 			return was, none, e.Recreate(ctx, t)
@@ -270,7 +270,7 @@ func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
 	}
 	return nil, fault.New(protocol.CodeFailed,
 		"thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id,
-		place.Shown(w.Root)).Because("changed-here", "root", w.Root, "step", fmt.Sprintf("%s@%d", id, t.Len()))
+		cwd.Shown(w.Root)).Because("changed-here", "root", w.Root, "step", fmt.Sprintf("%s@%d", id, t.Len()))
 }
 
 // treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
@@ -287,7 +287,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 		if base, ok = repo.Commit(ctx, r.Base); !ok {
 			return nil, fault.New(protocol.CodeFailed,
 				"thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. "+
-					"Nothing was started", t.ID, r.Base, place.Shown(repo.Root)).Because("commit-elsewhere", "root", repo.Root,
+					"Nothing was started", t.ID, r.Base, cwd.Shown(repo.Root)).Because("commit-elsewhere", "root", repo.Root,
 				"step", fmt.Sprintf("%s@%d", t.ID, about.Len()))
 		}
 	}
@@ -308,7 +308,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	w, err := e.AddWorktree(ctx, n)
 	if err == nil {
 		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; what is made there has to be applied",
-			t.ID, place.Shown(w.Root)))
+			t.ID, cwd.Shown(w.Root)))
 	}
 	return w, err
 }

@@ -19,9 +19,9 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
@@ -93,12 +93,12 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	switch {
 	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
 		return nil, fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more",
-			place.Shown(w.Root), place.Shown(w.Repo)).Because("repository-moved", "thread", id)
+			cwd.Shown(w.Root), cwd.Shown(w.Repo)).Because("repository-moved", "thread", id)
 	case err != nil:
 		return nil, err
 	}
 	if w.Mode == InWorktree && !SameFile(repo.Common, w.Repo) {
-		return nil, fmt.Errorf("%s is not a worktree of %s any more", place.Shown(w.Root), place.Shown(w.Repo))
+		return nil, fmt.Errorf("%s is not a worktree of %s any more", cwd.Shown(w.Root), cwd.Shown(w.Repo))
 	}
 	k := &Checkout{Repo: repo, dir: dir, by: e}
 	if !held {
@@ -120,7 +120,7 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	lock, err := durable.Lock(ctx, e.ofTree(root)+".lock")
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fault.New(protocol.CodeLocked, "the step of another thread is running in %s",
-			place.Shown(root)).Because("work-tree-locked")
+			cwd.Shown(root)).Because("work-tree-locked")
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func Abbreviate(paths []string) string {
 	const most = 5
 	named := make([]string, 0, most)
 	for _, path := range paths[:min(len(paths), most)] {
-		named = append(named, place.Shown(path))
+		named = append(named, cwd.Shown(path))
 	}
 	if n := len(paths) - most; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), n)
@@ -197,13 +197,13 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 	}
 	s.Skip = Links(repo)
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
-		real, err := place.Real(dir)
+		real, err := cwd.Real(dir)
 		if err != nil {
 			continue
 		}
-		if rel, ok := place.Below(repo.Root, real); ok {
+		if rel, ok := cwd.Below(repo.Root, real); ok {
 			if rel == "." {
-				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", place.Shown(repo.Root))
+				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", cwd.Shown(repo.Root))
 			}
 			s.Skip = append(s.Skip, filepath.ToSlash(rel))
 		}
@@ -217,7 +217,7 @@ func (e Keeper) DeniedPaths(c protocol.Config, root, dir string) (paths []string
 		return nil
 	}
 	for _, path := range e.Hidden(c, dir) {
-		if rel, ok := place.Below(root, path); ok && rel != "." {
+		if rel, ok := cwd.Below(root, path); ok && rel != "." {
 			paths = append(paths, filepath.ToSlash(rel))
 		}
 	}
@@ -226,11 +226,11 @@ func (e Keeper) DeniedPaths(c protocol.Config, root, dir string) (paths []string
 
 // SameFile reports whether two paths lead to one directory.
 func SameFile(a, b string) bool {
-	x, err := place.Real(a)
+	x, err := cwd.Real(a)
 	if err != nil {
 		return false
 	}
-	y, err := place.Real(b)
+	y, err := cwd.Real(b)
 	return err == nil && x == y
 }
 
@@ -297,9 +297,9 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 
 // NoWorkTreeError says why the files of a directory cannot be kept.
 func NoWorkTreeError(dir string, err error) error {
-	text := place.Shown(dir) + " is in no git work tree: its files cannot be kept"
+	text := cwd.Shown(dir) + " is in no git work tree: its files cannot be kept"
 	if !errors.Is(err, snapshot.ErrNone) {
-		text = "the files of " + place.Shown(dir) + " cannot be kept: " + err.Error()
+		text = "the files of " + cwd.Shown(dir) + " cannot be kept: " + err.Error()
 	}
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}).Because("no-work-tree")
 }
@@ -327,8 +327,8 @@ func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, 
 		e.Warn("the files of this thread are not kept: " + err.Error())
 		return ModeNone, nil
 	}
-	if real, err := place.Real(home.User(e.Env)); err == nil && wanted == "" {
-		if _, ok := place.Below(repo.Root, real); ok {
+	if real, err := cwd.Real(home.User(e.Env)); err == nil && wanted == "" {
+		if _, ok := cwd.Below(repo.Root, real); ok {
 			return ModeNone, nil
 		}
 	}
@@ -344,11 +344,11 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	tree protocol.Tree) (w *heads.Workspace, err error) {
 	held, err := begin(dir)
 	if err != nil {
-		return nil, fmt.Errorf("make a repository in %s: %w", place.Shown(dir), err)
+		return nil, fmt.Errorf("make a repository in %s: %w", cwd.Shown(dir), err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("make a repository in %s: %w", place.Shown(dir), err), empty(dir, ""))
+			err = errors.Join(fmt.Errorf("make a repository in %s: %w", cwd.Shown(dir), err), empty(dir, ""))
 		} else {
 			err = os.Remove(unfinished(dir))
 		}
@@ -399,7 +399,7 @@ func placeIn(dir, below string) (string, error) {
 	if err := root.MkdirAll(below, 0o777); err != nil {
 		return "", err
 	}
-	return place.Real(filepath.Join(dir, below))
+	return cwd.Real(filepath.Join(dir, below))
 }
 
 // unfinished is the mark in a repository that is being made; its maker has locked it.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -25,7 +25,7 @@ func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
-		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", place.Shown(name))
+		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", cwd.Shown(name))
 	}
 	t, err := f.Lock(ctx, id)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 		}
 	}
 	if out.States == 0 && !ended {
-		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, place.Shown(name))
+		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, cwd.Shown(name))
 	}
 	slices.Sort(out.Also)
 	return out, nil
@@ -71,7 +71,7 @@ func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 			return err
 		}
 		if len(out.Also) > 0 && !shared {
-			return fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", place.Shown(out.Path),
+			return fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", cwd.Shown(out.Path),
 				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 		threads := append([]string{out.Thread}, out.Also...)

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
-	"github.com/united-workforce/uwf/engine/fault"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/engine/worktree/worktreetest"
 	"github.com/united-workforce/uwf/protocol"

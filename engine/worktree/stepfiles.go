@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
@@ -290,14 +290,14 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	switch {
 	case k == nil:
 	case s.Files == nil && s.Root == "": // who could not keep them has said so
-		k.by.Warn("agent " + place.Shown(s.Agent) + " does not keep the files: its steps have none")
+		k.by.Warn("agent " + cwd.Shown(s.Agent) + " does not keep the files: its steps have none")
 	case s.Files == nil:
 	case s.Root != k.Spec.Root || !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
 		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
 	default:
 		k.after, k.madeAt = s.Files.Tree, k.by.Env.Now()
 		if len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports) {
-			k.by.Warn("the step keeps the files without " + Abbreviate(s.Files.Left) + ": only " + place.Shown(k.Spec.Root) + " " +
+			k.by.Warn("the step keeps the files without " + Abbreviate(s.Files.Left) + ": only " + cwd.Shown(k.Spec.Root) + " " +
 				"has what is there")
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
@@ -324,7 +324,7 @@ func (e Keeper) OnlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 	}
 	k, err := e.open(ctx, id, w.Root, w, held)
 	if err != nil {
-		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+		return only, fmt.Errorf("look into the worktree %s: %w", cwd.Shown(w.Root), err)
 	}
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
@@ -332,7 +332,7 @@ func (e Keeper) OnlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 		only, err = k.Look(ctx, w.Base, edited)
 	}
 	if err != nil {
-		return only, fmt.Errorf("look into the worktree %s: %w", place.Shown(w.Root), err)
+		return only, fmt.Errorf("look into the worktree %s: %w", cwd.Shown(w.Root), err)
 	}
 	return only, nil
 }
@@ -422,8 +422,8 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
 		return
 	case !only.None():
-		e.Warn("the worktree " + place.Shown(w.Root) + " stays: it has what exists nowhere " +
-			"else: " + place.Shown(only.String()))
+		e.Warn("the worktree " + cwd.Shown(w.Root) + " stays: it has what exists nowhere " +
+			"else: " + cwd.Shown(only.String()))
 		return
 	}
 	repo, err := snapshot.Find(ctx, e.Env, w.Root)
@@ -442,9 +442,9 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	}
 	switch err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(l.ID), w.Branch, w.Base); {
 	case err != nil:
-		e.Warn("the worktree " + place.Shown(w.Root) + " of a thread that has ended could not be removed: " + err.Error())
+		e.Warn("the worktree " + cwd.Shown(w.Root) + " of a thread that has ended could not be removed: " + err.Error())
 	case !kept:
-		e.Warn("nothing was made in " + place.Shown(w.Root) + ": the worktree is removed")
+		e.Warn("nothing was made in " + cwd.Shown(w.Root) + ": the worktree is removed")
 	}
 }
 

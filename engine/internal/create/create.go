@@ -15,13 +15,13 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/budget"
-	"github.com/united-workforce/uwf/engine/children"
-	"github.com/united-workforce/uwf/engine/fault"
-	"github.com/united-workforce/uwf/engine/origin"
-	"github.com/united-workforce/uwf/engine/place"
+	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/trust"
+	"github.com/united-workforce/uwf/engine/internal/verify"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/engine/verify"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/inputs"
@@ -37,15 +37,15 @@ type Maker struct {
 	Drop func(ctx context.Context, id string, w *heads.Workspace) error
 }
 
-func (m Maker) origins() origin.Judge { return origin.Judge{Reader: m.Reader} }
+func (m Maker) origins() trust.Judge { return trust.Judge{Reader: m.Reader} }
 
 // chosen is the directory that a person wants a thread to work in, without symbolic links.
-func (m Maker) chosen(ctx context.Context, cwd string) (string, error) {
-	dir, err := place.Real(cwd)
+func (m Maker) chosen(ctx context.Context, dir string) (string, error) {
+	dir, err := cwd.Real(dir)
 	if err != nil {
 		return "", err
 	}
-	return place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, "", dir, "")
+	return cwd.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, "", dir, "")
 }
 
 // WorksIn is what is known of a thread once a person has said where it works.
@@ -167,7 +167,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 	if err := Runnable(pos.Workflow); err != nil {
 		return err
 	}
-	dir, err := place.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, pos.Next.Role, pos.Dir(),
+	dir, err := cwd.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, pos.Next.Role, pos.Dir(),
 		pos.Next.Location)
 	if err != nil {
 		return err

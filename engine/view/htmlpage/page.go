@@ -27,7 +27,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/casting"
+	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -132,7 +132,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	}
 	for _, name := range roles[:len(roles)-w.MoreRoles] {
 		role := roleOf(def, name, most)
-		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, casting.Wish{}), c, def.Name)
+		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Wish{}), c, def.Name)
 		for i, p := range partsOfRole(def.Roles[name]) {
 			part := RolePart{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {
@@ -195,7 +195,7 @@ func playerText(p protocol.Player) string {
 }
 
 // cast says who would play the role now.
-func (r *Role) cast(reader *status.Reader, c casting.Casting, config protocol.Config, workflow string) {
+func (r *Role) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
 	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
 	if c.Timeout > 0 {
 		r.Timeout = render.Duration(c.Timeout.Milliseconds())

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
-	"github.com/united-workforce/uwf/engine/rundir"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"

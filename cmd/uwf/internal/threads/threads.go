@@ -284,7 +284,7 @@ func (a Commands) threadTellCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		if err := e.Tell(ctx, id, text); err != nil {
+		if err := e.Message(ctx, id, text); err != nil {
 			return err
 		}
 		return a.Printf(protocol.ThreadMessage{Thread: id, Queued: true}, "thread %s: message queued\n", id)

@@ -1,0 +1,76 @@
+//go:build unix
+
+package agentselect
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
+	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+// A plan must say what a run would do: the model of the command line goes before
+// that of the config.
+func TestCastNamesAgentAndModel(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	program := filepath.Join(bin, "uwf-builtin")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
+	config := protocol.Config{
+		Providers: map[string]protocol.Provider{"p": {BaseURL: "http://h/v1"}},
+		Models:    map[string]protocol.Model{"small": {Provider: "p", Name: "s"}, "large": {Provider: "p", Name: "l"}},
+		Agents: map[string]protocol.Agent{
+			"own":      {Command: program},
+			"told":     {Command: program, Args: []string{"--model", "large"}},
+			"external": {Command: "/bin/sh", Model: "opus"},
+			"claude":   {Command: filepath.Join(bin, "uwf-claude-code"), Model: "sonnet"},
+			"missing":  {Command: "uwf-no-such-program"},
+		},
+		DefaultAgent: "own", DefaultModel: "small",
+		AgentOverrides: map[string]map[string]string{"test": {"worker": "told"}},
+		ModelOverrides: map[string]string{"test.reviewer": "haiku", "test.tester": "large"},
+	}
+	caster := Caster{
+		Env: env.Env{Dir: bin}, Dirs: home.Dirs{Home: bin},
+		Config: func(context.Context) (protocol.Config, error) { return config, nil },
+	}
+	cast := func(role string, o Wish) Casting {
+		return caster.Cast(t.Context(), protocol.Workflow{Name: "test"}, role, o)
+	}
+
+	c := cast("planner", Wish{})
+	require.Nil(t, c.Problem)
+	require.Equal(t, "own", c.Agent)
+	require.Equal(t, program, c.Path)
+	require.Equal(t, "p s", c.Model)
+	require.Equal(t, "p l", cast("worker", Wish{}).Model)
+	require.Equal(t, "opus", cast("planner", Wish{Agent: "external"}).Model)
+	require.Equal(t, "external", cast("planner", Wish{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
+
+	// What is shown is what is run, for programs of others, too.
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf-claude-code"), []byte("#!/bin/sh\n"), 0o755))
+	for role, model := range map[string]string{"planner": "sonnet", "reviewer": "haiku", "tester": "l"} {
+		c := cast(role, Wish{Agent: "claude"})
+		require.Nil(t, c.Problem)
+		require.Equal(t, model, c.Model)
+		require.Equal(t, time.Hour, c.Timeout, "the adapter's own")
+	}
+	require.Zero(t, cast("planner", Wish{}).Timeout)
+
+	c = cast("planner", Wish{Agent: "missing"})
+	require.Equal(t, protocol.CodeAgent, c.Problem.Code)
+	require.NotEmpty(t, hints.All("", c.Problem))
+	config.DefaultModel = ""
+	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
+	config.DefaultAgent = ""
+	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
+}

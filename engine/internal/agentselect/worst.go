@@ -1,0 +1,154 @@
+package agentselect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Worst is what a role may cost in one run, if each of its steps costs what a step may.
+// What the run may cost as a whole bounds all of them together.
+type Worst struct {
+	Visits  int      `json:"visits"`  // 0: any number
+	CostUSD *float64 `json:"costUsd"` // nil: nothing bounds it
+	Tokens  *int64   `json:"tokens"`
+}
+
+// Worst finds out what a role may cost, with the agent that would play it.
+func (r Caster) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limits, c Casting) Worst {
+	out := Worst{Visits: 1}
+	if returns(w, c.Role) {
+		out.Visits = l.MaxVisitsPerRole
+		if l.MaxSteps > 0 && (out.Visits == 0 || l.MaxSteps < out.Visits) {
+			out.Visits = l.MaxSteps
+		}
+	}
+	usd, tokens := r.stepLimits(ctx, c)
+	if w.Roles[c.Role].Player() != protocol.PlayedByAgent {
+		usd = new(float64)
+	}
+	if usd != nil && out.Visits > 0 {
+		all := protocol.RoundUSD(*usd * float64(out.Visits))
+		out.CostUSD = &all
+	}
+	if tokens > 0 && out.Visits > 0 {
+		all := tokens * int64(out.Visits)
+		out.Tokens = &all
+	}
+	return out
+}
+
+// stepLimits are what one step of an agent may cost, as far as the config bounds it.
+func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens int64) {
+	settings, err := r.Config(ctx)
+	if err != nil || len(c.Command) == 0 {
+		return nil, 0
+	}
+	most := settings.Agents[c.Agent].MaxCostUSD
+	if config.OwnsModels(c.Command[0]) {
+		most = 0
+		if b := settings.Builtin; b != nil {
+			most, tokens = b.MaxCostUSD, int64(b.MaxTokens)
+		}
+	}
+	if most > 0 {
+		usd = &most
+	}
+	return usd, tokens
+}
+
+// returns reports whether the graph leads from a role back to it.
+func returns(w protocol.Workflow, role string) bool {
+	seen := map[string]bool{}
+	ahead := []string{role}
+	for len(ahead) > 0 {
+		at := ahead[0]
+		ahead = ahead[1:]
+		for _, way := range flow.Ways(w, at) {
+			if way.Role == role || way.Role == protocol.SuspendNode && at == role { // a person's answer leads back to it
+				return true
+			}
+			if _, isRole := w.Roles[way.Role]; isRole && !seen[way.Role] {
+				seen[way.Role] = true
+				ahead = append(ahead, way.Role)
+			}
+		}
+	}
+	return false
+}
+
+// Unpriced says why a limit of cost cannot hold an agent, "" if it may. Where no limit
+// of tokens can hold it either, it is refused before it begins.
+func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, workflow, role string) (string, error) {
+	if l.MaxCostUSD == 0 {
+		return "", nil
+	}
+	c, err := r.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	why, alias := config.NoPrice(c, cmd.Argv[0], modelFlag(cmd.Argv), cmd.Alias, workflow, role, r.Env)
+	if why == "" || l.MaxTokens > 0 {
+		return why, nil
+	}
+	return "", fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be "+
+		"tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why).Because("cost-unknown", "model",
+		cmp.Or(alias, "<alias>"))
+}
+
+// Unstartable explains why the program of an agent cannot be started, and what to
+// do about it. One on the command line that does not exist is the caller's
+// mistake, one in the config the config's.
+func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc.NotFoundError) *protocol.Error {
+	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
+	program := cmd.Argv[0]
+	var inside *proc.InsideError
+	switch {
+	case errors.As(missing, &inside):
+		return err.Because("agent-of-workspace")
+	case errors.Is(missing, syscall.ENOEXEC):
+		return err.Because("agent-no-program", "program", program)
+	case errors.Is(missing, fs.ErrPermission) && filepath.IsAbs(program):
+		return err.Because("agent-not-executable", "program", cmd.Written[0])
+	case cmd.Alias != "":
+		return err.Because("agent-not-installed", "alias", cmd.Alias, "config", r.Dirs.Config())
+	case !missing.Absent():
+		return err.Because("agent-unusable")
+	}
+	err.Code = protocol.CodeNotFound
+	typed := cmd.Written[0]
+	if filepath.Base(typed) != typed {
+		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
+		return err.Because("no-such-agent", fault.Near(r.nearPrograms(cmd))...)
+	}
+	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
+	return err.Because("no-such-agent", append(fault.Near(r.nearAgents(ctx, typed)), "path", "./"+typed)...)
+}
+
+// nobody is the error for a role without an agent.
+func (r Caster) nobody(c protocol.Config, role string) *protocol.Error {
+	why := "has no defaultAgent"
+	if _, err := os.Lstat(r.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
+		why = "does not exist"
+	}
+	alias := ""
+	if len(c.Agents) > 0 {
+		alias = slices.Min(slices.Collect(maps.Keys(c.Agents)))
+	}
+	return fault.New(protocol.CodeInvalid, "no agent is configured for role %q: %s %s", role, r.Dirs.Config(),
+		why).Because("no-agent", "alias", alias)
+}

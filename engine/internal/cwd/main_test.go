@@ -1,0 +1,10 @@
+package cwd_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(prosetest.Run(m)) }

@@ -1,0 +1,402 @@
+// Package oscommand has what is of a command that plays a role: what it printed, as turns of a
+// piece each, so that it never is in memory as a whole, and why it gave no answer.
+package oscommand
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step"
+	"github.com/united-workforce/uwf/step/extract"
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/exactjson"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// ofJSON takes the one JSON value that a command has printed.
+func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, error) {
+	data = bytes.TrimSpace(data)
+	value, err := exactjson.Parse(data)
+	if err != nil {
+		return extract.Output{}, &extract.InvalidError{Reason: "it is not one JSON value: " + err.Error()}
+	}
+	return extract.Value(ctx, value, r)
+}
+
+// NoAnswerError means that a command gave no answer.
+type NoAnswerError struct {
+	Argv []string
+	Ran  agentproc.Outcome
+	Why  string // "": it could not be run to its end
+	Said string
+}
+
+// Error implements error.
+func (e *NoAnswerError) Error() string {
+	text := fmt.Sprintf("command %s ", plaintext.Word(e.Argv[0]))
+	switch {
+	case e.Why != "":
+		text += fmt.Sprintf("ended with exit status %d, but %s", e.Ran.ExitCode, e.Why)
+	case e.Ran.Signal != "":
+		text += "was ended by signal: " + e.Ran.Signal
+	case e.Ran.ExitCode == NotFound:
+		text += "ended with exit status 127: a command was not found"
+	default:
+		text += "ended with exit status 126: a command could not be started"
+	}
+	if e.Said != "" {
+		text += "\nwhat it printed ends:\n" + e.Said
+	}
+	return text
+}
+
+// CannotStart says why the program of a role that is a command cannot be started.
+func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error {
+	program := missing.Command
+	err := fault.New(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command",
+		"command", 1))
+	err.Err = missing
+	var inside *proc.InsideError
+	switch {
+	case errors.As(missing, &inside):
+		return err.Because("program-of-workspace", "program", "./"+filepath.Base(program))
+	case missing.Absent() && filepath.Base(program) == program:
+		return err.Because("program-not-found")
+	}
+	return err
+}
+
+// Ran is a command that has ended, or was ended.
+type Ran struct {
+	agentproc.Outcome
+	Argv []string
+	Dir  runfiles.Dir // that of the run, which has what it printed
+}
+
+// NotRun is why a command has no answer that was not run to its end; nil: it was. stopped: a
+// person has stopped it.
+func (r Ran) NotRun(stopped bool) error {
+	if !stopped && r.Signal == "" && r.ExitCode != NotExecutable && r.ExitCode != NotFound {
+		return nil
+	}
+	said := agentproc.Tail(r.Dir.File(runfiles.StderrFile))
+	if said == "" {
+		said = agentproc.Tail(r.Dir.File(runfiles.OutputFile))
+	}
+	return &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Said: said}
+}
+
+// Status is the answer of a command that prints no data: how it ended, and the end of what it
+// printed.
+func (r Ran) Status() (extract.Output, error) {
+	text, cut, err := tail(r.Dir.File(runfiles.OutputFile), moderator.CommandOutput)
+	status := moderator.CommandPassed
+	if r.ExitCode != 0 {
+		status = moderator.CommandFailed
+	}
+	return extract.Output{Value: map[string]any{
+		protocol.StatusKey: status, "exitCode": int64(r.ExitCode), "output": text, "truncated": cut,
+	}}, err
+}
+
+// Data is the answer that a command has printed, as JSON or a text.
+func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output extract.Output, err error) {
+	data, err := safeopen.ReadFile(r.Dir.File(runfiles.OutputFile), dataKept, safeopen.NoFollow)
+	var big *safeopen.TooBigError
+	if errors.As(err, &big) {
+		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
+			Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
+	}
+	if err != nil {
+		return output, err
+	}
+	if json {
+		output, err = ofJSON(ctx, data, role)
+	} else {
+		output, err = extract.Text(ctx, strings.ToValidUTF8(string(data), "\uFFFD"), role)
+	}
+	var invalid *extract.InvalidError
+	if errors.As(err, &invalid) {
+		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
+			Why: "what it printed is not the role's data: " + invalid.Error(), Said: r.Stderr}
+	}
+	return output, err
+}
+
+// Detail is what was run, all that it printed, and how it ended.
+func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Detail, error) {
+	w := turns{batch: b, atMs: atMs}
+	argv := make([]any, len(r.Argv))
+	for i, word := range r.Argv {
+		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
+	}
+	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: callID, Name: "run",
+		Args: map[string]any{"argv": argv}}}})
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
+		w.addFile(ctx, r.Dir.File(name), outputKept)
+	}
+	end, _, err := tail(r.Dir.File(runfiles.OutputFile), moderator.CommandOutput)
+	outcome := fmt.Sprintf("exit status %d", r.ExitCode)
+	if end != "" && !strings.HasSuffix(end, "\n") {
+		end += "\n"
+	}
+	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: end + "[" + outcome + "]" + r.Held})
+	return protocol.Detail{Capture: protocol.CaptureTurns, Turns: w.turns, Outcome: outcome}, errors.Join(w.err, err)
+}
+
+// Argv are the words of the command that a detail is of; nil: it says none.
+func Argv(ctx context.Context, nodes cas.Reader, detail protocol.Hash) ([]string, error) {
+	d, err := cas.Read[protocol.Detail](ctx, nodes, detail)
+	if err != nil || len(d.Turns) == 0 {
+		return nil, err
+	}
+	turn, err := cas.Read[protocol.Turn](ctx, nodes, d.Turns[0])
+	if err != nil || len(turn.ToolCalls) != 1 {
+		return nil, err
+	}
+	args, _ := turn.ToolCalls[0].Args.(map[string]any)
+	words, _ := args["argv"].([]any)
+	argv := make([]string, len(words))
+	for i, word := range words {
+		argv[i], _ = word.(string)
+	}
+	return argv, nil
+}
+
+// Turn is what a command at work has printed, as it is shown.
+func Turn(text string) protocol.Turn {
+	return protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: text}
+}
+
+// Hide hides what is secret in all that a command has printed into the directory of its run,
+// before anybody reads it. What cannot be gone through is removed.
+func Hide(disk durable.FS, set *secret.Set, run runfiles.Dir) error {
+	if set.Empty() {
+		return nil
+	}
+	var errs []error
+	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
+		if err := hideIn(disk, set, run.File(name)); err != nil {
+			errs = append(errs, err, disk.Remove(run.File(name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hideIn replaces a file by one in which the secrets of a set are hidden.
+func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
+	from, size, err := printed(path)
+	if from == nil || err != nil {
+		return err
+	}
+	defer from.Close()
+	temp, err := disk.WriteTemp(path, nil, 0o600, durable.NoFlush)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = disk.Remove(temp) // the first error says more
+		}
+	}()
+	to, err := safeopen.OpenFile(temp, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
+	if err != nil {
+		return err
+	}
+	hiding := set.NewWriter(to)
+	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, OutputPiece))
+	if err = errors.Join(err, hiding.Flush(), to.Close()); err != nil {
+		return err
+	}
+	return disk.Rename(temp, path)
+}
+
+// Bounds of what a command prints, in bytes.
+const (
+	OutputPiece = 1 << 20   // of a turn
+	outputKept  = 128 << 20 // of more, the beginning and the end
+	dataKept    = 8 << 20   // that is the role's data
+)
+
+// What a shell says of a command that it could not start, and what stands for that in
+// every program that starts others.
+const (
+	NotExecutable = 126
+	NotFound      = 127
+)
+
+// callID is the id of the one call in the detail of a command's step.
+const callID = "1"
+
+// turns adds turns, and puts them into the store as soon as they are many.
+type turns struct {
+	batch *cas.Batch
+	turns []protocol.Hash
+	atMs  int64
+	since int
+	err   error
+}
+
+// add adds a turn.
+func (w *turns) add(ctx context.Context, t protocol.Turn) {
+	if w.err != nil {
+		return
+	}
+	t.Index, t.AtMs = len(w.turns), w.atMs
+	var h protocol.Hash
+	if h, w.err = step.AddTurn(ctx, w.batch, t); w.err != nil {
+		return
+	}
+	w.turns = append(w.turns, h)
+	if w.since += len(t.Content); w.since >= 4*OutputPiece {
+		w.since, w.err = 0, w.batch.Put(ctx)
+	}
+}
+
+// addFile adds what a command has printed to a file, in pieces: of more bytes than kept, the beginning and the end.
+func (w *turns) addFile(ctx context.Context, path string, kept int64) {
+	f, size, err := printed(path)
+	if f == nil || err != nil || w.err != nil {
+		w.err = errors.Join(w.err, err)
+		return
+	}
+	defer f.Close()
+	if size <= kept {
+		w.addPart(ctx, f, 0, size)
+		return
+	}
+	w.addPart(ctx, f, 0, kept/2)
+	w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID,
+		Content: fmt.Sprintf("\n[%d bytes are left out]\n", size-kept)})
+	w.addPart(ctx, f, size-kept/2, size)
+}
+
+// addPart adds bytes of a file. No turn ends within a character.
+func (w *turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
+	buf := make([]byte, OutputPiece)
+	for from < to && w.err == nil {
+		n, err := f.ReadAt(buf[:min(OutputPiece, to-from)], from)
+		if n == 0 {
+			w.err = err
+			return
+		}
+		if from+int64(n) < to {
+			n = WholeRunes(buf[:n])
+		}
+		w.add(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: string(buf[:n])})
+		from += int64(n)
+	}
+}
+
+// WholeRunes is the length of a text without a character that is cut off at its end.
+func WholeRunes(b []byte) int {
+	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
+		at := len(b) - back
+		if utf8.RuneStart(b[at]) {
+			if !utf8.FullRune(b[at:]) {
+				return at
+			}
+			break
+		}
+	}
+	return len(b)
+}
+
+// printed opens what a command has printed; nil: there is no such file.
+func printed(path string) (*os.File, int64, error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// tail is the end of a file, and whether there is more.
+func tail(path string, most int64) (string, bool, error) {
+	f, size, err := printed(path)
+	if f == nil || err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	buf := make([]byte, min(most, size))
+	if _, err := f.ReadAt(buf, size-int64(len(buf))); err != nil && !errors.Is(err, io.EOF) {
+		return "", false, err
+	}
+	if size > most {
+		for range utf8.UTFMax {
+			if len(buf) > 0 && !utf8.RuneStart(buf[0]) {
+				buf = buf[1:]
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(buf), "\uFFFD"), size > most, nil
+}
+
+// OfAgent reports whether a variable is only for agents, which make the step themselves.
+func OfAgent(key string) bool {
+	switch key {
+	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent,
+		protocol.EnvSnapshot, protocol.EnvRetries:
+		return true
+	}
+	return false
+}
+
+// Explain adds to the failure of the command of a role the reason, with facts.
+func Explain(err error, role string, facts ...string) error {
+	var missing *agentproc.NotFoundError
+	var gave *NoAnswerError
+	var flood *agentproc.FloodError
+	switch {
+	case errors.As(err, &flood):
+		return fault.New(protocol.CodeAgent, "role %q: %v", role, flood).Because("printed-too-much", facts...)
+	case errors.As(err, &missing):
+		return CannotStart(role, missing).Because("step-failed", facts...)
+	case errors.As(err, &gave):
+		e := &protocol.Error{Code: protocol.CodeAgent, Message: fmt.Sprintf("role %q: %v", role, err), Err: err}
+		return e.Because("command-failed", facts...)
+	}
+	return err
+}
+
+// maxEnded bounds the file that says how a command has ended, in bytes.
+const maxEnded = 1 << 10
+
+// Left is how a command has ended that ran in namespaces, whoever has waited for it; false: it has
+// not, or it is not known.
+func Left(dir runfiles.Dir) (agentproc.Outcome, bool) {
+	text, err := safeopen.ReadFile(dir.File(runfiles.EndedFile), maxEnded, safeopen.NoFollow)
+	var r plan.Report
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Ended == nil {
+		return agentproc.Outcome{}, false
+	}
+	ended := proc.Waited(*r.Ended)
+	return agentproc.Outcome{
+		ExitCode: ended.Code, Signal: ended.Signal, Stderr: agentproc.Tail(dir.File(runfiles.StderrFile)), Contained: true,
+	}, true
+}

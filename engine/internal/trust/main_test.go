@@ -1,0 +1,9 @@
+package trust_test
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/util/tmpfstest"
+)
+
+func TestMain(m *testing.M) { tmpfstest.Main(m) }

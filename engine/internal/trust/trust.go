@@ -1,0 +1,427 @@
+// Package trust decides what of elsewhere may run here. A workflow with commands runs
+// them as the user. One that a person has named by its file or has registered is theirs;
+// one that came with a bundle, or that stands in the place of a registered one, is
+// confirmed once for each content. A thread that was imported brings prompts and a
+// directory that its author chose, too: it works where a person says, and its commands
+// are confirmed for it; so it is for its forks and its children. file.go keeps
+// what was confirmed.
+package trust
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// Judge reads where things are from, and what was confirmed of them. Errors of its
+// exported methods are *protocol.Error, or of the store.
+type Judge struct{ *status.Reader }
+
+// Commands returns the commands of a workflow and of those that it runs, one per line.
+func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
+	lines, err := j.allCommands(ctx, w, map[protocol.Hash]bool{})
+	return lines, fault.OrNil(err)
+}
+
+// CommandsOf returns the commands of a workflow alone, one per line.
+func CommandsOf(w protocol.Workflow) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
+		if words := w.Roles[name].Run; len(words) > 0 {
+			lines = append(lines, plaintext.Line(name)+" runs: "+plaintext.Literal(words))
+		}
+	}
+	return lines
+}
+
+// allCommands returns the commands of a workflow and of those that it runs. Hashes cannot form
+// a cycle.
+func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[protocol.Hash]bool) ([]string, error) {
+	lines := CommandsOf(w)
+	for _, h := range w.Uses() {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		used, err := cas.Read[protocol.Workflow](ctx, j.Store, h)
+		if err != nil {
+			return nil, err
+		}
+		below, err := j.allCommands(ctx, used, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range below {
+			lines = append(lines, plaintext.Line(used.Name)+": "+line)
+		}
+	}
+	return lines, nil
+}
+
+// NoteForeign records that the workflow of an imported thread came from elsewhere, so that
+// this is known even when the thread is gone.
+func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) (err error) {
+	defer fault.Coded(&err)
+	t, err := thread.Open(ctx, j.Store, head)
+	if err != nil {
+		return err
+	}
+	workflow := t.Start.Workflow
+	known, err := j.file().Confirmed(func(l Line) bool { return l.Foreign == workflow })
+	if err == nil && !known {
+		err = j.confirm(Line{Foreign: workflow})
+	}
+	if err != nil {
+		return fmt.Errorf("note where workflow %s is from: %w", workflow, err)
+	}
+	return nil
+}
+
+func (j Judge) file() File {
+	return File{Path: filepath.Join(j.Dirs.Home, "trusted.jsonl"), FS: j.FS}
+}
+
+func (j Judge) confirm(l Line) error {
+	l.AtMs = j.Env.Now().UnixMilli()
+	return j.file().Confirm(l)
+}
+
+// Trust confirms that the commands of a workflow may run. Errors are *protocol.Error.
+func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
+	if err := j.MayWrite(); err != nil {
+		return err
+	}
+	known, err := j.trusted(ctx, workflow)
+	if err == nil && !known {
+		err = j.confirm(Line{Workflow: workflow})
+	}
+	if err != nil {
+		return fault.Of(fmt.Errorf("confirm workflow %s: %w", workflow, err))
+	}
+	return nil
+}
+
+// TrustOwn confirms a workflow that the owner supplied and that comes back with one of their
+// threads. One that ever came with somebody else's thread waits for a person.
+func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
+	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*UntrustedError)) {
+		return err
+	}
+	noted, err := j.file().Confirmed(func(l Line) bool { return l.Foreign == workflow })
+	if noted || err != nil {
+		return fault.OrNil(err)
+	}
+	return j.Trust(ctx, workflow)
+}
+
+// ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
+// run, one per line. Errors are *protocol.Error.
+func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol.Hash, commands []string, err error) {
+	defer fault.Coded(&err)
+	facts, err := j.Heads.Facts(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	head, _, err := j.Lookup(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	if workflow, err = j.given(ctx, head, facts); err != nil {
+		return "", nil, err
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return "", nil, err
+	}
+	commands, err = j.Commands(ctx, w)
+	return workflow, commands, err
+}
+
+// TrustThread confirms that the commands of a thread from elsewhere and of its children may
+// run, whatever text they contain. It also confirms the commands of its workflow. Errors are
+// *protocol.Error.
+func (j Judge) TrustThread(ctx context.Context, id string) error {
+	if err := j.MayWrite(); err != nil {
+		return err
+	}
+	workflow, commands, err := j.ThreadCommands(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(commands) > 0 {
+		if err := j.Trust(ctx, workflow); err != nil {
+			return err
+		}
+	}
+	if err := j.confirm(Line{Thread: id}); err != nil {
+		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+	}
+	return nil
+}
+
+// whoseWords returns a thread and the threads above it, itself first, and whether any of them
+// comes from elsewhere; since is when the newest of these arrived, in ms.
+func (j Judge) whoseWords(ctx context.Context, id string,
+	facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
+	for {
+		line = append(line, id)
+		if facts.Imported != nil || facts.Doubt != nil {
+			known := facts
+			foreign = &known
+		}
+		if facts.Imported != nil {
+			since = max(since, facts.Imported.AtMs)
+		}
+		if facts.Parent == nil {
+			return line, foreign, since, nil
+		}
+		id = facts.Parent.Thread
+		if facts, err = j.Heads.Facts(ctx, id); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+}
+
+// Words returns an error if a role's command was rendered for a thread from elsewhere and
+// nobody has confirmed its commands since it arrived: a [*UntrustedError] in a
+// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Confirming
+// a thread confirms its children; the commands of a child are shown for that child alone.
+func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Facts, role string, argv []string) error {
+	line, foreign, since, err := j.whoseWords(ctx, pos.ID, facts)
+	if err != nil || foreign == nil {
+		return err
+	}
+	known, err := j.file().Confirmed(func(l Line) bool { return slices.Contains(line, l.Thread) && l.AtMs >= since })
+	if err != nil || known {
+		return err
+	}
+	untrusted := &UntrustedError{
+		Workflow: pos.Thread.Start.Workflow, Name: pos.Workflow.Name, Why: j.whence(*foreign), Thread: pos.ID,
+		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
+	}
+	top := line[len(line)-1]
+	if top == pos.ID {
+		top = ""
+	}
+	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because("untrusted",
+		"thread", pos.ID, "top", top)
+}
+
+// trusted reports whether a workflow was confirmed, or is registered.
+func (j Judge) trusted(ctx context.Context, workflow protocol.Hash) (bool, error) {
+	known, err := j.file().Confirmed(func(l Line) bool { return l.Workflow == workflow })
+	if known || err != nil {
+		return known, err
+	}
+	registry, ok := j.Heads.(heads.Registry)
+	if !ok {
+		return false, nil
+	}
+	names, err := registry.Workflows(ctx)
+	return slices.ContainsFunc(names, func(n heads.Named) bool { return n.Hash == workflow && n.Problem == "" }), err
+}
+
+// MustTrust is an error if a workflow has commands and was not confirmed: an
+// [*UntrustedError] in a *protocol.Error. why says why it has to be.
+func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string) (err error) {
+	defer fault.Coded(&err)
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return err
+	}
+	commands, err := j.Commands(ctx, w)
+	if err != nil || len(commands) == 0 {
+		return err
+	}
+	if known, err := j.trusted(ctx, workflow); known || err != nil {
+		return err
+	}
+	untrusted := &UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
+	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because(
+		"untrusted-workflow", "workflow", string(workflow))
+}
+
+// came is why a workflow of a thread from elsewhere is confirmed.
+const came = "came with a thread from elsewhere"
+
+// Imported is [Judge.MustTrust] for the workflow of a thread from elsewhere.
+func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
+	if facts.Imported == nil && facts.Doubt == nil {
+		return nil
+	}
+	workflow, err := j.given(ctx, head, facts)
+	if fault.IsDamage(err) {
+		return nil // the step will say what is wrong with the thread
+	}
+	if err == nil {
+		err = j.MustTrust(ctx, workflow, came)
+	}
+	if coded := (*protocol.Error)(nil); errors.As(err, new(*UntrustedError)) && errors.As(err, &coded) {
+		coded.Reasons = []protocol.Reason{protocol.Why("untrusted", "thread", id)}
+	}
+	return err
+}
+
+// given is the workflow of a thread, or of the topmost thread above it: whoever confirms a
+// workflow confirms those that it runs.
+func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
+	for facts.Parent != nil {
+		above := facts.Parent.Thread
+		if head, _, err = j.Lookup(ctx, above); err != nil {
+			return "", err
+		}
+		if facts, err = j.Heads.Facts(ctx, above); err != nil {
+			return "", err
+		}
+	}
+	t, err := thread.Open(ctx, j.Store, head)
+	if err != nil {
+		return "", err
+	}
+	return t.Start.Workflow, nil
+}
+
+// Stored is [Judge.MustTrust] for a workflow that a thread from elsewhere uses: it may have
+// arrived with that thread.
+func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
+	if commands, err := j.Commands(ctx, w); err != nil || len(commands) == 0 {
+		return err
+	}
+	switch noted, err := j.file().Confirmed(func(l Line) bool { return l.Foreign == workflow }); {
+	case err != nil:
+		return err
+	case noted:
+		return j.MustTrust(ctx, workflow, came)
+	}
+	all, err := j.Heads.AllFacts(ctx)
+	if err != nil && all == nil {
+		return err
+	}
+	for id, facts := range all {
+		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // that has only gone on elsewhere
+			continue
+		}
+		head, _, err := j.Lookup(ctx, id)
+		if err != nil {
+			continue
+		}
+		if t, err := thread.Open(ctx, j.Store, head); err == nil && t.Start.Workflow == workflow {
+			return j.MustTrust(ctx, workflow, came)
+		}
+	}
+	return nil
+}
+
+// MustSayWhere is the error that refuses a thread from elsewhere and tells a person what they
+// need to decide. again is the request that is repeated with a directory, as a fact of a reason.
+func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, facts heads.Facts, again string) error {
+	workflow, dir, doubt := "unknown", "unknown", ""
+	if facts.Doubt != nil {
+		doubt = "yes"
+	}
+	if t, err := thread.Open(ctx, j.Store, head); err == nil {
+		dir = cwd.Shown(t.Start.Cwd)
+		if w, err := t.Workflow(ctx); err == nil {
+			workflow = fmt.Sprintf("%s %s", cwd.Shown(w.Name), t.Start.Workflow)
+		}
+	}
+	return fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say "+
+		"where it may work here", id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir",
+		j.Env.Dir, "doubt", doubt)
+}
+
+// Inherited returns the facts of a fork from a node: if the node belongs to a thread from
+// elsewhere, or to no thread of this home, the fork counts as from elsewhere, too.
+func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Hash) (heads.Facts, error) {
+	origin, known, err := j.of(ctx, t.StartHash)
+	if err != nil {
+		return heads.Facts{}, err
+	}
+	facts := heads.Facts{Fork: &heads.Fork{Thread: origin, Step: node}} // it counts what it costs from here
+	imported := known.Imported
+	switch {
+	case origin == "":
+		imported = &heads.Imported{AtMs: j.Env.Now().UnixMilli()}
+	case known.Doubt != nil:
+		imported = &heads.Imported{Lost: true}
+	}
+	if imported != nil {
+		inherited := *imported
+		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
+		facts.Imported, facts.Workspace = &inherited, known.Workspace
+	}
+	if own := known.Limits; own != nil {
+		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens,
+			MaxTimeMs: own.MaxTimeMs})
+	}
+	return facts, nil
+}
+
+// of finds the thread of this home that has a start; "": none has it. Of several it prefers
+// one from elsewhere to our own, an imported one to its forks, and one whose directory nobody
+// has chosen to the others.
+func (j Judge) of(ctx context.Context, start protocol.Hash) (id string, known heads.Facts, err error) {
+	all, damaged := j.Heads.AllFacts(ctx)
+	if damaged != nil && all == nil {
+		return "", heads.Facts{}, damaged
+	}
+	standings, _ := heads.Standings(ctx, j.Heads) // a thread that cannot be read cannot be forked
+	// The most foreign first, then the newest: most forks are made from a recent thread.
+	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
+		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
+	})
+	for _, other := range ids {
+		t, err := thread.Open(ctx, j.Store, standings[other].Head)
+		if err != nil || t.StartHash != start {
+			continue // damaged: its start is not the one that was just read
+		}
+		return other, all[other], ctx.Err()
+	}
+	return "", heads.Facts{}, ctx.Err()
+}
+
+// originRank is how foreign a thread is.
+func originRank(facts heads.Facts) int {
+	rank := 0
+	if facts.Imported != nil || facts.Doubt != nil {
+		rank++
+		if !facts.StartedHere() {
+			rank += 2
+		}
+	}
+	if facts.Foreign() {
+		rank++
+	}
+	return rank
+}
+
+// whence says how we know that a thread is, or may be, from elsewhere.
+func (j Judge) whence(facts heads.Facts) string {
+	imported := facts.Imported
+	switch {
+	case facts.Doubt != nil:
+		return fmt.Sprintf("may come from elsewhere: %v", facts.Doubt)
+	case imported.From == "" && imported.Lost:
+		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
+	case imported.From == "":
+		return "comes from elsewhere: no thread of this home has made its chain"
+	}
+	at := time.UnixMilli(imported.AtMs).In(j.Env.Now().Location()).Format(time.DateOnly)
+	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", cwd.Shown(imported.From), at)
+}

@@ -1,0 +1,204 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/internal/cwd"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// misstated says what a step claims about its run that cannot be, "" if nothing: later
+// steps and readers believe it.
+func (a Asked) misstated(ctx context.Context, s protocol.Step) string {
+	if reason := a.askedOtherwise(ctx, s); reason != "" {
+		return reason
+	}
+	if reason := a.madeElsewhere(s); reason != "" {
+		return reason
+	}
+	return a.madeAnotherTime(ctx, s)
+}
+
+// askedOtherwise compares the prompt that a step claims with the one that was given.
+// Secrets are hidden in it, and a role that is told nothing may be told its
+// description.
+func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
+	given, known := a.askedFor(ctx)
+	switch {
+	case !known, s.EdgePrompt == given, hides(s.EdgePrompt, given):
+		return ""
+	case strings.TrimSpace(given) == "" && (strings.TrimSpace(s.EdgePrompt) == "" ||
+		s.EdgePrompt == a.Workflow.Roles[s.Role].Description):
+		return ""
+	}
+	return "claims a different prompt: its edgePrompt is not the one it was given"
+}
+
+// askedFor is the prompt of the task; false if only its hash is known, because the node
+// is not there any more.
+func (a Asked) askedFor(ctx context.Context) (string, bool) {
+	prompt := a.Prompt
+	if prompt == "" {
+		text, err := cas.Read[protocol.Text](ctx, a.Nodes, a.PromptHash)
+		if err != nil {
+			return "", false
+		}
+		prompt = string(text)
+	}
+	return strings.ToValidUTF8(prompt, "\uFFFD"), true
+}
+
+// hides reports whether a text is another one in which secrets are hidden.
+func hides(text, whole string) bool {
+	parts := strings.Split(text, secret.Hidden)
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 || !strings.HasPrefix(whole, first) || !strings.HasSuffix(whole[len(first):], last) {
+		return false
+	}
+	whole = whole[len(first) : len(whole)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(whole, part)
+		if at < 0 {
+			return false
+		}
+		whole = whole[at+len(part):]
+	}
+	return true
+}
+
+// madeElsewhere compares the directory that a step claims with the one that its agent
+// was started in: a resumed role works there again.
+func (a Asked) madeElsewhere(s protocol.Step) string {
+	want := a.RanIn
+	if !filepath.IsAbs(want) { // of an adopted result nobody knows the record
+		var err error
+		if want, err = a.Place(a.Role, a.Cwd); err != nil {
+			want = ""
+		}
+	}
+	if s.Cwd == want {
+		return ""
+	}
+	is, err := a.Place(s.Role, s.Cwd)
+	var outside *cwd.OutsideError
+	switch {
+	case errors.As(err, &outside):
+		return fmt.Sprintf("claims to have worked where it may not: %v", err)
+	case want == "", err == nil && is == want: // spelled otherwise
+		return ""
+	}
+	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", cwd.Shown(s.Cwd),
+		cwd.Shown(want))
+}
+
+// clockTolerance is by how much the times of a step may be wrong: those of its run
+// are told by two processes and a file, and clocks are corrected.
+const clockTolerance = 5 * time.Minute
+
+// madeAnotherTime holds the times of a step against its thread and its run. A clock
+// that was set meanwhile has been seen by the run's record or is seen now; what that
+// explains is allowed. A time that is not set is not known.
+func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
+	now, begun := a.Now, a.StartedAt
+	if begun == 0 {
+		begun = now
+	}
+	earliest := min(now, begun)
+	if start, err := a.Nodes.Get(ctx, s.Start); err == nil {
+		earliest = min(earliest, start.Timestamp)
+	}
+	earliest -= clockTolerance.Milliseconds()
+	latest := max(now, begun) + clockTolerance.Milliseconds()
+	setBack := max(0, begun-now) + clockTolerance.Milliseconds()
+	for i, at := range []int64{s.StartedAtMs, s.CompletedAtMs} {
+		what := []string{"began", "ended"}[i]
+		switch {
+		case at == 0:
+		case at < earliest:
+			return fmt.Sprintf("says that it %s before its thread: at %d ms", what, at)
+		case at > latest:
+			return fmt.Sprintf("says that it %s in the future: at %d ms", what, at)
+		}
+	}
+	if s.CompletedAtMs != 0 && s.StartedAtMs-setBack > s.CompletedAtMs {
+		return fmt.Sprintf("says that it ended before it began: at %d ms and %d ms", s.CompletedAtMs, s.StartedAtMs)
+	}
+	return ""
+}
+
+// borrowed says which node that belongs to an earlier step of the thread a step
+// claims as its own, "" if none. Equal contents are one node: so an old one is none
+// of another step's only if nothing in it reports a time, or if the other step was
+// told the same.
+func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
+	oldPrompt, err := a.oldPrompt(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	oldDetail := a.oldDetail(ctx, s)
+	if !oldPrompt && !oldDetail {
+		return "", nil
+	}
+	t, err := thread.Open(ctx, a.Nodes, a.Head)
+	if err != nil {
+		return "", err
+	}
+	looked := 0
+	for earlier, err := range t.Steps(ctx) {
+		looked++
+		switch {
+		case looked > farBack:
+			return "", nil
+		case err != nil:
+			return "", nil //nolint:nilerr // that an earlier step is damaged is not this one's fault
+		case oldDetail && earlier.Detail == s.Detail:
+			return fmt.Sprintf("has the detail of an earlier step, %s", earlier.Hash), nil
+		case oldPrompt && earlier.Role != s.Role && earlier.Prompt != nil && *earlier.Prompt == *s.Prompt:
+			return fmt.Sprintf("has the assembledPrompt of a step of role %q, %s", earlier.Role, earlier.Hash), nil
+		}
+	}
+	return "", nil
+}
+
+// farBack bounds how many earlier steps are looked at.
+const farBack = 1000
+
+// oldPrompt reports whether what a step says its role was told was there before its
+// run, and does not hold what it was asked. The error says that it is no text.
+func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
+	if s.Prompt == nil || *s.Prompt == a.PromptHash {
+		return false, nil
+	}
+	n, err := a.Nodes.Get(ctx, *s.Prompt)
+	if fault.IsRedacted(err) {
+		return false, nil
+	}
+	var told protocol.Text
+	if err == nil {
+		told, err = cas.As[protocol.Text](ctx, a.Nodes, n)
+	}
+	if err != nil || n.Timestamp >= a.StartedAt {
+		return false, err
+	}
+	return !strings.Contains(string(told), strings.TrimSpace(s.EdgePrompt)), nil
+}
+
+// oldDetail reports whether the last turn of a detail says that it was spoken before
+// the step's run.
+func (a Asked) oldDetail(ctx context.Context, s protocol.Step) bool {
+	detail, err := cas.Read[protocol.Detail](ctx, a.Nodes, s.Detail)
+	if err != nil || len(detail.Turns) == 0 {
+		return false
+	}
+	last, err := cas.Read[protocol.Turn](ctx, a.Nodes, detail.Turns[len(detail.Turns)-1])
+	return err == nil && last.AtMs > 0 && last.AtMs < a.StartedAt
+}

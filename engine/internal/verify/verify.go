@@ -1,0 +1,259 @@
+// Package verify says whether a step is what was asked for, with nothing claimed that cannot
+// be: who made it may be wrong in every way, or lie.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Rejection says why the step that an agent returned is not taken. It is final:
+// the same step is never adopted later.
+type Rejection struct {
+	Step protocol.Hash
+	Why  *protocol.Error
+}
+
+// Error implements error.
+func (r *Rejection) Error() string { return r.Why.Message }
+
+// Unwrap leads to the coded error.
+func (r *Rejection) Unwrap() error { return r.Why }
+
+// Accepted is a step that is what was asked for, with all that it names.
+type Accepted struct {
+	Hash  protocol.Hash
+	Step  protocol.Step
+	Nodes []cas.Node // the step and what it names, but for the chain before it, unless it is durable
+	// Durable: the agent says that it has flushed them.
+	Durable bool
+}
+
+// Asked is what a step must answer, and how its run was started.
+type Asked struct {
+	Nodes      cas.Reader
+	Store      cas.Store // what may have been damaged meanwhile is read from it again
+	Thread     *thread.Thread
+	Workflow   protocol.Workflow
+	Head       protocol.Hash // of the thread
+	Role       string
+	Prompt     string // "": only its hash is known
+	PromptHash protocol.Hash
+	LimitBase  int
+	Cwd        string // the task's
+	RanIn      string // the directory of the run's record
+	StartedAt  int64  // ms, of the run; 0: it is not known
+	Now        int64  // ms
+	// Place is the directory in which a role would work.
+	Place func(role, location string) (string, error)
+}
+
+// Check checks a step: an agent may be wrong in every way, and a head must never lead to
+// a step that nobody can go on from.
+func (a Asked) Check(ctx context.Context, result protocol.Result) (Accepted, error) {
+	hash := result.StepHash
+	got := Accepted{Hash: hash, Durable: result.Durable}
+	node, err := a.Nodes.Get(ctx, hash)
+	if err == nil {
+		got.Step, err = cas.As[protocol.Step](ctx, a.Nodes, node)
+	}
+	if err != nil {
+		return got, notAStep(hash, err)
+	}
+	if reason := a.misplaced(got.Step); reason != "" {
+		return got, Rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
+	}
+	if reason := a.misstated(ctx, got.Step); reason != "" {
+		return got, Rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
+	}
+	if err := a.checkOutput(ctx, got.Step); err != nil {
+		return got, unusable(hash, "output", err)
+	}
+	// The agent may have damaged what was whole when it began: this is read again.
+	if _, err := a.Store.Get(ctx, a.Head); err != nil {
+		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
+	}
+	named, err := Contents(ctx, a.Nodes, got.Step, !got.Durable)
+	if err != nil {
+		return got, unusable(hash, "content", err)
+	}
+	reason, err := a.borrowed(ctx, got.Step)
+	if err != nil {
+		return got, unusable(hash, "content", err)
+	}
+	if reason != "" {
+		return got, Rejected(hash, protocol.CodeAgent, "step %s %s", hash, reason)
+	}
+	got.Nodes = append(named, node)
+	return got, nil
+}
+
+// misplaced says how a step differs from the one that was asked for, "" if it
+// does not.
+func (a Asked) misplaced(s protocol.Step) string {
+	t, wantPrev, visits := a.Thread, protocol.Hash("none"), map[string]int{}
+	if t.Last != nil {
+		wantPrev = t.Head
+		visits = maps.Clone(t.Last.Visits)
+	}
+	visits[a.Role]++
+	prev := protocol.Hash("none")
+	if s.Prev != nil {
+		prev = *s.Prev
+	}
+	switch {
+	case s.Start != t.StartHash:
+		return fmt.Sprintf("belongs to another thread: its start is %s, not %s", s.Start, t.StartHash)
+	case prev != wantPrev:
+		return fmt.Sprintf("does not follow the head: its prev is %s, not %s", prev, wantPrev)
+	case protocol.IsEngine(s.Agent) && a.Workflow.Roles[a.Role].Player() == protocol.PlayedByAgent:
+		return fmt.Sprintf("says that it is by %s, which no agent is", s.Agent)
+	case s.Role != a.Role:
+		return fmt.Sprintf("is one of role %q, not %q", s.Role, a.Role)
+	case s.Index != t.Len():
+		return fmt.Sprintf("has index %d, not %d", s.Index, t.Len())
+	case s.LimitBase != a.LimitBase:
+		return fmt.Sprintf("has limitBase %d, not %d", s.LimitBase, a.LimitBase)
+	case !maps.Equal(s.Visits, visits):
+		return fmt.Sprintf("miscounts the visits: it has %v, not %v", s.Visits, visits)
+	case s.Agent == "":
+		return "does not name its agent"
+	}
+	return ""
+}
+
+// checkOutput checks that the output has the role's schema as type and
+// satisfies it; every role may suspend instead.
+func (a Asked) checkOutput(ctx context.Context, s protocol.Step) error {
+	node, err := a.Nodes.Get(ctx, s.Output)
+	if err != nil {
+		return err
+	}
+	want := a.Workflow.Roles[a.Role].Frontmatter
+	kind := protocol.KindSuspend
+	if node.Type != want {
+		kind, _, err = a.Store.Kinds().Of(ctx, a.Nodes, node.Type)
+	}
+	if err != nil || kind != protocol.KindSuspend {
+		return fmt.Errorf("%w: its type is %s, the schema of role %q is %s", errWrongContent, node.Type, a.Role, want)
+	}
+	return cas.Verify(ctx, a.Nodes, s.Output)
+}
+
+// Contents reads everything that a step names but the chain: output, detail,
+// turns, and the texts of its prompts. What was redacted is left out, but for the
+// output: nobody could go on from a step without one. Only if they are to be kept are
+// they returned: a step may have more than fits into memory.
+func Contents(ctx context.Context, r cas.Reader, s protocol.Step, keep bool) ([]cas.Node, error) {
+	output, err := r.Get(ctx, s.Output)
+	if fault.IsRedacted(err) {
+		return nil, fmt.Errorf("cannot continue from a step without its output: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := collector{r: r, keep: keep}
+	c.add(output)
+	if s.Prompt != nil {
+		if _, _, err := c.take(ctx, *s.Prompt); err != nil {
+			return nil, err
+		}
+	}
+	node, there, err := c.take(ctx, s.Detail)
+	if err != nil || !there {
+		return c.nodes, err
+	}
+	detail, err := cas.As[protocol.Detail](ctx, r, node)
+	if err == nil {
+		err = c.takeParts(ctx, detail)
+	}
+	return c.nodes, err
+}
+
+// collector gathers nodes, but for those that were redacted.
+type collector struct {
+	r     cas.Reader
+	keep  bool
+	nodes []cas.Node
+}
+
+func (c *collector) add(n cas.Node) {
+	if c.keep {
+		c.nodes = append(c.nodes, n)
+	}
+}
+
+func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, there bool, err error) {
+	n, err = c.r.Get(ctx, h)
+	switch {
+	case fault.IsRedacted(err):
+		return n, false, nil
+	case err != nil:
+		return n, false, err
+	}
+	c.add(n)
+	return n, true, nil
+}
+
+// takeParts takes the turns of a detail, which must be turns, and its requests.
+func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
+	for _, h := range d.Turns {
+		n, there, err := c.take(ctx, h)
+		if err == nil && there {
+			_, err = cas.As[protocol.Turn](ctx, c.r, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, h := range d.Requests {
+		if _, _, err := c.take(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errWrongContent = errors.New("it is not the requested step")
+
+// Rejected is a [*Rejection] of a step.
+func Rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
+	return &Rejection{Step: step, Why: fault.New(code, "the agent's result is rejected: "+format, args...)}
+}
+
+// notAStep: the hash on the agent's last line does not lead to a step.
+func notAStep(hash protocol.Hash, err error) error {
+	var kind *cas.TypeError
+	switch {
+	case errors.Is(err, cas.ErrNotFound):
+		return Rejected(hash, protocol.CodeAgent, "%s is not in the store", hash)
+	case errors.As(err, &kind):
+		return Rejected(hash, protocol.CodeAgent, "%s is not a step", hash)
+	case fault.IsDamage(err):
+		return Rejected(hash, protocol.CodeCorrupt, "%v", err)
+	}
+	return err
+}
+
+// unusable: what a step names is not there or not right. What is damaged on
+// disk is not the agent's fault.
+func unusable(step protocol.Hash, what string, err error) error {
+	var corrupt *cas.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		return Rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
+	case fault.IsRedacted(err):
+		return Rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v",
+			what, step, err)
+	case errors.Is(err, errWrongContent), fault.IsDamage(err):
+		return Rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Reporter reports when threads come to rest, through the work of this process or of one that was
+// killed. Build it as a literal.
+type Reporter struct {
+	*status.Reader
+	// Report is called with the kind of notice (protocol.NoticeWaiting and its like) and where the
+	// thread stands; nil: nobody is told.
+	Report   func(event string, at protocol.StepOutput)
+	Shared bool // other machines step these threads, too
+}
+
+// standing is how a thread stands before or after somebody has worked on it.
+type standing struct {
+	out     protocol.StepOutput
+	started int64 // when its last try was begun, ms
+}
+
+func (t Reporter) standingOf(ctx context.Context, id string) (standing, bool) {
+	out, err := t.Show(ctx, id)
+	if err != nil {
+		return standing{}, false
+	}
+	r := standing{out: out}
+	if record := t.RunDir(id).Read(); !record.Damaged {
+		r.started = record.StartedAt
+	}
+	return r, true
+}
+
+// Until does work on a thread and then reports how the thread came to rest. It does not report
+// what somebody asked for (a stop), what was so before, or a child that has ended: its parent
+// goes on.
+func (t Reporter) Until(ctx context.Context, id string,
+	work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
+	if t.Report == nil {
+		return work()
+	}
+	leave := t.attend(ctx, id)
+	defer leave()
+	before, known := t.standingOf(ctx, id)
+	outs, err := work()
+	ctx = context.WithoutCancel(ctx)
+	after, there := t.standingOf(ctx, id)
+	if !known || !there || err != nil && (isAsked(fault.Of(err).Code) || t.Shared && protocol.OfMachine(err)) {
+		return outs, err
+	}
+	event := status.NoticeOf(after.out)
+	moved := after.out.Head != before.out.Head || after.started != before.started || status.NoticeOf(before.out) != event ||
+		len(after.out.Children) > 0 && err != nil || asks(after.out) != asks(before.out) || t.isNew(ctx, after.out)
+	if event == protocol.NoticeCompleted {
+		facts, factsErr := t.Heads.Facts(ctx, id)
+		moved = moved && factsErr == nil && facts.Parent == nil
+	}
+	if event != "" && moved {
+		t.Report(event, after.out)
+	}
+	return outs, err
+}
+
+// isAsked reports whether work ended because a person wanted it to, or there was nothing to
+// do.
+func isAsked(c protocol.Code) bool {
+	return slices.Contains([]protocol.Code{
+		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage,
+		protocol.CodeNotFound,
+	}, c)
+}
+
+func asks(out protocol.StepOutput) string {
+	if out.Question == nil {
+		return ""
+	}
+	return out.Question.Role + "\x00" + out.Question.Text
+}
+
+// isNew reports whether a thread asks a person before its first step: it has been in this
+// state since it was made, and nobody was told.
+func (t Reporter) isNew(ctx context.Context, out protocol.StepOutput) bool {
+	if out.Question == nil {
+		return false
+	}
+	chain, err := thread.Open(ctx, t.Nodes(), out.Head)
+	return err == nil && chain.Last == nil
+}
+
+// A process that works on a thread, and must report on it, holds a file named after the
+// thread. A killed process can report nothing; a file that nobody holds tells the next process
+// that it must report instead.
+
+// attended is where these files are.
+func (t Reporter) attended() string { return filepath.Join(t.Dirs.Notify(), "working") }
+
+// attending takes the lock for taking or checking files, so that a check blocks nobody.
+func (t Reporter) attending(ctx context.Context) (*durable.Held, error) {
+	return durable.Lock(ctx, t.attended()+".lock")
+}
+
+// attend takes the file of a thread until leave is called. If another process has it, that
+// process reports.
+func (t Reporter) attend(ctx context.Context, id string) (leave func()) {
+	looking, err := t.attending(ctx)
+	if err != nil {
+		return func() {} // the work matters more
+	}
+	held, err := durable.TryLock(filepath.Join(t.attended(), id))
+	_ = looking.Unlock() // so does the end of the process
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
+}
+
+// NotifyAbandoned reports, in place of processes that were killed, where the threads stand that they
+// worked on. It reports each once; if its agent is still alive, only after that has ended.
+func (t Reporter) NotifyAbandoned(ctx context.Context) {
+	if entries, err := os.ReadDir(t.attended()); err != nil || len(entries) == 0 {
+		return
+	}
+	looking, err := t.attending(ctx)
+	if err != nil {
+		return // the next call does it
+	}
+	defer func() { _ = looking.Unlock() }()
+	entries, _ := os.ReadDir(t.attended()) // others may have reported meanwhile
+	for _, entry := range entries {
+		held, err := durable.TryLock(filepath.Join(t.attended(), entry.Name()))
+		if err != nil {
+			continue // somebody is working on it
+		}
+		if t.abandoned(ctx, entry.Name()) {
+			_ = held.RemoveAndUnlock() // otherwise it would be reported again
+			continue
+		}
+		_ = held.Unlock()
+	}
+}
+
+// abandoned reports whether nothing is left to be said about a thread.
+func (t Reporter) abandoned(ctx context.Context, id string) bool {
+	at, err := t.Show(ctx, id)
+	switch {
+	case errors.Is(err, heads.ErrNoThread):
+		return true
+	case err != nil || t.Locker().Held(ctx, id) || t.isWorkedOn(ctx, at):
+		return false
+	}
+	event := status.NoticeOf(at)
+	if event == "" && t.wasAbandoned(at) {
+		event = protocol.NoticeError
+		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))
+	}
+	if event == protocol.NoticeCompleted {
+		if facts, err := t.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
+			return err == nil
+		}
+	}
+	if event != "" {
+		t.Report(event, at)
+	}
+	return true
+}
+
+// isWorkedOn reports whether an agent of a thread, or of its children, is alive.
+func (t Reporter) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
+	if at.Status == protocol.StatusRunning {
+		return true
+	}
+	for _, c := range at.Children {
+		if c.Status == protocol.StatusRunning {
+			return true
+		}
+		if c.Status != protocol.StatusWaitingForChildren {
+			continue
+		}
+		if below, err := t.Show(ctx, c.Thread); err == nil && t.isWorkedOn(ctx, below) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasAbandoned reports whether something was begun but not finished.
+func (t Reporter) wasAbandoned(at protocol.StepOutput) bool {
+	record := t.RunDir(at.Thread).Read()
+	return at.Status == protocol.StatusWaitingForChildren || at.Status == protocol.StatusIdle &&
+		(record.Unfinished(at.Head) || record.Between(at.Head)) && record.Status != rundir.Stopped
+}
+
+func why(at protocol.StepOutput) string {
+	if at.Pending {
+		return "the process that worked on it was killed; its agent has finished, and the next step takes the result"
+	}
+	return "the process that worked on it was killed"
+}

@@ -1,9 +1,0 @@
-package origin_test
-
-import (
-	"testing"
-
-	"github.com/united-workforce/uwf/util/tmpfstest"
-)
-
-func TestMain(m *testing.M) { tmpfstest.Main(m) }
