@@ -22,7 +22,7 @@ type Reporter struct {
 	*status.Reader
 	// Report is called with the kind of notice (protocol.NoticeWaiting and its like) and where the
 	// thread stands; nil: nobody is told.
-	Report   func(event string, at protocol.StepOutput)
+	Report func(event string, at protocol.StepOutput)
 	Shared bool // other machines step these threads, too
 }
 
