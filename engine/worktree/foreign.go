@@ -134,7 +134,7 @@ func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *about
 	w, err := e.NewRepository(ctx, t.ID, dir, below, cmp.Or(about.first, about.by), about.by)
 	if err == nil {
 		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
-			place.Shown(w.Root)))
+			cwd.Shown(w.Root)))
 	}
 	return w, err
 }
