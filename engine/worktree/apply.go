@@ -60,13 +60,13 @@ type application struct {
 // Apply brings what a thread has made in its worktree to a branch of the user's: as a commit,
 // or as a merge if the branch has moved since. It does all of it or nothing. Errors are
 // *protocol.Error.
-func (f Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
-	t, err := f.Lock(ctx, id)
+func (e Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
+	t, err := e.Lock(ctx, id)
 	if err != nil {
 		return protocol.ThreadApplied{}, fault.Of(err)
 	}
 	defer t.Release()
-	a := &application{Keeper: f, Locked: t, w: t.Facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
+	a := &application{Keeper: e, Locked: t, w: t.Facts.Workspace, o: o, out: protocol.ThreadApplied{Thread: id}}
 	if home, err := a.fromElsewhere(ctx); home || err != nil {
 		return a.out, err
 	}

@@ -33,34 +33,34 @@ func resultRef(id string) string { return "refs/uwf-result/" + id }
 
 // Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
 // are *protocol.Error.
-func (f Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Unsaved, err error) {
+func (e Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Unsaved, err error) {
 	defer fault.Coded(&err)
 	w := facts.Workspace
 	if w == nil || w.Mode != InWorktree {
 		return Unsaved{}, nil
 	}
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
-		return f.unapplied(ctx, id, facts)
+		return e.unapplied(ctx, id, facts)
 	}
-	return f.OnlyInWorktree(ctx, id, w, false)
+	return e.OnlyInWorktree(ctx, id, w, false)
 }
 
 // unapplied is [Keeper.Unsaved] for a worktree that is gone.
-func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Unsaved, err error) {
-	at, err := heads.Find(ctx, f.Heads, id)
+func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Unsaved, err error) {
+	at, err := heads.Find(ctx, e.Heads, id)
 	if err != nil {
 		return only, err
 	}
-	last, err := f.StepFiles(ctx, at.Head)
+	last, err := e.StepFiles(ctx, at.Head)
 	if err != nil || facts.Parent != nil {
 		return only, nil // nothing could be lost; a child's work belongs to its parent
 	}
 	w := facts.Workspace
-	repo, _, err := f.TreeOf(ctx, w, id)
+	repo, _, err := e.TreeOf(ctx, w, id)
 	if err != nil {
 		return only, nil // its repository is gone, and the snapshots with it
 	}
-	spec, err := f.SpecOf(repo, id)
+	spec, err := e.SpecOf(repo, id)
 	if err != nil {
 		return only, err
 	}
@@ -84,20 +84,20 @@ func (f Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 
 // Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
 // see [Keeper.Unsaved]. Errors are *protocol.Error.
-func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err error) {
+func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err error) {
 	defer fault.Coded(&err)
 	if w == nil || w.Mode == ModeNone {
 		return nil
 	}
-	repo, _, err := f.TreeOf(ctx, w, id)
+	repo, _, err := e.TreeOf(ctx, w, id)
 	if err != nil { // the repository is gone, and what it kept with it
 		return nil
 	}
-	spec, err := f.SpecOf(repo, id)
+	spec, err := e.SpecOf(repo, id)
 	if err != nil {
 		return err
 	}
-	if err := snapshot.DeleteRefs(ctx, f.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
+	if err := snapshot.DeleteRefs(ctx, e.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
 		return err
 	}
 	if w.Mode != InWorktree {
@@ -106,32 +106,32 @@ func (f Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 	if err := repo.Release(appliedBy(id)); err != nil {
 		return err
 	}
-	return repo.RemoveWorktree(ctx, f.Dirs.Worktree(id), w.Branch, w.Base)
+	return repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base)
 }
 
 // Worktrees lists the worktrees of threads, and those below the home that belong to no thread.
 // Errors are *protocol.Error.
-func (f Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error) {
+func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error) {
 	defer fault.Coded(&err)
-	facts, err := f.Heads.AllFacts(ctx)
+	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
 		return nil, err
 	}
 	list := []protocol.Worktree{}
 	for id, of := range facts {
 		if w := of.Workspace; w != nil && w.Mode == InWorktree {
-			if tree := f.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // gone with its end
+			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // gone with its end
 				list = append(list, tree)
 			}
 		}
 	}
-	dirs, err := os.ReadDir(filepath.Dir(f.Dirs.Worktree("x")))
+	dirs, err := os.ReadDir(filepath.Dir(e.Dirs.Worktree("x")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, d := range dirs {
 		if _, err := threadid.Parse(d.Name()); err == nil && facts[d.Name()].Workspace == nil {
-			list = append(list, f.worktree(ctx, d.Name(), nil))
+			list = append(list, e.worktree(ctx, d.Name(), nil))
 		}
 	}
 	slices.SortFunc(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
@@ -143,17 +143,17 @@ func hasEnded(s protocol.Status) bool {
 }
 
 // worktree describes one worktree; w is nil if it belongs to no thread.
-func (f Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) protocol.Worktree {
-	out := protocol.Worktree{Path: f.Dirs.Worktree(id)}
+func (e Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) protocol.Worktree {
+	out := protocol.Worktree{Path: e.Dirs.Worktree(id)}
 	if w != nil {
 		out.Thread, out.Branch, out.Base, out.Repo = id, w.Branch, w.Base, w.Repo
-		switch at, err := heads.Find(ctx, f.Heads, id); {
+		switch at, err := heads.Find(ctx, e.Heads, id); {
 		case err != nil:
 		case at.End != nil:
 			out.Status = at.End.Status
 		default:
 			out.Status = protocol.StatusIdle
-			if now, err := f.Show(ctx, id); err == nil {
+			if now, err := e.Show(ctx, id); err == nil {
 				out.Status = now.Status
 			}
 		}
@@ -180,16 +180,16 @@ func (f Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) pro
 // they hold something that is nowhere else. Files kept by a thread's steps survive their
 // worktree. It returns every worktree that it checked: a removed one is marked as gone, the
 // others say why they stay. Errors are *protocol.Error.
-func (f Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
+func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	done := []protocol.Worktree{}
-	swept, err := f.Sweep(ctx)
+	swept, err := e.Sweep(ctx)
 	for _, path := range swept {
 		done = append(done, protocol.Worktree{Path: path, Gone: true})
 	}
 	if err != nil {
 		return done, err
 	}
-	list, err := f.Worktrees(ctx)
+	list, err := e.Worktrees(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -197,7 +197,7 @@ func (f Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 		if w.Gone || w.Thread != "" && !hasEnded(w.Status) {
 			continue
 		}
-		w.Stays, err = f.clean(ctx, w)
+		w.Stays, err = e.clean(ctx, w)
 		if err != nil {
 			w.Stays = fault.Of(err).Message
 		}
@@ -208,12 +208,12 @@ func (f Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 }
 
 // clean removes a worktree, or says what prevents it.
-func (f Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
+func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
 	id := filepath.Base(w.Path)
 	if w.Thread == "" {
-		return f.cleanNobodys(ctx, id, w.Path)
+		return e.cleanNobodys(ctx, id, w.Path)
 	}
-	t, err := f.Lock(ctx, id)
+	t, err := e.Lock(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -222,11 +222,11 @@ func (f Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	if its == nil || !t.Ended {
 		return "the thread goes on", nil
 	}
-	only, err := f.OnlyInWorktree(ctx, id, its, false, f.KeptTrees(ctx, t.Head)...)
+	only, err := e.OnlyInWorktree(ctx, id, its, false, e.KeptTrees(ctx, t.Head)...)
 	if err != nil || !only.None() {
 		return has(only), err
 	}
-	repo, err := snapshot.Find(ctx, f.Env, w.Path)
+	repo, err := snapshot.Find(ctx, e.Env, w.Path)
 	if err != nil {
 		return "", err
 	}
@@ -234,15 +234,15 @@ func (f Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 }
 
 // cleanNobodys is clean for a worktree that belongs to no thread.
-func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
-	repo, err := snapshot.Find(ctx, f.Env, path)
+func (e Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
+	repo, err := snapshot.Find(ctx, e.Env, path)
 	if errors.Is(err, snapshot.ErrNone) {
 		return "", os.Remove(path) // an empty directory, or it stays
 	}
 	if err != nil {
 		return "", err
 	}
-	lock, err := f.LockCreation(ctx, id)
+	lock, err := e.LockCreation(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -251,7 +251,7 @@ func (f Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string
 	if err != nil {
 		return "", err
 	}
-	only, err := Inspect(ctx, f.Env, repo, "", changed, nil)
+	only, err := Inspect(ctx, e.Env, repo, "", changed, nil)
 	if err != nil || !only.None() {
 		return has(only), err
 	}
@@ -262,27 +262,27 @@ func has(only Unsaved) string { return "it has " + cwd.Shown(only.String()) }
 
 // Prune removes threads with their worktrees and the snapshots of their files. A thread whose
 // worktree has work that is nowhere else stays, unless force is set.
-func (f Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
-	facts, err := f.Heads.AllFacts(ctx)
+func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
+	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
 		return prune.Report{}, err
 	}
 	if !force {
-		o.Spare = f.spare(facts)
+		o.Spare = e.spare(facts)
 	}
 	report, err := prune.Run(ctx, o)
 	if o.DryRun {
 		return report, err
 	}
 	for _, gone := range report.Pruned {
-		err = errors.Join(err, f.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace),
-			fault.OrNil(f.Dirs.RemoveAgents(gone.Thread)))
+		err = errors.Join(err, e.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace),
+			fault.OrNil(e.Dirs.RemoveAgents(gone.Thread)))
 	}
 	return report, err
 }
 
 // spare returns why a thread stays. Children and the thread that they play a part of stay together.
-func (f Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id string) (string, error) {
+func (e Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id string) (string, error) {
 	known := map[string]string{}
 	return func(ctx context.Context, id string) (string, error) {
 		root := heads.RootOf(facts, id)
@@ -291,7 +291,7 @@ func (f Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id
 		}
 		known[root] = ""
 		for member := range heads.Family(facts, []string{root}) {
-			unsaved, err := f.Unsaved(ctx, member, facts[member])
+			unsaved, err := e.Unsaved(ctx, member, facts[member])
 			switch {
 			case err != nil:
 				return "", err

@@ -20,32 +20,32 @@ import (
 // everything that is kept of a thread's files. From then on, other states stand in for those
 // of its steps. If other threads have the path, too, that is an error unless shared is set.
 // Errors are *protocol.Error.
-func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ protocol.FilesRedacted, err error) {
+func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ protocol.FilesRedacted, err error) {
 	defer fault.Coded(&err)
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
 		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", cwd.Shown(name))
 	}
-	t, err := f.Lock(ctx, id)
+	t, err := e.Lock(ctx, id)
 	if err != nil {
 		return out, err
 	}
 	defer t.Release()
-	all, err := f.keptTrees(ctx)
+	all, err := e.keptTrees(ctx)
 	if err != nil {
 		return out, err
 	}
 	ended := false // one that was cut off
 	for store, byThread := range all {
 		if len(byThread[id]) > 0 {
-			if err := f.redactIn(ctx, store, byThread, shared, &out); err != nil {
+			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
 				return out, err
 			}
 			if out.States > 0 {
 				continue
 			}
-			cut, remains, err := snapshot.FinishRedaction(ctx, f.Env, store.path, store.common)
+			cut, remains, err := snapshot.FinishRedaction(ctx, e.Env, store.path, store.common)
 			if err != nil {
 				return out, err
 			}
@@ -62,11 +62,11 @@ func (f Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 
 // redactIn redacts in one git directory of ours. Two threads may keep a state by one
 // commit, so that the second is found when the first has let it go.
-func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
+func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
 	out *protocol.FilesRedacted) error {
 	const rounds = 5
 	for round := range rounds {
-		r, err := f.holders(ctx, store, byThread, out, round == 0)
+		r, err := e.holders(ctx, store, byThread, out, round == 0)
 		if err != nil || len(r.Trees) == 0 {
 			return err
 		}
@@ -75,14 +75,14 @@ func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 		threads := append([]string{out.Thread}, out.Also...)
-		if r.Refs, err = snapshot.RefsOf(ctx, f.Env, store.path, threads); err != nil {
+		if r.Refs, err = snapshot.RefsOf(ctx, e.Env, store.path, threads); err != nil {
 			return err
 		}
-		done, err := snapshot.Redact(ctx, f.Env, store.path, store.common, r)
+		done, err := snapshot.Redact(ctx, e.Env, store.path, store.common, r)
 		out.States += len(done.Trees)
 		out.Remains = append([]string{}, done.Remains...)
 		for _, thread := range threads { // git's indexes name the content
-			if gone := os.Remove(f.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			if gone := os.Remove(e.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
 		}
@@ -95,24 +95,24 @@ func (f Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 
 // holders are the states of the files that hold the path, of the thread and of others,
 // which it notes. Where the thread has none, nobody's are meant, in the first round.
-func (f Keeper) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
+func (e Keeper) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
 	out *protocol.FilesRedacted, first bool) (r snapshot.Redaction, err error) {
 	r.Path = out.Path
-	kept, err := snapshot.StatesByThread(ctx, f.Env, store.path)
+	kept, err := snapshot.StatesByThread(ctx, e.Env, store.path)
 	if err != nil {
 		return r, err
 	}
 	for thread, trees := range byThread {
 		for _, tree := range trees {
-			kept[thread] = append(kept[thread], snapshot.Substitute(ctx, f.Env, store.path, tree))
+			kept[thread] = append(kept[thread], snapshot.Substitute(ctx, e.Env, store.path, tree))
 		}
 	}
-	if own, err := snapshot.WithPath(ctx, f.Env, store.path, out.Path, kept[out.Thread]); err != nil || first &&
+	if own, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, kept[out.Thread]); err != nil || first &&
 		len(own) == 0 {
 		return r, err
 	}
 	for thread, trees := range kept {
-		has, err := snapshot.WithPath(ctx, f.Env, store.path, out.Path, trees)
+		has, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, trees)
 		if err != nil {
 			return r, err
 		}
@@ -132,9 +132,9 @@ type keptIn struct{ path, common string }
 
 // keptTrees are the states of the files of all threads of this home, by where they are
 // kept.
-func (f Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
-	finder, all := f.Finder(), map[keptIn]map[string][]protocol.Tree{}
-	for s, err := range f.states(ctx, f.Heads, nil) {
+func (e Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
+	finder, all := e.Finder(), map[keptIn]map[string][]protocol.Tree{}
+	for s, err := range e.states(ctx, e.Heads, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@
 //
 //   - find.go: the work tree around a directory, and what is refused;
 //   - seed.go: the git directory of our own;
-//   - begin.go: what precedes a step; take.go: a snapshot; keep.go: the commit that keeps it;
-//   - object.go: objects as git has them, without git;
+//   - begin.go: what precedes a step; take.go: a snapshot; git.go: git, and the commit that keeps a snapshot;
+//   - objects.go: objects as git has them, and their way from one git directory to another;
 //   - restore.go: put one back, whatever is killed when;
 //   - diff.go: what differs between two;
 //
