@@ -71,9 +71,8 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 	if a == b {
 		return nil, nil
 	}
-	g := inStore(e, store)
 	a, b = orEmpty(a, b), orEmpty(b, a)
-	raw, counted, err := g.compare(ctx, a, b, "--numstat")
+	raw, counted, err := inStore(e, store).compare(ctx, a, b, "--numstat")
 	if err != nil {
 		return nil, err
 	}

@@ -201,8 +201,7 @@ var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
 
 // GitVersion asks git for its version. dir is where git itself is not looked for.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
-	g := newGit(e.Environ, dir)
-	out, err := g.line(ctx, "version")
+	out, err := newGit(e.Environ, dir).line(ctx, "version")
 	if err != nil {
 		return Version{}, err
 	}

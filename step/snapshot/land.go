@@ -103,8 +103,7 @@ func (g git) inTheNameOf(who []string) git {
 
 // Contains reports whether a commit is among those that lead to another.
 func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
-	g := inStore(r.env, s.Git)
-	_, err := g.run(ctx, nil, "merge-base", "--is-ancestor", commit, in)
+	_, err := inStore(r.env, s.Git).run(ctx, nil, "merge-base", "--is-ancestor", commit, in)
 	if ended(err, saysNo) {
 		return false, nil
 	}
@@ -114,8 +113,7 @@ func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, er
 // Merge is the tree of two commits together. Nothing is written but objects in our git
 // directory. Errors: [*ConflictError], [ErrTooOld].
 func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
-	g := inStore(r.env, s.Git)
-	return g.merge(ctx, ours, theirs)
+	return inStore(r.env, s.Git).merge(ctx, ours, theirs)
 }
 
 // MergeTrees merges two states of files that were both made from a third. Nothing is written
@@ -158,8 +156,7 @@ func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, err
 
 // Branch is the branch that is checked out, "" if none is.
 func (r Repo) Branch(ctx context.Context) (string, error) {
-	g := r.user(ctx)
-	ref, err := g.line(ctx, "symbolic-ref", "-q", "HEAD")
+	ref, err := r.user(ctx).line(ctx, "symbolic-ref", "-q", "HEAD")
 	if ended(err, saysNo) {
 		return "", nil
 	}
@@ -187,8 +184,7 @@ func (r Repo) Unfinished() string {
 
 // CheckedOut is the work tree that has a branch; "": none has.
 func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
-	g := r.user(ctx)
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
+	out, err := r.user(ctx).run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
 	return strings.TrimRight(string(out), "\n"), err
 }
 
@@ -220,12 +216,11 @@ type Edited struct{ Tracked, Others []string }
 // Edited finds what a person has not committed; now is the work tree as it is.
 func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, error) {
 	var e Edited
-	ours := inStore(r.env, s.Git)
 	head, err := r.TreeOf(ctx, s, r.Head)
 	if err != nil {
 		return e, err
 	}
-	differing, err := ours.differing(ctx, head, now)
+	differing, err := inStore(r.env, s.Git).differing(ctx, head, now)
 	if err != nil {
 		return e, err
 	}

@@ -199,7 +199,6 @@ func (g git) purged(ctx context.Context, e env.Env, store, common string,
 // FinishRedaction ends one that was killed when no state of the files had the path any more.
 // It reports whether there was one.
 func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
-	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return false, nil, err
@@ -209,7 +208,7 @@ func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ende
 	if err != nil || len(contents) == 0 {
 		return false, nil, err
 	}
-	remains, err = g.purged(ctx, e, store, common, contents)
+	remains, err = inStore(e, store).purged(ctx, e, store, common, contents)
 	return true, remains, err
 }
 
@@ -374,28 +373,26 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			remains = append(remains, "a state of the files at another path, or of another thread: "+sum)
 		}
 	}
-	packed := false
-	for sum := range contents {
-		if err := os.Remove(filepath.Join(store, "objects", sum[:2], sum[2:])); err != nil && !errors.Is(err,
-			fs.ErrNotExist) {
+	left := slices.Collect(maps.Keys(contents))
+	for _, sum := range left {
+		if err := os.Remove(loosePath(store, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return remains, err
 		}
-		if _, err := g.run(ctx, nil, "cat-file", "-e", sum); err == nil {
-			packed = true
-		}
 	}
-	if packed {
+	packed, err := g.having(ctx, left)
+	if err != nil {
+		return remains, err
+	}
+	if len(packed) > 0 {
 		remains = append(remains, store+": in a pack, until uwf cas gc an hour from now")
 	}
 	if common == "" {
 		return remains, nil
 	}
-	theirs := newGit(e.Environ, store).in(common, "", "")
-	for sum := range contents {
-		if _, err := theirs.run(ctx, nil, "cat-file", "-e", sum); err == nil {
-			return append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
-				"--prune=now)"), nil
-		}
+	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it may be gone
+	if len(theirs) > 0 {
+		remains = append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
+			"--prune=now)")
 	}
 	return remains, nil
 }

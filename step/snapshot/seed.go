@@ -341,8 +341,7 @@ func copied(store string) []string {
 // copyObjects copies what the user's refs and HEADs lead to; what is only staged is read from the work
 // tree. Git runs with our git directory and none of the repository's settings.
 func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
-	user := r.user(ctx)
-	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
+	out, err := r.user(ctx).run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
 	if err != nil {
 		return err
 	}

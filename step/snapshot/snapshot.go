@@ -13,7 +13,8 @@
 //   - begin.go: what precedes a step; take.go: a snapshot; git.go: git, and the commit that keeps a snapshot;
 //   - objects.go: objects as git has them, and their way from one git directory to another;
 //   - restore.go: put one back, whatever is killed when;
-//   - diff.go: what differs between two;
+//   - diff.go: what differs between two; redact.go, tidy.go: what goes from all that is kept;
+//   - land.go, worktree.go: what a person asks for in their own repository.
 //
 // Callers hold a lock that makes them the only one with their index: that of the
 // thread, or of the work tree.

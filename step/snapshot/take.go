@@ -324,8 +324,7 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	if info, err := os.Lstat(loosePath(store, sum)); err == nil && info.Mode().IsRegular() {
 		return true
 	}
-	g := inStore(e, store)
-	kind, err := g.line(ctx, "cat-file", "-t", sum)
+	kind, err := inStore(e, store).line(ctx, "cat-file", "-t", sum)
 	return err == nil && kind == "tree"
 }
 
@@ -444,8 +443,7 @@ func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]s
 	if a == b {
 		return nil, nil
 	}
-	g := inStore(r.env, s.Git)
-	list, err := g.differing(ctx, orEmpty(a, b), orEmpty(b, a))
+	list, err := inStore(r.env, s.Git).differing(ctx, orEmpty(a, b), orEmpty(b, a))
 	return names(slices.DeleteFunc(list, difference.isLink)), err
 }
 

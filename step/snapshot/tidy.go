@@ -200,8 +200,7 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 
 // RefsOf are the refs that keep states of the files of some threads.
 func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
-	g := inStore(e, store)
-	refs, err := g.ours(ctx)
+	refs, err := inStore(e, store).ours(ctx)
 	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
 }
 

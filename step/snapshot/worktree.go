@@ -341,8 +341,7 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 	if _, sparse := r.key("core.sparsecheckout"); !sparse {
 		return nil
 	}
-	ours := inStore(r.env, s.Git)
-	lacks, err := ours.paths(ctx, "D", commit, sumOf(tree))
+	lacks, err := inStore(r.env, s.Git).paths(ctx, "D", commit, sumOf(tree))
 	if err != nil {
 		return err
 	}
@@ -401,13 +400,12 @@ func ignorable(path string) string {
 // DeleteRefs removes what keeps the snapshots of a thread, and other refs of it; what other
 // threads have stays.
 func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
-	g := inStore(e, s.Git)
+	var gone strings.Builder
 	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
-		if _, err := g.run(ctx, nil, "update-ref", "-d", ref); err != nil {
-			return err
-		}
+		gone.WriteString("delete " + ref + "\n")
 	}
-	return nil
+	_, err := inStore(e, s.Git).run(ctx, []byte(gone.String()), "update-ref", "--stdin")
+	return err
 }
 
 // SetRef makes a ref of ours keep a commit.
@@ -418,8 +416,7 @@ func (r Repo) SetRef(ctx context.Context, s Spec, ref, commit string) error {
 
 // TreeOf is the state of the files in a commit.
 func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree, error) {
-	g := inStore(r.env, s.Git)
-	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", commit+"^{tree}")
+	sum, err := inStore(r.env, s.Git).line(ctx, "rev-parse", "-q", "--verify", commit+"^{tree}")
 	return treeOf(sum), err
 }
 
