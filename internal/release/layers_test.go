@@ -44,8 +44,7 @@ var layers = []struct {
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},
 	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
-	// It knows uwf as a program only, and asks remotes itself where threads stand.
-	{"ext/temporal", []string{"protocol", "util", "cas", "remote"}, nil},
+	{"ext/temporal", []string{"protocol", "util", "cas", "remote", "moderator/inputs", "engine"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},

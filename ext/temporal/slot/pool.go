@@ -1,4 +1,4 @@
-// Package slot makes steps with uwf, each as a process in a home of its own.
+// Package slot makes steps of threads, each in a process of its own with a home of its own.
 //
 // A slot is one of the places of a worker in which a step is made. Its home is made again
 // for each step, from the worker's configuration: nothing of one thread is left to the
@@ -27,18 +27,18 @@ import (
 
 // Config says how steps are made.
 type Config struct {
-	Uwf     string // path of the program
+	Exe     string // path of a program whose main calls [Work]
 	Dir     string // of the slots; on a local disk
 	Home    string // its config.yaml, .env and remotes.yaml are those of all slots
 	Slots   int
-	Environ []string // of uwf; where its home is comes on top
+	Environ []string // of processes in slots; where their home is comes on top
 	// Queues are the task queues of roles: by the name of the workflow, then of the role.
 	Queues map[string]map[string]string
 	// Queue is where all other roles are played.
 	Queue string
-	// Lease is how long others wait for a thread if the process that steps it dies; "": as
-	// uwf has it.
-	Lease string
+	// Lease is how long others wait for a thread if the process that steps it dies; 0: the
+	// usual time.
+	Lease time.Duration
 	// Grace is how long a step that is stopped may take to end.
 	Grace time.Duration
 	Now   func() time.Time // required
@@ -50,17 +50,17 @@ type Config struct {
 
 // Made is a step, as the worker logs it.
 type Made struct {
-	AtMs     int64           `json:"atMs"`
-	Thread   string          `json:"thread"`
-	Step     protocol.NullHash  `json:"step,omitempty"`
-	Role     string          `json:"role,omitempty"`
-	Agent    string          `json:"agent,omitempty"`
-	Status   protocol.Status `json:"status,omitempty"` // of the thread
-	Code     protocol.Code   `json:"code,omitempty"`   // of an error
-	Machine  bool            `json:"machine,omitempty"`
-	TookMs   int64           `json:"tookMs"`
-	Usage    *protocol.Usage `json:"usage,omitempty"`
-	Workflow string          `json:"workflow,omitempty"`
+	AtMs     int64             `json:"atMs"`
+	Thread   string            `json:"thread"`
+	Step     protocol.NullHash `json:"step,omitempty"`
+	Role     string            `json:"role,omitempty"`
+	Agent    string            `json:"agent,omitempty"`
+	Status   protocol.Status   `json:"status,omitempty"` // of the thread
+	Code     protocol.Code     `json:"code,omitempty"`   // of an error
+	Machine  bool              `json:"machine,omitempty"`
+	TookMs   int64             `json:"tookMs"`
+	Usage    *protocol.Usage   `json:"usage,omitempty"`
+	Workflow string            `json:"workflow,omitempty"`
 }
 
 // perStore is how many steps share a store of nodes.
@@ -93,7 +93,7 @@ type store struct {
 }
 
 // Open makes the directory of a worker, and removes those of workers that have gone. A
-// process of uwf that has outlived its worker keeps its directory until it ends.
+// process in a slot that has outlived its worker keeps its directory until it ends.
 func Open(ctx context.Context, c Config) (*Pool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (a *place) furnish() (err error) {
 	if err := os.RemoveAll(a.dir); err != nil {
 		return err
 	}
-	for _, dir := range []string{a.home(), a.work()} {
+	for _, dir := range []string{a.home(), a.workDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -262,8 +262,8 @@ func move(from, to string) error {
 	return nil
 }
 
-func (a *place) home() string { return filepath.Join(a.dir, "home") }
-func (a *place) work() string { return filepath.Join(a.dir, "work") }
+func (a *place) home() string    { return filepath.Join(a.dir, "home") }
+func (a *place) workDir() string { return filepath.Join(a.dir, "work") }
 
 // leave gives the slot back, empty.
 func (a *place) leave() {

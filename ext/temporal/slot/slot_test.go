@@ -18,17 +18,17 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// said is one thing that the uwf of a test says.
+// said is one thing that the process of a test says.
 type said struct {
 	Out  string
 	Code protocol.Code
-	Exit int
-	Hang bool // until a signal ends it
+	Raw  string // what it prints instead
+	Hang bool   // until a signal ends it
 	// Machine: it says that the fault is the machine's. Notice: it leaves one to be sent.
 	Machine, Notice bool
 }
 
-// The test binary is also that uwf: it says what a file tells it to, one after the other,
+// The test binary is also that process: it says what a file tells it to, one after the other,
 // and notes what it was asked.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("SCRIPT")
@@ -60,14 +60,22 @@ func script(dir string) int {
 		_ = os.MkdirAll(outbox, 0o700)
 		_ = os.WriteFile(filepath.Join(outbox, "1.command"), nil, 0o600)
 	}
-	fmt.Print(say.Out)
-	if say.Code != "" {
-		fmt.Fprintf(os.Stderr, "uwf: it is so\n{\"error\":{\"code\":%q,\"message\":\"secret words\",\"hint\":\"do\",\"machine\":%v}}\n", say.Code, say.Machine)
+	if say.Raw != "" {
+		fmt.Print(say.Raw)
+		return 1
 	}
-	return say.Exit
+	var answer Answer
+	if say.Out != "" {
+		_ = json.Unmarshal([]byte(say.Out), &answer.Out)
+	}
+	if say.Code != "" {
+		answer.Error = &Problem{Code: say.Code, Message: "secret words", Machine: say.Machine}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(answer)
+	return say.Code.ExitCode()
 }
 
-// saying is a pool whose uwf says so.
+// saying is a pool whose processes say so.
 func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked func() []string) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -77,7 +85,7 @@ func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked fun
 	require.NoError(t, os.WriteFile(filepath.Join(home, "config.yaml"), []byte("mine"), 0o600))
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	c := Config{Uwf: exe, Dir: t.TempDir(), Home: home, Slots: 1, Environ: append(os.Environ(), "SCRIPT="+dir), Grace: 10 * time.Second, Queue: "uwf", Now: time.Now}
+	c := Config{Exe: exe, Dir: t.TempDir(), Home: home, Slots: 1, Environ: append(os.Environ(), "SCRIPT="+dir), Grace: 10 * time.Second, Queue: "uwf", Now: time.Now}
 	if change != nil {
 		change(&c)
 	}
@@ -92,7 +100,7 @@ func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked fun
 
 const thread = "01M7ZFX8PJZJHF9BS8N8CK2AKX"
 
-// at is what uwf prints of a thread.
+// at is where a thread stands.
 func at(status protocol.Status, more string) string {
 	return fmt.Sprintf(`{"thread":%q,"head":"E3M7FDBXM3MVW","workflowName":"w","status":%q%s}`, thread, status, more)
 }
@@ -106,24 +114,23 @@ func TestOutcomes(t *testing.T) {
 		stuck string // type of the error, if no other try would change it
 		err   string
 	}{
-		"a step":           {say: said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW","currentRole":"r"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}},
-		"the end":          {say: said{Out: at("completed", `,"stepHash":"E3M7FDBXM3MVW"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed", Made: true}},
-		"a question":       {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
-		"rate-limited":     {say: said{Out: at("rate-limited", `,"rateLimitedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "rate-limited", Until: 17}},
-		"children":         {say: said{Out: at("waiting-for-children", `,"parallel":2,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting-for-children", Parallel: 2, Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
-		"moved":            {say: said{Code: protocol.CodeHeadMoved, Exit: 1}, want: flow.Outcome{Status: "idle"}},
-		"agent failed":     {say: said{Out: at("error", ""), Code: protocol.CodeAgent, Exit: 5}, stuck: flow.Failed},
-		"limit":            {say: said{Out: at("suspended", ""), Code: protocol.CodeLimit, Exit: 6}, stuck: flow.Budget},
-		"damaged":          {say: said{Code: protocol.CodeCorrupt, Exit: 7}, stuck: flow.Broken},
-		"no agent":         {say: said{Code: protocol.CodeNotFound, Exit: 3}, stuck: flow.Refused},
-		"a wrong config":   {say: said{Code: protocol.CodeInvalid, Exit: 4}, stuck: flow.Refused},
-		"a flag too new":   {say: said{Exit: 2}, stuck: flow.Refused},
-		"a newer uwf":      {say: said{Code: protocol.CodeUnsupportedVersion, Exit: 7}, err: "unsupported-version"},
-		"leased":           {say: said{Code: protocol.CodeLocked, Exit: 75}, err: "lease"},
-		"remote is gone":   {say: said{Code: protocol.CodeFailed, Exit: 1}, err: "failed"},
-		"no error is told": {say: said{Exit: 5}, stuck: flow.Failed},
-		"nonsense":         {say: said{Out: "<html>"}, err: "machine"},
-		"another thread":   {say: said{Out: `{"thread":"B","status":"idle"}`}, err: "another thread"},
+		"a step":         {say: said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW","currentRole":"r"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}},
+		"the end":        {say: said{Out: at("completed", `,"stepHash":"E3M7FDBXM3MVW"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed", Made: true}},
+		"a question":     {say: said{Out: at("suspended", ""), Code: protocol.CodeSuspended}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "suspended"}},
+		"rate-limited":   {say: said{Out: at("rate-limited", `,"rateLimitedUntil":17`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "rate-limited", Until: 17}},
+		"children":       {say: said{Out: at("waiting-for-children", `,"parallel":2,"children":[{"key":"a","thread":"A","status":"completed"},{"key":"b","thread":"B","status":"idle"}]`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "waiting-for-children", Parallel: 2, Children: []flow.Child{{Thread: "B", Status: "idle"}}}},
+		"moved":          {say: said{Code: protocol.CodeHeadMoved}, want: flow.Outcome{Status: "idle"}},
+		"agent failed":   {say: said{Out: at("error", ""), Code: protocol.CodeAgent}, stuck: flow.Failed},
+		"limit":          {say: said{Out: at("suspended", ""), Code: protocol.CodeLimit}, stuck: flow.Budget},
+		"damaged":        {say: said{Code: protocol.CodeCorrupt}, stuck: flow.Broken},
+		"no agent":       {say: said{Code: protocol.CodeNotFound}, stuck: flow.Refused},
+		"a wrong config": {say: said{Code: protocol.CodeInvalid}, stuck: flow.Refused},
+		"a newer uwf":    {say: said{Code: protocol.CodeUnsupportedVersion}, err: "unsupported-version"},
+		"leased":         {say: said{Code: protocol.CodeLocked}, err: "lease"},
+		"remote is gone": {say: said{Code: protocol.CodeFailed}, err: "failed"},
+		"a crash":        {say: said{Raw: "panic"}, err: "machine"},
+		"nonsense":       {say: said{Raw: "<html>"}, err: "machine"},
+		"another thread": {say: said{Out: `{"thread":"B","status":"idle"}`}, err: "another thread"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +156,7 @@ func TestOutcomes(t *testing.T) {
 			if c.say.Code != protocol.CodeFailed {
 				require.Len(t, asked(), 1)
 			}
-			require.Regexp(t, `^thread step `+thread+` --remote team --cwd \S+ --if-head E3M7FDBXM3MVV --format json mine$`, asked()[0])
+			require.Equal(t, Argument+` {"do":"step","thread":"`+thread+`","remote":"team","expect":"E3M7FDBXM3MVV"} mine`, asked()[0])
 		})
 	}
 }
@@ -158,27 +165,27 @@ func TestOutcomes(t *testing.T) {
 func TestAStepIsTakenThereLater(t *testing.T) {
 	t.Parallel()
 	p, asked := saying(t, nil,
-		said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`), Code: protocol.CodeFailed, Exit: 1},
-		said{Code: protocol.CodeFailed, Exit: 1},
+		said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`), Code: protocol.CodeFailed},
+		said{Code: protocol.CodeFailed},
 		said{Out: "{}"})
 	out, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}, out)
 	require.Len(t, asked(), 3)
-	require.Contains(t, asked()[2], "push "+thread+" team")
+	require.Contains(t, asked()[2], `{"do":"push","thread":"`+thread+`","remote":"team"}`)
 }
 
 // The worker that made the last step was killed before it could tell.
 func TestTheEndIsFound(t *testing.T) {
 	t.Parallel()
-	p, asked := saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", `,"done":true`)})
+	p, asked := saying(t, nil, said{Code: protocol.CodeFailed}, said{Out: at("completed", `,"done":true`)})
 	request := flow.Request{Remote: "team", Thread: thread, Expect: "E3M7FDBXM3MVV"}
 	out, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "completed"}, out)
-	require.Contains(t, asked()[1], "thread show "+thread+" --remote team")
+	require.Contains(t, asked()[1], `{"do":"show","thread":"`+thread+`","remote":"team"}`)
 
-	p, _ = saying(t, nil, said{Code: protocol.CodeFailed, Exit: 1}, said{Out: at("completed", `,"done":false`)})
+	p, _ = saying(t, nil, said{Code: protocol.CodeFailed}, said{Out: at("completed", `,"done":false`)})
 	_, err = p.Step(t.Context(), request, "uwf")
 	require.Error(t, err, "the remote does not know yet")
 }
@@ -193,7 +200,7 @@ func TestRoles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Queue: "gpu", Routed: true}, out)
 	require.Len(t, asked(), 1)
-	require.Contains(t, asked()[0], "thread show")
+	require.Contains(t, asked()[0], `"do":"show"`)
 
 	p, asked = saying(t, queues, said{Out: at("idle", `,"currentRole":"trainer"`)}, said{Out: at("idle", `,"currentRole":"other","stepHash":"E3M7FDBXM3MVW"`)})
 	out, err = p.Step(t.Context(), request, "gpu")
@@ -206,7 +213,7 @@ func TestRoles(t *testing.T) {
 // moved.
 func TestAnswersAreSeen(t *testing.T) {
 	t.Parallel()
-	p, _ := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended, Exit: 6})
+	p, _ := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended})
 	request := flow.Request{Remote: "team", Thread: thread, Above: []string{"P"}}
 	_, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
@@ -246,7 +253,7 @@ func TestAnswersAreSeen(t *testing.T) {
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	var lines []Made
-	broken, fine := said{Code: protocol.CodeAgent, Exit: 5, Machine: true}, said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`)}
+	broken, fine := said{Code: protocol.CodeAgent, Machine: true}, said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW"`)}
 	p, _ := saying(t, func(c *Config) { c.Made = func(m Made) { lines = append(lines, m) } },
 		broken, broken, fine, broken, broken, broken, broken, broken)
 	now := time.Now()
@@ -351,7 +358,7 @@ func TestWorkersThatHaveGoneAreRemoved(t *testing.T) {
 	p, err := Open(t.Context(), Config{Dir: dir, Slots: 1, Now: time.Now})
 	require.NoError(t, err)
 	require.NoDirExists(t, gone)
-	require.DirExists(t, alive, "its uwf has outlived its worker, perhaps")
+	require.DirExists(t, alive, "its process has outlived its worker, perhaps")
 	require.NoError(t, p.Close())
 	require.NoDirExists(t, p.dir)
 }

@@ -25,7 +25,7 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 			return out, err
 		}
 	}
-	ran, err := at.uwf(ctx, at.stepWords(r)...)
+	ran, err := at.work(ctx, Task{Do: DoStep, Thread: r.Thread, Remote: r.Remote, Lease: p.c.Lease, Expect: r.Expect})
 	if err != nil {
 		return flow.Outcome{}, p.local(ctx, r, err)
 	}
@@ -43,7 +43,7 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	if ran.code() == protocol.CodeFailed {
 		// Perhaps it has reached its end, and who made that step could not tell. If it could
 		// not tell the remote either, another step does.
-		shown, err := at.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
+		shown, err := at.work(ctx, Task{Do: DoShow, Thread: r.Thread, Remote: r.Remote})
 		if err == nil && shown.code() == "" && shown.out.Done {
 			ran = shown
 		}
@@ -55,7 +55,7 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	return out, err
 }
 
-// local is the error of a slot that cannot be made, or of a uwf that cannot be run: it is the machine's,
+// local is the error of a slot that cannot be made, or of a process that cannot be run: it is the machine's,
 // unless the step was stopped.
 func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
 	if ctx.Err() != nil {
@@ -87,21 +87,10 @@ func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	})
 }
 
-func (a *place) stepWords(r flow.Request) []string {
-	words := []string{"thread", "step", r.Thread, "--remote", r.Remote, "--cwd", a.work()}
-	if a.pool.c.Lease != "" {
-		words = append(words, "--lease", a.pool.c.Lease)
-	}
-	if r.Expect != "" {
-		words = append(words, "--if-head", string(r.Expect))
-	}
-	return words
-}
-
 // route reports whether the next role is played here. Only a look at the thread says which
 // role that is; it costs a process, where queues are configured.
 func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
-	ran, err := a.uwf(ctx, "thread", "show", r.Thread, "--remote", r.Remote)
+	ran, err := a.work(ctx, Task{Do: DoShow, Thread: r.Thread, Remote: r.Remote})
 	if err != nil {
 		return out, false, err
 	}
@@ -130,13 +119,13 @@ func (p *Pool) queueOf(out protocol.StepOutput) string {
 func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, error) {
 	const longest = 30 * time.Second
 	for wait := time.Second; ; wait = min(2*wait, longest) {
-		pushed, err := a.uwf(ctx, "push", r.Thread, r.Remote)
+		pushed, err := a.work(ctx, Task{Do: DoPush, Thread: r.Thread, Remote: r.Remote})
 		if err != nil {
 			return made, err
 		}
 		switch pushed.code() {
 		case "":
-			made.problem = protocol.Error{}
+			made.problem = Problem{}
 			return made, nil
 		case protocol.CodeDiverged, protocol.CodeHeadMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
 			return pushed, nil
@@ -162,14 +151,14 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	case protocol.CodeLimit:
 		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s is at a limit of what it may cost", r.Thread)
 	case protocol.CodeCorrupt:
-		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: uwf says %s", r.Thread, code)
+		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: %s", r.Thread, code)
 	case protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeUsage:
-		return flow.Outcome{}, stuck(r, flow.Refused, "uwf refuses to step thread %s: %s, exit status %d; the log of the "+
-			"worker that tried says why", r.Thread, code, code.ExitCode())
+		return flow.Outcome{}, stuck(r, flow.Refused, "thread %s is refused: %s; the log of the worker that tried says why",
+			r.Thread, code)
 	case protocol.CodeLocked:
 		return flow.Outcome{}, errors.New("another worker has the lease")
 	default:
-		return flow.Outcome{}, fmt.Errorf("uwf says %s (the worker's log has more)", code)
+		return flow.Outcome{}, fmt.Errorf("the step has failed: %s (the worker's log has more)", code)
 	}
 	return p.stands(r, ran.out.StepOutput)
 }
@@ -184,7 +173,7 @@ func stuck(r flow.Request, kind, format string, args ...any) error {
 // stands is the outcome of a step that went well.
 func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
 	if out.Thread != r.Thread {
-		return flow.Outcome{}, errors.New("uwf has answered about another thread")
+		return flow.Outcome{}, errors.New("the process has answered about another thread")
 	}
 	o := flow.Outcome{Head: out.Head, Status: out.Status, Made: out.StepHash != ""}
 	switch out.Status {

@@ -59,7 +59,7 @@ func BenchmarkMachines(b *testing.B) {
 	defer idle.Stop()
 	w.serve(b, "--max-concurrent-steps", strconv.Itoa(benchSlots))
 	pool, err := slot.Open(b.Context(), slot.Config{
-		Uwf: filepath.Join(w.bin, "uwf"), Dir: filepath.Join(w.slots, "direct"), Home: w.path("home"), Slots: benchSlots, Environ: w.environ, Lease: "5s", Now: time.Now,
+		Exe: filepath.Join(w.bin, "uwf-temporal"), Dir: filepath.Join(w.slots, "direct"), Home: w.path("home"), Slots: benchSlots, Environ: w.environ, Lease: 5 * time.Second, Now: time.Now,
 	})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, pool.Close()) }()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,8 @@ import (
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -190,18 +191,13 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 	return dialled, nil
 }
 
-// uwf finds the program, and the environment that it gets.
-func (cmd *command) uwf() (path string, environ []string, err error) {
-	if path, err = proc.LookPath("uwf", cmd.env.Dir, cmd.env.Environ); err != nil {
-		return "", nil, &protocol.Error{Code: protocol.CodeNotFound, Err: err, Message: "uwf is not on the PATH",
-			Hints: []string{"install uwf beside " + program}}
-	}
-	for _, entry := range cmd.env.Environ {
-		if !strings.HasPrefix(strings.ToUpper(entry), prefixOfSecrets) {
-			environ = append(environ, entry)
-		}
-	}
-	return path, environ, nil
+// process returns the facts of this process for engines and steps: without the secrets of Temporal.
+func (cmd *command) process() env.Env {
+	e := cmd.env
+	e.Environ = slices.DeleteFunc(slices.Clone(e.Environ), func(entry string) bool {
+		return strings.HasPrefix(strings.ToUpper(entry), prefixOfSecrets)
+	})
+	return e
 }
 
 // identity says who a worker is: Temporal shows it, and list.

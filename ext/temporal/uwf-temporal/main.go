@@ -4,21 +4,18 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
+	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/ext/temporal/slot"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/proc"
 )
 
-func main() {
-	e, err := env.OS()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, program+":", err)
-		os.Exit(1)
+func main() { os.Exit(host.Main(program, working)) }
+
+func working(ctx context.Context, e env.Env) error {
+	if status, called := slot.Work(ctx, e); called {
+		return host.Status(status)
 	}
-	ctx, stop := proc.WithSignals(context.Background())
-	status := run(ctx, e)
-	stop()
-	os.Exit(status)
+	return host.Status(run(ctx, e))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/render"
 )
 
@@ -80,6 +81,7 @@ func run(ctx context.Context, e env.Env) int {
 	if !errors.As(err, &coded) {
 		coded = &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	}
+	coded.Hints = hints.All("", coded)
 	cmdline.Report(e.Stderr, program, coded, cmdline.Format(cmd.format, e.Stdout) == render.JSON)
 	return coded.Code.ExitCode()
 }

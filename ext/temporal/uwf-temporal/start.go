@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -16,10 +15,19 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/ext/temporal/flow"
-	"github.com/united-workforce/uwf/ext/temporal/slot"
+	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -116,47 +124,90 @@ func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended)
 
 // newThread starts a thread here and takes it to the remote.
 func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
-	words := []string{"thread", "start", c.Args().First()}
-	for _, flag := range []string{"prompt", "title", "workspace"} {
-		if c.IsSet(flag) {
-			words = append(words, "--"+flag+"="+c.String(flag))
-		}
-	}
-	for _, v := range c.StringSlice("var") {
-		words = append(words, "--var="+v)
-	}
-	var begun protocol.ThreadStarted
-	if err := cmd.ask(c.Context, &begun, words...); err != nil {
+	ctx, process := c.Context, cmd.process()
+	prompt, err := cmd.text(c.String("prompt"))
+	if err != nil {
 		return "", err
 	}
-	return begun.Thread, cmd.ask(c.Context, nil, "push", begun.Thread, conf.Remote)
+	if strings.TrimSpace(prompt) == "" {
+		return "", cmdline.UsageError("the prompt is empty", "-p 'what to do'")
+	}
+	e, err := host.Open(ctx, process, host.Options{Events: cmd.warnings})
+	if err != nil {
+		return "", err
+	}
+	begun := protocol.Start{Prompt: prompt, Cwd: process.Dir}
+	o := engine.StartOptions{Workspace: worktree.Options{Mode: cmp.Or(c.String("workspace"), worktree.ModeDefault)}}
+	o.Check = func(s *protocol.Start) error {
+		w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow)
+		if err != nil {
+			return err
+		}
+		if s.Inputs, err = cmd.inputs(ctx, e, w, c.StringSlice("var")); err != nil {
+			return err
+		}
+		return e.CheckBudget(ctx, w, protocol.Limits{}, engine.StepOptions{})
+	}
+	started, err := catalog.Of(e).Start(ctx, e, c.Args().First(), begun, o)
+	if title := c.String("title"); err == nil && title != "" {
+		err = e.SetTitle(ctx, started.Thread, title)
+	}
+	if err != nil {
+		return "", err
+	}
+	link, done, err := remotes.Open(ctx, e, process, conf.Remote, remotes.OpenOptions{Program: program, Warn: cmd.say})
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	_, err = link.Push(ctx, []string{started.Thread}, remotes.PushOptions{})
+	return started.Thread, err
 }
 
-// ask runs a command of uwf in the user's own home. What it says of an error is what the
-// user reads.
-func (cmd *command) ask(ctx context.Context, answer any, words ...string) error {
-	uwf, environ, err := cmd.uwf()
+// inputs are those of a run, checked and complete.
+func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Workflow, vars []string) (map[string]any, error) {
+	declared, err := engine.Declared(ctx, e.Reader.Store, w)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var stdout, stderr bytes.Buffer
-	child := exec.CommandContext(ctx, uwf, append(words, "--format", "json")...)
-	child.Dir, child.Env, child.Stdout, child.Stderr = cmd.env.Dir, environ, &stdout, &stderr
-	const grace = 10 * time.Second
-	child.WaitDelay = grace
-	if err := child.Run(); err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			if answer != nil && stdout.Len() > 0 {
-				_ = json.Unmarshal(stdout.Bytes(), answer) // as far as there is one
-			}
-			return slot.Problem(stderr.Bytes(), exit.ExitCode())
+	given := map[string]any{}
+	for _, v := range vars {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, cmdline.UsageError("--var "+plaintext.Word(v)+" names no value", "--var NAME=VALUE")
 		}
-		return fmt.Errorf("uwf: %w", err)
+		if value, err = cmd.text(value); err != nil {
+			return nil, err
+		}
+		if given[name], err = form.Of(declared[name].Schema).Value(value); err != nil {
+			return nil, cmdline.Invalid(fmt.Sprintf("the input %s does not fit: %v", plaintext.Line(name), err))
+		}
 	}
-	if answer == nil {
-		return nil
+	return inputs.Fill(ctx, declared, given)
+}
+
+// maxText bounds a file with a text, in bytes.
+const maxText = 4 << 20
+
+// text is a text of the command line, or with @ the content of a file. One that begins with @ is written with
+// two.
+func (cmd *command) text(value string) (string, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	if !isFile || strings.HasPrefix(name, "@") {
+		return name, nil
 	}
-	return json.Unmarshal(stdout.Bytes(), answer)
+	data, err := safeopen.ReadFile(cmd.env.Path(name), maxText, safeopen.Follow)
+	if err != nil {
+		return "", cmdline.NotFound(fmt.Sprintf("%s cannot be read: %v", plaintext.Line(name), err))
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// warnings prints the warnings of an engine.
+func (cmd *command) warnings(ev engine.Event) {
+	if ev.Kind == engine.Warning {
+		cmd.say("warning: " + ev.Text)
+	}
 }
 
 // stop ends the work on a thread.

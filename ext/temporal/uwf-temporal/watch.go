@@ -58,7 +58,7 @@ func (l *looker) close() {
 
 // looker finds the remote of a worker's home.
 func (cmd *command) looker(ctx context.Context, conf config, environ []string) (*looker, error) {
-	at, err := cmd.remote(ctx, conf.Remote)
+	at, err := cmd.remote(conf)
 	if err != nil {
 		return nil, err
 	}

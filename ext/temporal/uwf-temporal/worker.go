@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,10 +19,14 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/ext/temporal/flow"
 	"github.com/united-workforce/uwf/ext/temporal/slot"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 )
@@ -35,10 +42,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	} else if n > 0 {
 		conf.Slots = n
 	}
-	uwf, environ, err := cmd.uwf()
-	if err != nil {
-		return err
-	}
+	environ := cmd.process().Environ
 	if listen := c.String("listen"); listen != "" {
 		conf.Listen = listen
 	}
@@ -59,8 +63,8 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	}
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
-		Uwf: uwf, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: protocol.Span(time.Duration(conf.Lease)), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say,
+		Exe: cmd.env.Exe, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
+		Lease: time.Duration(conf.Lease), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say,
 		Made: cmd.log,
 	})
 	if err != nil {
@@ -142,57 +146,65 @@ func handOver(temporal client.Client, pool *slot.Pool) {
 	}
 }
 
-// fit refuses a machine on which no step could be made: one where uwf doctor finds a problem.
+// fit refuses a machine on which no step could be made: one where the config cannot be read, or an agent of it
+// cannot be started or reports a problem.
 func (cmd *command) fit(ctx context.Context, conf config) error {
-	var found protocol.Diagnosis
 	// In a directory of its own, as steps are: programs of a workspace are not for roles.
 	dir, err := os.MkdirTemp("", program+"-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(dir) }()
-	there := &command{env: cmd.env}
-	there.env.Dir = dir
-	err = there.ask(ctx, &found, "doctor")
-	e := &protocol.Error{Code: protocol.CodeInvalid, Message: "this machine cannot make steps", Err: err}
-	problems := 0
-	for _, c := range found.Findings {
-		if c.Severity == protocol.SeverityProblem && !c.ForAgents {
-			problems++
-			e.Message += "\n" + c.What
-			if c.Do != "" {
-				e.Hints = append(e.Hints, c.Do)
+	process := cmd.process()
+	process.Dir = dir
+	o, err := engine.Open(ctx, process, engine.Options{Home: conf.home})
+	if err != nil {
+		return err
+	}
+	settings, err := o.Reader.Config(ctx)
+	if err != nil {
+		return err
+	}
+	e := &protocol.Error{Code: protocol.CodeInvalid, Message: "this machine cannot make steps"}
+	problem := func(alias, what, do string) {
+		if e.Message += "\nagent " + alias + ": " + what; do != "" {
+			e.Hints = append(e.Hints, do)
+		}
+	}
+	for _, alias := range slices.Sorted(maps.Keys(settings.Agents)) {
+		agent := settings.Agents[alias]
+		found := discover.Ask(ctx, agent.Command, agent.Args, o.Reader.Env)
+		if found.Err != nil {
+			problem(alias, agent.Command+" "+found.Err.Error(), "")
+		} else if found.Check != nil {
+			for _, p := range found.Check.Problems {
+				problem(alias, p.What, p.Do)
 			}
 		}
 	}
-	switch {
-	case problems > 0:
-		return e
-	case err != nil && len(found.Findings) == 0:
-		return err
+	if _, alias := settings.Agents[settings.DefaultAgent]; !alias && settings.DefaultAgent != "" {
+		if err := o.Casting().Named(ctx, engine.StepOptions{Agent: settings.DefaultAgent}.Wish()); err != nil {
+			problem(settings.DefaultAgent, err.Error(), "")
+		}
 	}
-	_, err = cmd.remote(ctx, conf.Remote)
+	if strings.Contains(e.Message, "\n") {
+		return e
+	}
+	_, err = cmd.remote(conf)
 	return err
 }
 
-// named is a remote of the home.
-type named struct {
-	Name, Address string
-	Trust         bool
-}
-
-func (cmd *command) remote(ctx context.Context, name string) (named, error) {
-	var remotes []named
-	if err := cmd.ask(ctx, &remotes, "remote", "list"); err != nil {
-		return named{}, err
+// remote is that of a config, as the home knows it.
+func (cmd *command) remote(conf config) (remotes.Known, error) {
+	all, err := remotes.Book{Dirs: home.Dirs{Home: conf.home}, Dir: conf.home}.All()
+	if err != nil {
+		return remotes.Known{}, err
 	}
-	for _, r := range remotes {
-		if r.Name == name {
-			return r, nil
-		}
+	if i := slices.IndexFunc(all, func(r remotes.Known) bool { return r.Name == conf.Remote }); i >= 0 {
+		return all[i], nil
 	}
-	return named{}, cmdline.NotFound("this home has no remote "+plaintext.Word(name),
-		"uwf remote add --trust "+plaintext.Word(name)+" <address>")
+	return remotes.Known{}, cmdline.NotFound("this home has no remote "+plaintext.Word(conf.Remote),
+		"uwf remote add --trust "+plaintext.Word(conf.Remote)+" <address>")
 }
 
 // log prints a step as a line of JSON.
