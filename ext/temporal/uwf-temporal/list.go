@@ -36,8 +36,12 @@ type worked struct {
 	Child     bool   `json:"child,omitempty"` // another thread's workflow has started it
 }
 
-// waiting is the status of a thread that waits for a person, a time or children.
-const waiting = "waiting"
+// The statuses of a thread that waits for a person, a time or children, and of one whose workflow has failed: the
+// latter is Temporal's word.
+const (
+	waiting        = "waiting"
+	workflowFailed = "failed"
+)
 
 // list shows what Temporal knows. What a thread has said and made is at the remote.
 func (cmd *command) list(c *ucli.Context, conf config) error {

@@ -42,7 +42,7 @@ func (cmd *command) retry(c *ucli.Context, conf config) error {
 		if w.StartedAt >= newest[w.Thread] {
 			newest[w.Thread] = w.StartedAt
 			delete(failed, w.Thread)
-			if w.Status == string(protocol.StatusError) && !w.Child {
+			if w.Status == workflowFailed && !w.Child {
 				failed[w.Thread] = w
 			}
 		}
