@@ -191,7 +191,7 @@ func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	machine, _ := os.Hostname()
 	l = &Link{
 		Name: found.Name, Trusted: found.Trust, Near: process.Dir, Warn: o.Warn, Engine: e,
-		Holder: HolderName(cmp.Or(process.User(), "somebody"), machine, os.Getpid()),
+		Holder: holderName(cmp.Or(process.User(), "somebody"), machine, os.Getpid()),
 	}
 	l.Store, _ = e.Reader.Store.(*fsstore.Store)
 	l.Heads, _ = e.Reader.Heads.(*fileheads.Heads)

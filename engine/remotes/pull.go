@@ -450,7 +450,7 @@ func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas
 	return now.Start.Workflow, nil
 }
 
-// Fetch brings the threads of the remote that are already here, and the others, too, if all is
+// fetch brings the threads of the remote that are already here, and the others, too, if all is
 // set. A thread that has diverged, or that is refused, does not keep the others from being
 // fetched: the error is that of the first one.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
@@ -700,8 +700,8 @@ func (l *Link) Wait(ctx context.Context, thread string) error {
 	}
 }
 
-// HolderName says who takes leases: a person at a machine, in a process.
-func HolderName(user, host string, pid int) string {
+// holderName says who takes leases: a person at a machine, in a process.
+func holderName(user, host string, pid int) string {
 	name := fmt.Sprintf("%s@%s, process %d", user, host, pid)
 	if len(name) > remote.MaxHolder {
 		name = fmt.Sprintf("process %d", pid)

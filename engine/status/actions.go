@@ -175,9 +175,9 @@ func AtLimit(at protocol.StepOutput) bool {
 	return stopped && at.Question == nil && at.Error != nil && at.Error.Code == protocol.CodeLimit
 }
 
-// NeedsPerson reports whether a thread does not go on without a person. A provider's limit needs
+// needsPerson reports whether a thread does not go on without a person. A provider's limit needs
 // none.
-func NeedsPerson(at protocol.StepOutput) bool {
+func needsPerson(at protocol.StepOutput) bool {
 	switch at.Status {
 	case protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt:
 		return true

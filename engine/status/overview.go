@@ -115,7 +115,7 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 	}
 	out.Output = nil // it may be large
 	s := Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
-	if NeedsPerson(out) {
+	if needsPerson(out) {
 		can := r.situation(ctx, out, pos, nil)
 		s.can = &can
 	}

@@ -376,9 +376,9 @@ func (r *Reader) running(ctx context.Context, id string) (bool, error) {
 // set changes nothing.
 const NotParked = 1
 
-// IsParked reports whether a thread waits, at a head, for a provider to grant more, whether or not
+// isParked reports whether a thread waits, at a head, for a provider to grant more, whether or not
 // the time has come. What was noted at another head is history.
-func IsParked(facts heads.Facts, head protocol.Hash) bool {
+func isParked(facts heads.Facts, head protocol.Hash) bool {
 	return facts.ParkedUntil > NotParked && (facts.ParkedAt == "" || facts.ParkedAt == head)
 }
 
@@ -386,8 +386,8 @@ func IsParked(facts heads.Facts, head protocol.Hash) bool {
 // of a time that has been kept.
 const longestPark = 32 * 24 * time.Hour
 
-// ParkedUntil is until when a thread is parked, in ms; 0: it is not.
-func (r *Reader) ParkedUntil(facts heads.Facts) int64 {
+// parkedUntil is until when a thread is parked, in ms; 0: it is not.
+func (r *Reader) parkedUntil(facts heads.Facts) int64 {
 	if left := facts.ParkedUntil - r.Env.Now().UnixMilli(); left <= 0 || left > longestPark.Milliseconds() {
 		return 0
 	}

@@ -276,8 +276,8 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 			return p, err
 		}
 	}
-	if p.waits = IsParked(p.Facts, head); p.waits {
-		p.Parked = r.ParkedUntil(p.Facts)
+	if p.waits = isParked(p.Facts, head); p.waits {
+		p.Parked = r.parkedUntil(p.Facts)
 	}
 	p.Next, p.Problem = moderator.Next(ctx, p.State)
 	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().Asked(p.Facts) > 0 {

@@ -156,8 +156,8 @@ func StatusOf(output any) string {
 	return ""
 }
 
-// StepTurns is a finished step with its turns, which [thread.ShownTurn] reads.
-type StepTurns struct {
+// stepTurns is a finished step with its turns, which [thread.ShownTurn] reads.
+type stepTurns struct {
 	Step   protocol.Hash
 	Number int // from 1
 	Role   string
@@ -166,12 +166,12 @@ type StepTurns struct {
 }
 
 // Turns yields the finished steps of a thread, oldest first; role "": of all roles.
-func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter.Seq2[StepTurns, error] {
-	return func(yield func(StepTurns, error) bool) {
+func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter.Seq2[stepTurns, error] {
+	return func(yield func(stepTurns, error) bool) {
 		var steps []thread.Step
 		for step, err := range t.Steps(ctx) {
 			if err != nil {
-				yield(StepTurns{}, err)
+				yield(stepTurns{}, err)
 				return
 			}
 			if role == "" || step.Role == role {
@@ -180,7 +180,7 @@ func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter
 		}
 		for _, step := range slices.Backward(steps) {
 			detail, err := thread.ShownDetail(ctx, s, step.Detail)
-			out := StepTurns{Step: step.Hash, Number: step.Index + 1, Role: step.Role, Turns: detail.Turns}
+			out := stepTurns{Step: step.Hash, Number: step.Index + 1, Role: step.Role, Turns: detail.Turns}
 			if detail.Capture == "" { // only a redacted one says nothing of it
 				out.Gone = detail.Outcome
 			}

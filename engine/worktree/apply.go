@@ -101,7 +101,7 @@ func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) 
 	if _, err := os.Lstat(a.w.Root); err != nil {
 		return false, nil //nolint:nilerr // likewise
 	}
-	changed, err := a.CatchUp(ctx, a.ID, a.w, last)
+	changed, err := a.catchUp(ctx, a.ID, a.w, last)
 	if home = a.w.Mode == InPlace && changed != nil; home {
 		a.out.Files = changed
 	}
@@ -146,7 +146,7 @@ func (a *application) find(ctx context.Context) error {
 	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
 		return err
 	}
-	if err != nil || !SameFile(a.to.Common, a.w.Repo) {
+	if err != nil || !sameFile(a.to.Common, a.w.Repo) {
 		none := fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", cwd.Shown(a.o.Dir),
 			cwd.Shown(a.w.Repo), a.ID)
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
@@ -175,7 +175,7 @@ func (a *application) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.spec.Hide = a.DeniedPaths(c, a.to.Root, a.o.Dir)
+	a.spec.Hide = a.deniedPaths(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
 	return nil
 }
@@ -289,7 +289,7 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	last, err := a.StepFiles(ctx, a.Head)
 	if err == nil {
 		a.out.Left = last.Left
-		err = a.Fetch(ctx, a.spec.Git, last.After)
+		err = a.fetch(ctx, a.spec.Git, last.After)
 	}
 	return last.After, err
 }

@@ -305,7 +305,7 @@ func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
 // except what git ignores.
 func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
 	b.spec.Tree = ""
-	if err := b.Fetch(ctx, b.spec.Git, tree); err != nil {
+	if err := b.fetch(ctx, b.spec.Git, tree); err != nil {
 		return err
 	}
 	if err := snapshot.Reset(ctx, b.Env, b.spec, tree); err != nil {

@@ -72,7 +72,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 // prepare finds out whether the files of a thread in a work tree that is open can become those of a tree.
 func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to protocol.Tree) (*Change, error) {
 	for _, tree := range []protocol.Tree{from, to} {
-		if err := e.Fetch(ctx, k.Spec.Git, tree); err != nil {
+		if err := e.fetch(ctx, k.Spec.Git, tree); err != nil {
 			return nil, notRestored(err)
 		}
 	}
@@ -286,7 +286,7 @@ func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to pro
 
 // replace is [Keeper.Restore] in a work tree that is open.
 func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to protocol.Tree) error {
-	if err := e.Fetch(ctx, k.Spec.Git, to); err != nil {
+	if err := e.fetch(ctx, k.Spec.Git, to); err != nil {
 		return notRestored(err)
 	}
 	if err := e.Claim(k, id); err != nil {

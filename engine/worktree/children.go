@@ -82,7 +82,7 @@ func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspac
 	}
 	repo, err := snapshot.Find(ctx, e.Env, above.Root)
 	if err != nil {
-		return nil, NoWorkTreeError(above.Root, err)
+		return nil, noWorkTreeError(above.Root, err)
 	}
 	trees, err := e.treesBeside(repo, above.Root, "")
 	if err != nil {
@@ -205,7 +205,7 @@ func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
 	made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
 	for _, m := range made {
 		for _, part := range []protocol.Tree{m.Before, m.After} {
-			if err := e.Fetch(ctx, k.Spec.Git, part); err != nil {
+			if err := e.fetch(ctx, k.Spec.Git, part); err != nil {
 				return "", nil, err
 			}
 		}

@@ -150,7 +150,7 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 		if err := n.Repo.Seed(ctx, spec.Git, true); err != nil {
 			return "", err
 		}
-		if err := e.Fetch(ctx, spec.Git, n.Tree); err != nil {
+		if err := e.fetch(ctx, spec.Git, n.Tree); err != nil {
 			return "", err
 		}
 	}
@@ -176,7 +176,7 @@ func branchOf(workflow, id string) string {
 func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Options) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
-		return nil, NoWorkTreeError(dir, err)
+		return nil, noWorkTreeError(dir, err)
 	}
 	n := NewTree{ID: id, Repo: repo, Dir: dir, Base: repo.Head, Name: workflow}
 	if o.Base != "" {
@@ -197,12 +197,12 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	return e.AddWorktree(ctx, n)
 }
 
-// TreeOf is the work tree of a thread, and where it works in it; if its worktree is
+// treeOf is the work tree of a thread, and where it works in it; if its worktree is
 // gone, the same place in that of the repository, or in the one that the thread was
 // started in: that of a submodule, or of a bare repository, is not beside its git directory.
-func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo snapshot.Repo, dir string, err error) {
+func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo snapshot.Repo, dir string, err error) {
 	repo, err = snapshot.Find(ctx, e.Env, w.Root)
-	if w.Mode != InWorktree || err == nil && (SameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
+	if w.Mode != InWorktree || err == nil && (sameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
 		return repo, w.Root, err
 	}
 	rel, ok := cwd.Below(e.Dirs.Worktree(of), w.Root)
@@ -213,7 +213,7 @@ func (e Keeper) TreeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 		if dir == "" {
 			continue
 		}
-		if other, lost := snapshot.Find(ctx, e.Env, dir); lost == nil && SameFile(other.Common, w.Repo) {
+		if other, lost := snapshot.Find(ctx, e.Env, dir); lost == nil && sameFile(other.Common, w.Repo) {
 			return other, filepath.Join(other.Root, rel), nil
 		}
 	}
@@ -266,7 +266,7 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 // first time, with those that it begins with.
 func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) error {
 	w := t.Facts.Workspace
-	repo, dir, err := e.TreeOf(ctx, w, t.ID)
+	repo, dir, err := e.treeOf(ctx, w, t.ID)
 	if err != nil {
 		return nil // where it works is gone: that is said as for every thread
 	}
@@ -303,7 +303,7 @@ func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir str
 	if err != nil || c.Workspace == nil {
 		return err
 	}
-	if err := Link(from, to, c.Workspace.Link); err != nil {
+	if err := link(from, to, c.Workspace.Link); err != nil {
 		return err
 	}
 	argv := c.Workspace.Setup
@@ -443,9 +443,9 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	if f.Files == FilesHere {
 		return w, e.filesHere(ctx, f.Thread, w, tree, from)
 	}
-	repo, dir, err := e.TreeOf(ctx, w, from)
+	repo, dir, err := e.treeOf(ctx, w, from)
 	if err != nil {
-		return nil, NoWorkTreeError(w.Root, err)
+		return nil, noWorkTreeError(w.Root, err)
 	}
 	base, ok := repo.Commit(ctx, w.Base)
 	if !ok {
@@ -532,9 +532,9 @@ func (e Keeper) forget(id string, err error) error {
 // A new worktree needs what git does not know: ignored files that a list names, and links to
 // directories.
 
-// IncludeFile lists, as .gitignore does, files that git ignores and that a new worktree
+// includeFile lists, as .gitignore does, files that git ignores and that a new worktree
 // needs all the same. Other tools read it, too.
-const IncludeFile = ".worktreeinclude"
+const includeFile = ".worktreeinclude"
 
 // Bounds of what is copied into a new worktree.
 const (
@@ -547,10 +547,10 @@ const (
 // line.
 const linksFile = "uwf-links"
 
-// Include copies the files that a work tree's [IncludeFile] names and that git ignores into
+// Include copies the files that a work tree's [includeFile] names and that git ignores into
 // another work tree, unless something is already in their place. It returns how many.
 func Include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
-	list := filepath.Join(r.Root, IncludeFile)
+	list := filepath.Join(r.Root, includeFile)
 	text, err := safeopen.ReadFile(list, maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
 		return 0, nil
@@ -571,7 +571,7 @@ func Include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	paths := strings.FieldsFunc(string(ignored), func(r rune) bool { return r == 0 })
 	if len(paths) > maxIncluded {
 		return 0, fmt.Errorf("%s names %d files, of which %d at most are copied: workspace.link leads to a directory "+
-			"instead", IncludeFile, len(paths), maxIncluded)
+			"instead", includeFile, len(paths), maxIncluded)
 	}
 	from, err := os.OpenRoot(r.Root)
 	if err != nil {
@@ -642,9 +642,9 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	return true, errors.Join(err, out.Close())
 }
 
-// Link links directories of a work tree into another one; snapshots leave these links out. It
+// link links directories of a work tree into another one; snapshots leave these links out. It
 // skips directories that do not exist or whose place is taken.
-func Link(r, to snapshot.Repo, dirs []string) error {
+func link(r, to snapshot.Repo, dirs []string) error {
 	var made []string
 	into, err := os.OpenRoot(to.Root)
 	if err != nil {
@@ -678,7 +678,7 @@ func Link(r, to snapshot.Repo, dirs []string) error {
 	return nil
 }
 
-// Links are the paths that [Link] has made.
+// Links are the paths that [link] has made.
 func Links(r snapshot.Repo) []string {
 	text, err := safeopen.ReadFile(filepath.Join(r.Dir, linksFile), maxList, safeopen.NoFollow)
 	if err != nil {

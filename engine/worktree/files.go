@@ -42,7 +42,7 @@ func (e Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Un
 	if _, err := os.Lstat(w.Root); errors.Is(err, fs.ErrNotExist) {
 		return e.unapplied(ctx, id, facts)
 	}
-	return e.OnlyInWorktree(ctx, id, w, false)
+	return e.onlyInWorktree(ctx, id, w, false)
 }
 
 // unapplied is [Keeper.Unsaved] for a worktree that is gone.
@@ -56,7 +56,7 @@ func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 		return only, nil // nothing could be lost; a child's work belongs to its parent
 	}
 	w := facts.Workspace
-	repo, _, err := e.TreeOf(ctx, w, id)
+	repo, _, err := e.treeOf(ctx, w, id)
 	if err != nil {
 		return only, nil // its repository is gone, and the snapshots with it
 	}
@@ -89,7 +89,7 @@ func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 	if w == nil || w.Mode == ModeNone {
 		return nil
 	}
-	repo, _, err := e.TreeOf(ctx, w, id)
+	repo, _, err := e.treeOf(ctx, w, id)
 	if err != nil { // the repository is gone, and what it kept with it
 		return nil
 	}
@@ -222,7 +222,7 @@ func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	if its == nil || !t.Ended {
 		return "the thread goes on", nil
 	}
-	only, err := e.OnlyInWorktree(ctx, id, its, false, e.KeptTrees(ctx, t.Head)...)
+	only, err := e.onlyInWorktree(ctx, id, its, false, e.KeptTrees(ctx, t.Head)...)
 	if err != nil || !only.None() {
 		return has(only), err
 	}

@@ -175,7 +175,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 	own := was != nil && was.Mode == InWorktree
 	if own {
 		repo, err := snapshot.Find(ctx, e.Env, in.Root)
-		if err != nil || !SameFile(repo.Common, was.Repo) {
+		if err != nil || !sameFile(repo.Common, was.Repo) {
 			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
 				t.ID, cwd.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
 		}
@@ -184,7 +184,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		}
 	}
 	// Among other files than those of its last step it would go on as if they were its own.
-	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !SameFile(was.Root, in.Root)
+	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !sameFile(was.Root, in.Root)
 	last, err := e.filesFor(ctx, t)
 	if err != nil {
 		return nil, none, err
@@ -204,8 +204,8 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		if refused != nil && refused.Code != protocol.CodeNotFound {
 			return nil, none, refused
 		}
-		if refused != nil && was != nil && was.Mode == InPlace && SameFile(was.Root, in.Root) {
-			if _, err := e.CatchUp(ctx, t.ID, was, last.Thread); err == nil {
+		if refused != nil && was != nil && was.Mode == InPlace && sameFile(was.Root, in.Root) {
+			if _, err := e.catchUp(ctx, t.ID, was, last.Thread); err == nil {
 				return was, none, nil
 			}
 		}
@@ -236,15 +236,15 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 // step, and makes it again if it is gone.
 func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) error {
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); !errors.Is(err, fs.ErrNotExist) {
-		_, err := e.CatchUp(ctx, t.ID, t.Facts.Workspace, last)
+		_, err := e.catchUp(ctx, t.ID, t.Facts.Workspace, last)
 		return err
 	}
 	return e.treeAgain(ctx, t, last)
 }
 
-// CatchUp brings the work tree of a thread from the files of an earlier step to those of its
+// catchUp brings the work tree of a thread from the files of an earlier step to those of its
 // last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
-func (e Keeper) CatchUp(ctx context.Context, id string, w *heads.Workspace,
+func (e Keeper) catchUp(ctx context.Context, id string, w *heads.Workspace,
 	t *thread.Thread) (_ *protocol.FileChanges, err error) {
 	defer fault.Coded(&err)
 	last, err := e.FilesOf(ctx, t)

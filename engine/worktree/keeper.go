@@ -97,7 +97,7 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	case err != nil:
 		return nil, err
 	}
-	if w.Mode == InWorktree && !SameFile(repo.Common, w.Repo) {
+	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
 		return nil, fmt.Errorf("%s is not a worktree of %s any more", cwd.Shown(w.Root), cwd.Shown(w.Repo))
 	}
 	k := &Checkout{Repo: repo, dir: dir, by: e}
@@ -150,7 +150,7 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	if k.Spec, err = e.SpecOf(k.Repo, id); err != nil {
 		return err
 	}
-	k.Spec.Hide = e.DeniedPaths(c, k.Repo.Root, k.dir)
+	k.Spec.Hide = e.deniedPaths(c, k.Repo.Root, k.dir)
 	if c.Workspace != nil && c.Workspace.MaxFileMB > 0 {
 		k.Spec.MaxFile = int64(c.Workspace.MaxFileMB) << 20
 	}
@@ -211,8 +211,8 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 	return s, nil
 }
 
-// DeniedPaths returns the paths in a work tree that agents in a directory of it may not read.
-func (e Keeper) DeniedPaths(c protocol.Config, root, dir string) (paths []string) {
+// deniedPaths returns the paths in a work tree that agents in a directory of it may not read.
+func (e Keeper) deniedPaths(c protocol.Config, root, dir string) (paths []string) {
 	if e.Hidden == nil {
 		return nil
 	}
@@ -224,8 +224,8 @@ func (e Keeper) DeniedPaths(c protocol.Config, root, dir string) (paths []string
 	return paths
 }
 
-// SameFile reports whether two paths lead to one directory.
-func SameFile(a, b string) bool {
+// sameFile reports whether two paths lead to one directory.
+func sameFile(a, b string) bool {
 	x, err := cwd.Real(a)
 	if err != nil {
 		return false
@@ -267,7 +267,7 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
-		return nil, NoWorkTreeError(dir, err)
+		return nil, noWorkTreeError(dir, err)
 	}
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
@@ -295,8 +295,8 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 	}
 }
 
-// NoWorkTreeError says why the files of a directory cannot be kept.
-func NoWorkTreeError(dir string, err error) error {
+// noWorkTreeError says why the files of a directory cannot be kept.
+func noWorkTreeError(dir string, err error) error {
 	text := cwd.Shown(dir) + " is in no git work tree: its files cannot be kept"
 	if !errors.Is(err, snapshot.ErrNone) {
 		text = "the files of " + cwd.Shown(dir) + " cannot be kept: " + err.Error()
@@ -366,7 +366,7 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 		return nil, err
 	}
 	for _, state := range []protocol.Tree{first, tree} {
-		if err := e.Fetch(ctx, spec.Git, state); err != nil {
+		if err := e.fetch(ctx, spec.Git, state); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepF
 		return between, err
 	}
 	between.Before = before.After
-	return between, e.Fetch(ctx, between.store, between.Before)
+	return between, e.fetch(ctx, between.store, between.Before)
 }
 
 // Changes lists what the step, or a person just before it, did to the files.
@@ -480,8 +480,8 @@ func (e Keeper) Imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
 
-// Fetch makes a state of the files known in a git directory of ours, from another.
-func (e Keeper) Fetch(ctx context.Context, store string, tree protocol.Tree) error {
+// fetch makes a state of the files known in a git directory of ours, from another.
+func (e Keeper) fetch(ctx context.Context, store string, tree protocol.Tree) error {
 	if tree == "" || snapshot.Has(ctx, e.Env, store, tree) {
 		return nil
 	}

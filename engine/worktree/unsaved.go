@@ -314,10 +314,10 @@ func (e Keeper) WithFiles(ctx context.Context, head protocol.Hash) *thread.Threa
 	return t
 }
 
-// OnlyInWorktree is what the worktree of a thread has that exists nowhere else. kept are states of its
+// onlyInWorktree is what the worktree of a thread has that exists nowhere else. kept are states of its
 // files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
 // gone has nothing. held: the caller has locked the work tree.
-func (e Keeper) OnlyInWorktree(ctx context.Context, id string, w *heads.Workspace, held bool,
+func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspace, held bool,
 	kept ...protocol.Tree) (only Unsaved, err error) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return only, nil
@@ -416,7 +416,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return
 	}
-	only, err := e.OnlyInWorktree(ctx, l.ID, w, l.Held, e.KeptTrees(ctx, l.Head)...)
+	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Held, e.KeptTrees(ctx, l.Head)...)
 	switch {
 	case err != nil:
 		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
@@ -433,7 +433,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	chain, err := thread.Open(ctx, e.Read, l.Head)
 	kept := err == nil && chain.Start.Child != nil && chain.Last != nil && chain.Last.Files != nil && !l.Killed
 	if !kept {
-		if made, err := e.OnlyInWorktree(ctx, l.ID, w, l.Held); err != nil || !made.None() {
+		if made, err := e.onlyInWorktree(ctx, l.ID, w, l.Held); err != nil || !made.None() {
 			return
 		}
 		if ignores, err := repo.Ignores(ctx); err != nil || ignores {
@@ -452,7 +452,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 // it has more than files, which may be half made: [*snapshot.RefusedError].
 func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	made, err := snapshot.Find(ctx, e.Env, path)
-	if err != nil || !SameFile(made.Root, path) {
+	if err != nil || !sameFile(made.Root, path) {
 		return ctx.Err()
 	}
 	has, err := Inspect(ctx, e.Env, made, commit, nil, nil)
