@@ -508,3 +508,29 @@ func TestAClaimedTree(t *testing.T) {
 	require.NoError(t, dir.DropIntent())
 	require.NoError(t, open(two))
 }
+
+// After its repository was moved a thread keeps its files: those of earlier steps are found where they are kept.
+func TestAMovedRepository(t *testing.T) {
+	t.Parallel()
+	w := worktreetest.New(t)
+	ctx := t.Context()
+	id := w.NewThread(worktree.Options{Mode: written})
+	w.Made(id, map[string]string{"a": "first"})
+	before := w.Chain(id).Last.Files.Tree
+	moved := w.Repo + "-moved"
+	require.NoError(t, os.Rename(w.Repo, moved))
+	w.Change(id, heads.Facts{Workspace: &heads.Workspace{Mode: inPlace, Root: moved, Repo: filepath.Join(moved, ".git")}})
+	w.Made(id, map[string]string{"a": "second"})
+	step, err := w.Keeper().FilesOf(ctx, w.Chain(id))
+	require.NoError(t, err)
+	require.Equal(t, before, step.Before)
+	list, err := step.Changes(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, worktree.FileChanges(list).Changed)
+	c, err := w.Keeper().Plan(ctx, w.Thread(id), moved, step.After, step.Before)
+	require.NoError(t, err)
+	defer c.Release()
+	_, err = c.Write(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "first", w.Read(filepath.Join(moved, "a")))
+}
