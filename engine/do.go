@@ -22,9 +22,9 @@ import (
 // outcome is where a request has led.
 type outcome struct {
 	protocol.StepOutput
-	hand  *children.Kid // to whom it is handed on, without the thread's lock; nil: nobody
-	drive bool          // the children are to be driven, without the thread's lock
-	idle  bool          // nothing was done, and nothing is to be told
+	hand  *children.Child // to whom it is handed on, without the thread's lock; nil: nobody
+	drive bool            // the children are to be driven, without the thread's lock
+	idle  bool            // nothing was done, and nothing is to be told
 }
 
 // ask decides what a thread needs for a request, does it, and asks again until the request is
@@ -115,8 +115,8 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.DriveChildren:
 		out.StepOutput, out.drive = s.pos.Output(), true
 	case decide.HandToChild:
-		kid := s.pos.Kids[s.pos.Kids.Suspended()]
-		out.StepOutput, out.hand = s.pos.Output(), &kid
+		child := s.pos.Children[s.pos.Children.Suspended()]
+		out.StepOutput, out.hand = s.pos.Output(), &child
 	case decide.RaiseAttempt:
 		out.StepOutput, err = s.raiseAttempt(ctx)
 	case decide.Join:
@@ -245,7 +245,7 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 			return out, err
 		}
 	}
-	if _, err = s.e.eachKid(ctx, s.locked, false, s.e.Stop); err == nil {
+	if _, err = s.e.eachChild(ctx, s.locked, false, s.e.Stop); err == nil {
 		t.kept, err = s.change.WriteLocked(ctx)
 	}
 	if err == nil {
@@ -406,11 +406,11 @@ func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, 
 	if err := s.e.maker().Children(ctx, s.locked.files(), s.pos); err != nil {
 		return out, err
 	}
-	if s.pos.Kids, err = s.reader.Kids(ctx, s.pos); err != nil {
+	if s.pos.Children, err = s.reader.Children(ctx, s.pos); err != nil {
 		return out, err
 	}
 	out = s.pos.Output()
-	if out.Status == protocol.StatusIdle && len(s.pos.Kids) > 0 && !s.pos.Kids.AllEnded() {
+	if out.Status == protocol.StatusIdle && len(s.pos.Children) > 0 && !s.pos.Children.AllEnded() {
 		out.Status = protocol.StatusWaitingForChildren
 	}
 	return out, nil
@@ -462,10 +462,10 @@ func (s *session) putBackChild(ctx context.Context, h *lockedThread) error {
 }
 
 // child is the one of the next role that the request names; nil: there is none.
-func (s *session) child() *children.Kid {
-	for i := range s.pos.Kids {
-		if s.pos.Kids[i].Key == s.Key {
-			return &s.pos.Kids[i]
+func (s *session) child() *children.Child {
+	for i := range s.pos.Children {
+		if s.pos.Children[i].Key == s.Key {
+			return &s.pos.Children[i]
 		}
 	}
 	return nil
@@ -482,7 +482,7 @@ func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error)
 		return out, err
 	}
 	defer a.kept.Release()
-	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinKids(ctx) })
+	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinChildren(ctx) })
 }
 
 // byItself is an attempt for which no program is started.

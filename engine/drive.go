@@ -65,7 +65,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 			if err != nil || w.Steps != UntilEnd {
 				return append(outs, below...), err
 			}
-		} else if err := e.driveKids(ctx, thread, w); err != nil {
+		} else if err := e.driveChildren(ctx, thread, w); err != nil {
 			return outs, fault.Ended(ctx, err)
 		} else {
 			w.Wake = false
@@ -75,7 +75,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 }
 
 // handOn hands a person's words to the child that asks for them.
-func (e *Engine) handOn(ctx context.Context, k children.Kid, w Work) ([]protocol.StepOutput, error) {
+func (e *Engine) handOn(ctx context.Context, k children.Child, w Work) ([]protocol.StepOutput, error) {
 	o := w.StepOptions
 	o.Cwd = ""
 	below := Work{Do: w.Do, Steps: w.Steps, Prompt: w.Prompt, StepOptions: o}
@@ -92,7 +92,7 @@ func (e *Engine) handOn(ctx context.Context, k children.Kid, w Work) ([]protocol
 }
 
 // below returns an engine that works on a child.
-func (e *Engine) below(k children.Kid) *Engine {
+func (e *Engine) below(k children.Child) *Engine {
 	with := *e
 	with.path, with.label = children.Below(e.path, e.label, k.Key, children.LabelOf(k.Child))
 	return &with
@@ -166,9 +166,9 @@ func (e *Engine) takePlace(ctx context.Context) error {
 
 func (e *Engine) leavePlace() { <-e.driven.places }
 
-// driveKids works on all children of a thread that have not ended, each until it ends, needs a
+// driveChildren works on all children of a thread that have not ended, each until it ends, needs a
 // person, or fails. A child that fails does not stop the others, unless by fault of the machine.
-func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
+func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error {
 	dir := e.Reader.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
 		return err
@@ -177,22 +177,22 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	if err != nil {
 		return err
 	}
-	of := e.tellKids(pos)
+	of := e.tellChildren(pos)
 	most := cap(e.driven.places)
 	if p := pos.Workflow.Roles[pos.Next.Role].Parallel; p > 0 {
 		most = p
 	}
-	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Kids)}, sync.Mutex{}
-	due := slices.DeleteFunc(slices.Clone(pos.Kids), func(k children.Kid) bool {
+	failures, mu := children.Failures{Place: pos.Place(), Of: len(pos.Children)}, sync.Mutex{}
+	due := slices.DeleteFunc(slices.Clone(pos.Children), func(k children.Child) bool {
 		return k.Ended != nil && !k.Open || k.Status() == protocol.StatusSuspended || k.Head == ""
 	})
 	var stopped atomic.Bool
-	queue.Work(ctx, most, due, func(k children.Kid) bool {
+	queue.Work(ctx, most, due, func(k children.Child) bool {
 		if dir.HeldBack() {
 			stopped.Store(true)
 			return false
 		}
-		err := e.driveKid(ctx, k, w)
+		err := e.driveChild(ctx, k, w)
 		e.tellRest(ctx, of, k, err)
 		if err != nil {
 			mu.Lock()
@@ -211,18 +211,18 @@ func (e *Engine) driveKids(ctx context.Context, thread string, w Work) error {
 	return failures.Err()
 }
 
-// tellKids says where the children of a position stand, and returns what they belong to.
-func (e *Engine) tellKids(pos *status.Position) StepInfo {
+// tellChildren says where the children of a position stand, and returns what they belong to.
+func (e *Engine) tellChildren(pos *status.Position) StepInfo {
 	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
 		Started: e.Reader.Env.Now()}
-	if len(pos.Kids) > 0 {
+	if len(pos.Children) > 0 {
 		e.report(Event{Kind: Children, Step: of, Workflow: pos.Workflow.Name, Children: pos.Output().Children})
 	}
 	return of
 }
 
 // tellRest reports where a child has come to rest; err is why it went no further.
-func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err error) {
+func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, err error) {
 	if e.Events == nil || ctx.Err() != nil {
 		return
 	}
@@ -242,13 +242,13 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Kid, err 
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
 	pos, err := e.Reader.Stands(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
-		pos.Kids = nil // another process has joined them meanwhile
+		pos.Children = nil // another process has joined them meanwhile
 	}
 	return pos, err
 }
 
-// driveKid works on one child.
-func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
+// driveChild works on one child.
+func (e *Engine) driveChild(ctx context.Context, k children.Child, w Work) error {
 	o := w.StepOptions
 	o.Fresh, o.Cwd = false, ""
 	_, err := e.below(k).drive(ctx, k.ID, nil, Work{Steps: UntilEnd, StepOptions: o})
@@ -269,10 +269,10 @@ func (e *Engine) driveKid(ctx context.Context, k children.Kid, w Work) error {
 	}
 }
 
-// joinKids makes the step of the results of all children.
-func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
+// joinChildren makes the step of the results of all children.
+func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	var none protocol.Result
-	if err := a.kidsAtRest(ctx); err != nil {
+	if err := a.childrenAtRest(ctx); err != nil {
 		return none, err
 	}
 	b := a.reader.Batch()
@@ -280,10 +280,10 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	if err != nil {
 		return none, err
 	}
-	results := make([]moderator.Result, len(a.pos.Kids))
-	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Kids))}
+	results := make([]moderator.Result, len(a.pos.Children))
+	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Children))}
 	var all protocol.Totals
-	for i, k := range a.pos.Kids {
+	for i, k := range a.pos.Children {
 		if results[i], err = k.Result(ctx, a.reader.Nodes()); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
@@ -297,7 +297,7 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	}
 	made.usage = all.Usage
 	joined := worktree.Joined{Keeper: a.e.Files(), Thread: a.locked.id, Chain: a.pos.Thread, Role: a.task.role,
-		Kids: a.pos.Kids}
+		Children: a.pos.Children}
 	if a.pos.Workflow.Roles[a.task.role].Workspace == worktree.InWorktree {
 		if err := joined.Find(ctx, results); err != nil {
 			return none, err
@@ -335,10 +335,10 @@ func (a *attempt) joinKids(ctx context.Context) (protocol.Result, error) {
 	return a.submit(ctx, b, made)
 }
 
-// kidsAtRest refuses a join of children that are played again. Our run is open, so that no other
+// childrenAtRest refuses a join of children that are played again. Our run is open, so that no other
 // one begins; one that has begun is seen here.
-func (a *attempt) kidsAtRest(ctx context.Context) error {
-	for _, k := range a.pos.Kids {
+func (a *attempt) childrenAtRest(ctx context.Context) error {
+	for _, k := range a.pos.Children {
 		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
 			k.Ended.Head)) {
 			return fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,

@@ -32,8 +32,8 @@ type part struct {
 	kind   protocol.Player
 	back   int // where a rejection leads; -1: it rejects nothing
 	inner  *graph
-	kids   map[string]kid
-	each   kid
+	kids   map[string]child
+	each   child
 	items  []any // of each; nil: those of the answer that leads here
 	join   string
 	until  int  // steps, from which on the join accepts
@@ -41,8 +41,8 @@ type part struct {
 	silent bool // no child says anything
 }
 
-// kid plays a part of a role: a role that has no node, or a workflow.
-type kid struct {
+// child plays a part of a role: a role that has no node, or a workflow.
+type child struct {
 	role  string
 	kind  protocol.Player
 	inner *graph
@@ -79,13 +79,13 @@ func (m *maker) graph(deep int, says bool) *graph {
 		case protocol.PlayedByWorkflow:
 			p.inner = m.graph(deep-1, true)
 		case protocol.PlayedByAll:
-			p.kids = map[string]kid{}
+			p.kids = map[string]child{}
 			for range 1 + m.IntN(3) {
 				key := fmt.Sprintf("k%d", m.IntN(5))
-				p.kids[key] = m.kid(p.name+key, deep)
+				p.kids[key] = m.child(p.name+key, deep)
 			}
 		case protocol.PlayedByEach:
-			if p.each = m.kid(p.name+"each", deep); i == 0 || m.IntN(2) == 0 {
+			if p.each = m.child(p.name+"each", deep); i == 0 || m.IntN(2) == 0 {
 				p.items = []any{}
 				for range m.IntN(4) {
 					p.items = append(p.items, item(m.Uint64()))
@@ -98,7 +98,7 @@ func (m *maker) graph(deep int, says bool) *graph {
 		}
 		if p.fans() {
 			all := append(slices.Collect(maps.Values(p.kids)), p.each)
-			p.silent = !slices.ContainsFunc(all, kid.says)
+			p.silent = !slices.ContainsFunc(all, child.says)
 			p.join = []string{acceptAll, acceptDone, acceptOK}[m.IntN(3)]
 			if p.bare = i == n-1 && !says && m.IntN(4) == 0; !p.bare && p.join != acceptAll {
 				p.back = m.IntN(i + 1)
@@ -112,19 +112,19 @@ func (m *maker) graph(deep int, says bool) *graph {
 	return g
 }
 
-// kid makes one; half of them are workflows, as long as those may lie deeper.
-func (m *maker) kid(role string, deep int) kid {
+// child makes one; half of them are workflows, as long as those may lie deeper.
+func (m *maker) child(role string, deep int) child {
 	if deep > 0 && m.IntN(2) == 0 {
-		return kid{inner: m.graph(deep-1, false), kind: protocol.PlayedByWorkflow}
+		return child{inner: m.graph(deep-1, false), kind: protocol.PlayedByWorkflow}
 	}
 	kinds := []protocol.Player{protocol.PlayedByAgent, protocol.PlayedByAgent, protocol.PlayedByCommand, protocol.PlayedByPerson}
-	return kid{role: role + rejecting, kind: kinds[m.IntN(len(kinds))]}
+	return child{role: role + rejecting, kind: kinds[m.IntN(len(kinds))]}
 }
 
 func (p *part) fans() bool { return p.kind == protocol.PlayedByAll || p.kind == protocol.PlayedByEach }
 
 // says reports whether a child's last answer has words of its own.
-func (k kid) says() bool {
+func (k child) says() bool {
 	return k.role != "" || k.inner != nil && !k.inner.parts[len(k.inner.parts)-1].bare
 }
 
@@ -215,7 +215,7 @@ func (p *part) text(roles object, first bool) object {
 	if first {
 		from = "{{{$prompt}}}"
 	}
-	child := func(k kid, last string) object {
+	child := func(k child, last string) object {
 		if k.inner != nil {
 			return object{"workflow": "./" + k.inner.name + ".yaml", "prompt": from + "!" + last}
 		}
@@ -299,9 +299,9 @@ type thread struct {
 }
 
 type made struct {
-	Role   string
-	Output any
-	Kids   []thread `json:",omitempty"`
+	Role     string
+	Output   any
+	Children []thread `json:",omitempty"`
 }
 
 // model tells what runs come to.
@@ -329,7 +329,7 @@ func (m *model) told(g *graph, prompt string) thread {
 		case p.kind == protocol.PlayedByWorkflow:
 			inner := m.told(p.inner, told)
 			inner.Key = p.name
-			step.Kids = []thread{inner}
+			step.Children = []thread{inner}
 			if len(inner.Steps) == 0 { // there are too many
 				return run
 			}
@@ -346,8 +346,8 @@ func (m *model) told(g *graph, prompt string) thread {
 				items = last.Items
 			}
 			var values map[string]any
-			step.Kids, values = m.kids(p, from, items)
-			if step.Output = p.joined(step.Kids, values, len(run.Steps)); !p.bare {
+			step.Children, values = m.kids(p, from, items)
+			if step.Output = p.joined(step.Children, values, len(run.Steps)); !p.bare {
 				a = step.Output.(answer)
 			}
 		default:
@@ -377,7 +377,7 @@ const tooMany = 400
 func (m *model) kids(p *part, from string, items []any) (kids []thread, values map[string]any) {
 	if p.kind == protocol.PlayedByAll {
 		for _, key := range slices.Sorted(maps.Keys(p.kids)) {
-			kids = append(kids, m.kid(p.kids[key], key, from+"!"+key))
+			kids = append(kids, m.child(p.kids[key], key, from+"!"+key))
 		}
 		return kids, nil
 	}
@@ -393,12 +393,12 @@ func (m *model) kids(p *part, from string, items []any) (kids []thread, values m
 			key = fmt.Sprint(key, "-", seen[key])
 		}
 		values[key] = item
-		kids = append(kids, m.kid(p.each, key, fmt.Sprint(from, "!", item)))
+		kids = append(kids, m.child(p.each, key, fmt.Sprint(from, "!", item)))
 	}
 	return kids, values
 }
 
-func (m *model) kid(k kid, key, prompt string) thread {
+func (m *model) child(k child, key, prompt string) thread {
 	if k.inner != nil {
 		run := m.told(k.inner, prompt)
 		run.Key = key

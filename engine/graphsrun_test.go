@@ -330,7 +330,7 @@ func (w *graphWorld) readFrom(ctx context.Context, key string, status protocol.S
 		require.NoError(w.t, err)
 		step := made{Role: s.Role, Output: out.Value}
 		for _, c := range s.Children {
-			step.Kids = append(step.Kids, w.readFrom(ctx, c.Key, c.Status, c.Head))
+			step.Children = append(step.Children, w.readFrom(ctx, c.Key, c.Status, c.Head))
 		}
 		run.Steps = append(run.Steps, step)
 	}

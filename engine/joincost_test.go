@@ -21,7 +21,7 @@ func TestJoinCostsWhatNoStepHolds(t *testing.T) {
 	wf := statustest.Line(map[string]protocol.Role{"panel": {All: map[string]protocol.ChildRole{"a": rev, "b": rev}, Join: "{'$status': 'again'}"}, "rev": {}}, "panel")
 	wf.Limits = &protocol.Limits{MaxCostUSD: 9, MaxTokens: 999}
 	id := w.Start(w.Workflow(wf), heads.Facts{})
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	w.Step(kids["a"], protocol.Step{Role: "rev", Usage: statustest.Usage(0.25)}, statustest.Answer("ok"))
 	w.End(kids["a"], protocol.StatusCompleted)
 	tries := runfiles.Tries{}.Add(runfiles.Try{Try: protocol.Try{Agent: "pi", Error: "it broke", Usage: statustest.Usage(0.5), AtMs: 1}})

@@ -161,7 +161,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 		return out, err
 	}
 	// No child starts once the intent is there, so none is started again after this.
-	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
+	if _, err := s.e.eachChild(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	var changed *protocol.FileChanges
@@ -270,7 +270,7 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 	if s.facts.Intent == decide.Settled {
 		return out, s.dir.DropIntent()
 	}
-	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
+	if _, err := s.e.eachChild(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	if !i.KeepFiles {
@@ -311,7 +311,7 @@ func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err 
 	}
 	i := s.intent
 	i.KeepFiles = true
-	if _, err := s.e.eachKid(ctx, s.locked, false, s.e.Stop); err != nil {
+	if _, err := s.e.eachChild(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
 	return s.moved(ctx, i)

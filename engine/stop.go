@@ -30,7 +30,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	if err != nil {
 		return stopped, err
 	}
-	below, err := e.eachKid(ctx, h, false, e.Stop)
+	below, err := e.eachChild(ctx, h, false, e.Stop)
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
@@ -76,26 +76,26 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 
 // killAll ends a thread and its children as cancelled.
 func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
-	if _, err := e.eachKid(ctx, h, true, func(ctx context.Context, kid string) (bool, error) {
+	if _, err := e.eachChild(ctx, h, true, func(ctx context.Context, child string) (bool, error) {
 		return true, e.Kill(ctx,
-			kid)
+			child)
 	}); err != nil {
 		return err
 	}
-	e.settleKids(ctx, h)
+	e.settleChildren(ctx, h)
 	if err := e.killOthers(ctx, h); err != nil {
 		return err
 	}
 	return e.cancel(ctx, h)
 }
 
-// settleKids settles what is open of children that have ended: after the thread's end nobody can.
-func (e *Engine) settleKids(ctx context.Context, h *lockedThread) {
+// settleChildren settles what is open of children that have ended: after the thread's end nobody can.
+func (e *Engine) settleChildren(ctx context.Context, h *lockedThread) {
 	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil {
 		return
 	}
-	for _, k := range pos.Kids {
+	for _, k := range pos.Children {
 		if !k.Open {
 			continue
 		}
@@ -146,20 +146,20 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 	return nil
 }
 
-// eachKid calls do for the thread's children that have not ended, and prevents others from
+// eachChild calls do for the thread's children that have not ended, and prevents others from
 // being started. The thread is locked, so nobody joins them meanwhile. A thread that cannot be
 // read has no children. end: the thread will be ended.
-func (e *Engine) eachKid(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context,
-	kid string) (bool, error)) (done bool, err error) {
+func (e *Engine) eachChild(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context,
+	child string) (bool, error)) (done bool, err error) {
 	pos, err := e.Reader.Position(ctx, h.id, h.head)
-	if err != nil || h.ended != nil || len(pos.Kids) == 0 {
+	if err != nil || h.ended != nil || len(pos.Children) == 0 {
 		return false, nil
 	}
 	if err := e.Reader.RunDir(h.id).HoldBack(end); err != nil {
 		return false, err
 	}
 	var faults []error
-	for _, k := range pos.Kids {
+	for _, k := range pos.Children {
 		if k.Head == "" || k.Ended != nil {
 			continue
 		}

@@ -104,8 +104,8 @@ func (e *Engine) resting() notify.Reporter {
 // did is what was done on a thread under its lock, and what is to be done without it.
 type did struct {
 	outs  []protocol.StepOutput
-	hand  *children.Kid // to whom the request is handed on; nil: nobody
-	drive bool          // the children are to be driven
+	hand  *children.Child // to whom the request is handed on; nil: nobody
+	drive bool            // the children are to be driven
 }
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err error) {

@@ -31,7 +31,7 @@ type waiting struct {
 type running struct {
 	about
 	Role, Agent string
-	Kids        *htmlpage.Kids
+	Children    *htmlpage.Children
 }
 
 // about is what is said of each.
@@ -66,7 +66,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		if at.CurrentRole != "" {
 			item.Role = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
 		}
-		item.Kids = htmlpage.KidsOf(at.Thread, at.At.Children, kidsShown, s.threadLink)
+		item.Children = htmlpage.ChildrenOf(at.Thread, at.At.Children, childrenShown, s.threadLink)
 		p.Running = append(p.Running, item)
 	}
 	p.More, p.MoreRun = len(all)-len(p.Waiting), len(atWork)-len(p.Running)

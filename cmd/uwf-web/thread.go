@@ -22,17 +22,17 @@ import (
 // threadPage is a thread with some of its steps.
 type threadPage struct {
 	htmlpage.Thread
-	Shown   []htmlpage.Step
-	Earlier string // the link to steps before these; "": there are none
-	Lost    string // why these cannot be read
-	Flight  *flight
-	Form    *form
-	Compare string
-	Save    string
-	Can     can
-	Kids    *htmlpage.Kids
-	PartOf  *part
-	Time    *htmlpage.Timeline
+	Shown    []htmlpage.Step
+	Earlier  string // the link to steps before these; "": there are none
+	Lost     string // why these cannot be read
+	Flight   *flight
+	Form     *form
+	Compare  string
+	Save     string
+	Can      can
+	Children *htmlpage.Children
+	PartOf   *part
+	Time     *htmlpage.Timeline
 }
 
 // can is what may be done to a thread besides saying what it waits for.
@@ -97,7 +97,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	kids, named := s.joined(ctx, id, chain.Steps)
 	for i := range p.Shown {
 		step := &p.Shown[i]
-		step.Link, step.Kids = s.link("thread", id, "step", string(step.Hash)), kids[i]
+		step.Link, step.Children = s.link("thread", id, "step", string(step.Hash)), kids[i]
 		step.Open = i == len(p.Shown)-1 && live != ""
 	}
 	if chain.Before != "" {
@@ -105,7 +105,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	}
 	now := htmlpage.Now{
 		Thread: s.threadLink, Joined: func(by thread.Step,
-			c protocol.ChildEnded) htmlpage.Kid {
+			c protocol.ChildEnded) htmlpage.Child {
 			return named[by.Hash][c.Key]
 		},
 	}
@@ -113,7 +113,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)
 		now.Children, _ = s.engine.Reader.Started(ctx, id) // they are listed, too
-		p.Kids = s.kidsOf(ctx, at.Children, now.Children)
+		p.Children = s.childrenOf(ctx, at.Children, now.Children)
 	}
 	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
 	if s.acts {
@@ -200,7 +200,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	skip = max(skip, 0)
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
-	shown.Files, shown.Kids = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
+	shown.Files, shown.Children = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
 		math.MaxInt)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {

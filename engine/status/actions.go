@@ -64,9 +64,9 @@ func (r *Reader) childrenOf(p *Position) decide.Children {
 		return decide.Doubtful
 	}
 	switch {
-	case p.Kids.Unstarted():
+	case p.Children.Unstarted():
 		return decide.Missing
-	case p.Kids.AllEnded():
+	case p.Children.AllEnded():
 		return decide.AllEnded
 	}
 	switch p.Output().Status {
@@ -80,10 +80,10 @@ func (r *Reader) childrenOf(p *Position) decide.Children {
 
 // Doubtful returns a child that is in no list although it has run, or although others have been
 // started, which all were together; nil: there is none.
-func (r *Reader) Doubtful(p *Position) *children.Kid {
-	started := p.Facts.Imported == nil && slices.ContainsFunc(p.Kids, func(k children.Kid) bool { return k.Head != "" })
-	for i := range p.Kids {
-		k := &p.Kids[i]
+func (r *Reader) Doubtful(p *Position) *children.Child {
+	started := p.Facts.Imported == nil && slices.ContainsFunc(p.Children, func(k children.Child) bool { return k.Head != "" })
+	for i := range p.Children {
+		k := &p.Children[i]
 		another := p.Facts.Attempts[p.Place().AttemptKey(k.Key)] > 0
 		if k.Head == "" && (started && !another || r.RunDir(k.ID).Exists()) {
 			return k

@@ -22,8 +22,8 @@ func (p *Position) Place() children.Place {
 	return children.Place{Thread: p.ID, Head: p.Thread.Head, Role: p.Next.Role}
 }
 
-// Kids are the children of a position, and where they stand.
-func (r *Reader) Kids(ctx context.Context, p *Position) (children.Kids, error) {
+// Children are the children of a position, and where they stand.
+func (r *Reader) Children(ctx context.Context, p *Position) (children.Children, error) {
 	kids, err := p.Place().Find(ctx, r.Heads, p.Facts, p.Next.Children)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (_ string, err e
 		return "", err
 	}
 	var keys []string
-	for _, k := range p.Kids {
+	for _, k := range p.Children {
 		switch {
 		case k.Key == key && k.Head != "":
 			return k.ID, nil

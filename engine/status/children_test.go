@@ -53,23 +53,23 @@ func TestParentsAndChildren(t *testing.T) {
 	t.Parallel()
 	type world = statustest.World
 	broke := &rundir.Error{Code: protocol.CodeTimeout, Message: "it broke"}
-	done := func(w *world, kid string) { completes(w, kid, 0) }
-	fails := func(w *world, kid string) {
-		w.Record(kid, rundir.Record{Role: "rev", Status: rundir.Failed, Error: broke})
+	done := func(w *world, child string) { completes(w, child, 0) }
+	fails := func(w *world, child string) {
+		w.Record(child, rundir.Record{Role: "rev", Status: rundir.Failed, Error: broke})
 	}
-	asks := func(w *world, kid string) {
-		w.Step(kid, protocol.Step{Role: "rev"}, statustest.Answer("$SUSPEND"))
+	asks := func(w *world, child string) {
+		w.Step(child, protocol.Step{Role: "rev"}, statustest.Answer("$SUSPEND"))
 	}
-	parks := func(w *world, kid string) {
-		require.NoError(w.T, w.Heads.SetFacts(w.T.Context(), kid, heads.Facts{ParkedUntil: parked}))
+	parks := func(w *world, child string) {
+		require.NoError(w.T, w.Heads.SetFacts(w.T.Context(), child, heads.Facts{ParkedUntil: parked}))
 	}
-	works := func(w *world, kid string) {
-		w.Record(kid, rundir.Record{Role: "rev", Status: rundir.Running})
-		w.Alive(kid)
+	works := func(w *world, child string) {
+		w.Record(child, rundir.Record{Role: "rev", Status: rundir.Running})
+		w.Alive(child)
 	}
 	nothing := func(*world, string) {}
 	for name, tt := range map[string]struct {
-		a, b        func(w *world, kid string)
+		a, b        func(w *world, child string)
 		want        stood
 		statusA, b2 protocol.Status
 		due         string // "p" is the parent
@@ -81,16 +81,16 @@ func TestParentsAndChildren(t *testing.T) {
 		"one asks":              {asks, done, stood{Status: suspended, Suspended: "panel", Asks: "I need a person"}, suspended, completed, ""},
 		"one is parked":         {done, parks, stood{Status: limited, Role: "panel"}, completed, limited, ""},
 		"both have ended":       {done, done, stood{Status: idle, Role: "panel"}, completed, completed, "p"},
-		"one was ended": {func(w *world, kid string) { w.End(kid, cancelled) }, done,
+		"one was ended": {func(w *world, child string) { w.End(child, cancelled) }, done,
 			stood{Status: idle, Role: "panel"}, cancelled, completed, "p"},
-		"one is damaged": {func(w *world, kid string) {
-			asks(w, kid)
-			pos, err := w.Stands(w.T.Context(), kid)
+		"one is damaged": {func(w *world, child string) {
+			asks(w, child)
+			pos, err := w.Stands(w.T.Context(), child)
 			require.NoError(w.T, err)
 			w.Lose(pos.Thread.Last.Output)
 		}, done, stood{Status: failed, Role: "panel", Code: protocol.CodeCorrupt}, corrupt, completed, ""},
-		"its end is not noted": {func(w *world, kid string) {
-			w.Step(kid, protocol.Step{Role: "rev"}, statustest.Answer("ok"))
+		"its end is not noted": {func(w *world, child string) {
+			w.Step(child, protocol.Step{Role: "rev"}, statustest.Answer("ok"))
 		}, done, stood{Status: waits, Role: "panel"}, idle, completed, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestParentsAndChildren(t *testing.T) {
 			before, err := w.Show(t.Context(), id)
 			require.NoError(t, err)
 			require.Equal(t, stood{Status: idle, Role: "panel"}, of(before), "the next step starts them")
-			kids := w.StartKids(id)
+			kids := w.StartChildren(id)
 			tt.a(w, kids["a"])
 			tt.b(w, kids["b"])
 			out, err := w.Show(t.Context(), id)
@@ -126,7 +126,7 @@ func TestChildrenOfAnotherHead(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
 	id := planned(w, panelOf())
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	started, err := w.Started(t.Context(), id)
 	require.NoError(t, err)
 	require.Len(t, started, 2)
@@ -157,7 +157,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
 	id := planned(w, panelOf())
-	first := w.StartKids(id)
+	first := w.StartChildren(id)
 	again := func(status string) {
 		pos, err := w.Stands(t.Context(), id)
 		require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, idle, out.Status)
 	require.NotContains(t, slices.Collect(maps.Values(first)), out.Children[0].Thread)
-	second := w.StartKids(id)
+	second := w.StartChildren(id)
 	completes(w, second["a"], 0)
 	completes(w, second["b"], 0)
 
@@ -185,13 +185,13 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	require.Equal(t, moderator.Fan, pos.Next.Kind)
 	require.True(t, pos.Again)
 	require.False(t, pos.Lifted)
-	require.Len(t, pos.Kids, 2)
+	require.Len(t, pos.Children, 2)
 	before, err := w.StateBefore(t.Context(), pos)
 	require.NoError(t, err)
 	require.Equal(t, "plan", before.Last.Role)
 
 	// That answers, and asks again: what it was asked is what it was asked first.
-	third := w.StartKids(id)
+	third := w.StartChildren(id)
 	completes(w, third["a"], 0)
 	completes(w, third["b"], 0)
 	w.Join(id, "ask")
@@ -229,7 +229,7 @@ func TestChildByKey(t *testing.T) {
 	_, err := w.Child(ctx, id, "a")
 	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
 	require.Contains(t, hints.All("", fault.Of(err))[0], "uwf thread resume "+id, "it can be started")
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	for key, want := range kids {
 		got, err := w.Child(ctx, id, key)
 		require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestLabels(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
 	id := planned(w, eachOf())
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	require.Len(t, kids, 3)
 	out, err := w.Show(t.Context(), id)
 	require.NoError(t, err)
@@ -284,8 +284,8 @@ func TestLabels(t *testing.T) {
 		return all
 	}
 	require.Equal(t, []string{"x", "y", "x"}, labels(out.Children))
-	for _, kid := range kids {
-		completes(w, kid, 0)
+	for _, child := range kids {
+		completes(w, child, 0)
 	}
 	joined, err := w.Joined(t.Context(), id, w.Join(id, "ok"))
 	require.NoError(t, err)
@@ -311,7 +311,7 @@ func TestCostsOfChildren(t *testing.T) {
 	wf := panelOf()
 	wf.Limits = &protocol.Limits{MaxCostUSD: 1, MaxTokens: 500}
 	id := planned(w, wf)
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	spent := func() moderator.Spent {
 		_, spent, err := w.Spending(ctx, id)
 		require.NoError(t, err)

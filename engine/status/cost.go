@@ -306,11 +306,11 @@ func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Has
 	if err != nil && all == nil {
 		return sum, err
 	}
-	return sum, r.addKids(ctx, &sum, all, map[string]protocol.Hash{id: head})
+	return sum, r.addChildren(ctx, &sum, all, map[string]protocol.Hash{id: head})
 }
 
-// addKids adds what the children of threads, and their children in turn, have cost.
-func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts,
+// addChildren adds what the children of threads, and their children in turn, have cost.
+func (r *Reader) addChildren(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts,
 	of map[string]protocol.Hash) error {
 	var ids []string
 	for id, f := range all {
@@ -336,7 +336,7 @@ func (r *Reader) addKids(ctx context.Context, sum *moderator.Spent, all map[stri
 			below[id] = at.Head
 		}
 	}
-	return r.addKids(ctx, sum, all, below)
+	return r.addChildren(ctx, sum, all, below)
 }
 
 // spentBy caches [Reader.spentAlone]. A driver asks for it at each step of each child, so the

@@ -212,7 +212,7 @@ func TestRememberedCosts(t *testing.T) {
 	wf.Limits = &protocol.Limits{MaxCostUSD: 100}
 	id := w.Start(w.Workflow(wf), heads.Facts{})
 	w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0)}, map[string]any{"$status": "ok", "items": []any{"u", "v", "w", "x", "y"}})
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	driver := w.RememberingCosts()
 	same := func(want float64) {
 		t.Helper()
@@ -226,14 +226,14 @@ func TestRememberedCosts(t *testing.T) {
 	}
 	same(0)
 	want, n := 0.0, 0
-	for _, kid := range kids {
-		tries(w, kid, statustest.Usage(0.5))
+	for _, child := range kids {
+		tries(w, child, statustest.Usage(0.5))
 		same(want + 0.5)
-		w.Step(kid, protocol.Step{Role: "rev", Usage: statustest.Usage(1), Tries: []protocol.Try{{Agent: "pi", Error: "it broke", Usage: statustest.Usage(0.5), AtMs: 1}}}, statustest.Answer("ok"))
+		w.Step(child, protocol.Step{Role: "rev", Usage: statustest.Usage(1), Tries: []protocol.Try{{Agent: "pi", Error: "it broke", Usage: statustest.Usage(0.5), AtMs: 1}}}, statustest.Answer("ok"))
 		want += 1.5
 		same(want)
 		if n++; n%2 == 0 {
-			w.End(kid, completed)
+			w.End(child, completed)
 		}
 		same(want)
 	}
@@ -259,9 +259,9 @@ func TestLimitsAbove(t *testing.T) {
 	top.Roles["sub"] = protocol.Role{Workflow: w.Workflow(inner)}
 	top.Limits = &protocol.Limits{MaxCostUSD: 1}
 	id := planned(w, top)
-	sub := w.StartKids(id)["sub"]
+	sub := w.StartChildren(id)["sub"]
 	w.Step(sub, protocol.Step{Role: "plan", Usage: statustest.Usage(0.25)}, statustest.Answer("ok"))
-	kids := w.StartKids(sub)
+	kids := w.StartChildren(sub)
 	completes(w, kids["a"], 0.5)
 	pos, err := w.Stands(ctx, kids["b"])
 	require.NoError(t, err)

@@ -204,15 +204,15 @@ func (r *Reader) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 		}
 		running = append(running, r.describe(ctx, h.Thread, last, engine))
 	}
-	r.nameKids(ctx, running)
+	r.nameChildren(ctx, running)
 	if damaged != nil {
 		return running, fault.Of(damaged)
 	}
 	return running, nil
 }
 
-// nameKids adds to children how people name them.
-func (r *Reader) nameKids(ctx context.Context, running []protocol.RunningThread) {
+// nameChildren adds to children how people name them.
+func (r *Reader) nameChildren(ctx context.Context, running []protocol.RunningThread) {
 	all, _ := r.Heads.AllFacts(ctx) // without them each is named by its id
 	labels := map[string]map[string]string{}
 	for i := range running {

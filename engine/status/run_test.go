@@ -168,7 +168,7 @@ func TestRunning(t *testing.T) {
 	w := statustest.New(t)
 	ctx := t.Context()
 	id := planned(w, eachOf())
-	kids := w.StartKids(id)
+	kids := w.StartChildren(id)
 	var key string
 	for key = range kids {
 		break
@@ -189,10 +189,10 @@ func TestRunning(t *testing.T) {
 		byThread[r.Thread] = r
 	}
 	require.Equal(t, os.Getpid(), byThread[id].Pid, "who holds the lock says so")
-	kid := byThread[kids[key]]
-	require.Equal(t, id+"/"+key, kid.Path)
-	require.Contains(t, []string{"x", "y"}, kid.Label)
-	require.Equal(t, []any{"rev", "pi", 4242, protocol.Hash("W"), w.Clock.UnixMilli()}, []any{kid.Role, kid.Agent, kid.AgentPid, kid.Workflow, kid.StartedAt})
+	child := byThread[kids[key]]
+	require.Equal(t, id+"/"+key, child.Path)
+	require.Contains(t, []string{"x", "y"}, child.Label)
+	require.Equal(t, []any{"rev", "pi", 4242, protocol.Hash("W"), w.Clock.UnixMilli()}, []any{child.Role, child.Agent, child.AgentPid, child.Workflow, child.StartedAt})
 
 	err = w.HeldBy(ctx, id)
 	require.Equal(t, protocol.CodeLocked, fault.Of(err).Code)
@@ -220,7 +220,7 @@ func TestWait(t *testing.T) {
 		w := clocked(t)
 		ctx := t.Context()
 		id := planned(w, panelOf())
-		kids := w.StartKids(id)
+		kids := w.StartChildren(id)
 		lock := func(thread string) locker.Lock {
 			held, err := w.Locks.Lock(ctx, thread)
 			require.NoError(t, err)
@@ -300,7 +300,7 @@ func TestAwaitParked(t *testing.T) {
 		w := clocked(t)
 		ctx := t.Context()
 		id := planned(w, panelOf())
-		kids := w.StartKids(id)
+		kids := w.StartChildren(id)
 		completes(w, kids["a"], 0)
 		began := time.Now()
 		require.NoError(t, w.AwaitParked(ctx, id))

@@ -160,7 +160,7 @@ func (p *Position) Output() protocol.StepOutput {
 	case p.Next.Kind == moderator.Fan:
 		role := p.Next.Role
 		out.CurrentRole, out.Parallel = protocol.NullString(role), p.Workflow.Roles[role].Parallel
-		p.Kids.Tell(p.Place(), &out)
+		p.Children.Tell(p.Place(), &out)
 	case p.Next.Kind == moderator.End: // also before it is archived
 		out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt
 	case p.Next.Kind == moderator.Suspend:

@@ -225,12 +225,12 @@ type Position struct {
 	Next     moderator.Decision
 	// Problem is why there is no decision although the nodes are all right: the
 	// graph has no answer, or the config cannot be read.
-	Problem error
-	Kids    children.Kids // that play the role that is next, if that has children
-	Lifted  bool          // a limit of steps, because a person has said so
-	Again   bool          // the role that is next has made the last step, too, and is asked once more
-	Form    any           // the schema of the answer that a person is to give; nil: none is asked for
-	UsedUp  string        // the budget that ended the last step before its work was done; "": none
+	Problem  error
+	Children children.Children // that play the role that is next, if that has children
+	Lifted   bool              // a limit of steps, because a person has said so
+	Again    bool              // the role that is next has made the last step, too, and is asked once more
+	Form     any               // the schema of the answer that a person is to give; nil: none is asked for
+	UsedUp   string            // the budget that ended the last step before its work was done; "": none
 
 	waits  bool    // for a provider, whether or not the time has come
 	bounds []bound // of those whose part the thread plays
@@ -299,7 +299,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 		p.Form, err = cas.Schema(ctx, r.Nodes(), role.Frontmatter)
 	}
 	if p.Problem == nil && p.Next.Kind == moderator.Fan {
-		p.Kids, err = r.Kids(ctx, p)
+		p.Children, err = r.Children(ctx, p)
 	}
 	return p, err
 }

@@ -77,8 +77,8 @@ func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(en
 	return w, nil
 }
 
-// lookAtKids tells what is new of children.
-func (w *watcher) lookAtKids(ctx context.Context) error {
+// lookAtChildren tells what is new of children.
+func (w *watcher) lookAtChildren(ctx context.Context) error {
 	started, err := w.engine.Reader.Started(ctx, w.id)
 	if err != nil {
 		return nil //nolint:nilerr // a thread that cannot be read has no children
@@ -87,27 +87,27 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 	if first {
 		w.kids = map[string]*watcher{}
 	}
-	if err := w.tellKids(ctx, started); err != nil {
+	if err := w.tellChildren(ctx, started); err != nil {
 		return err
 	}
 	for _, k := range started {
-		kid, known := w.kids[k.Thread]
+		child, known := w.kids[k.Thread]
 		if !known {
 			if first && k.Ended {
 				w.kids[k.Thread] = nil
 				continue
 			}
-			kid = &watcher{engine: w.engine, id: k.Thread, report: w.report}
-			kid.path, kid.label = children.Below(w.path, w.label, k.Key, w.labels[k.Key])
-			if kid.head, kid.steps, err = w.begin(ctx, k, first); err != nil {
+			child = &watcher{engine: w.engine, id: k.Thread, report: w.report}
+			child.path, child.label = children.Below(w.path, w.label, k.Key, w.labels[k.Key])
+			if child.head, child.steps, err = w.begin(ctx, k, first); err != nil {
 				return err
 			}
-			w.kids[k.Thread] = kid
+			w.kids[k.Thread] = child
 		}
-		if kid == nil {
+		if child == nil {
 			continue
 		}
-		if err := kid.lookAt(ctx, k); err != nil {
+		if err := child.lookAt(ctx, k); err != nil {
 			return err
 		}
 		if k.Ended {
@@ -119,8 +119,8 @@ func (w *watcher) lookAtKids(ctx context.Context) error {
 	return w.lookAtJoined(ctx, started)
 }
 
-// tellKids says where all children stand, once there are some that nobody was told of.
-func (w *watcher) tellKids(ctx context.Context, started []status.StartedChild) error {
+// tellChildren says where all children stand, once there are some that nobody was told of.
+func (w *watcher) tellChildren(ctx context.Context, started []status.StartedChild) error {
 	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) 
 // ended meanwhile may have children of which the end is not told yet.
 func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 	if !k.Ended || w.kids != nil {
-		if err := w.lookAtKids(ctx); err != nil {
+		if err := w.lookAtChildren(ctx); err != nil {
 			return err
 		}
 	}
@@ -166,12 +166,12 @@ func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 
 // lookAtJoined tells the rest of children whose parent has gone on.
 func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChild) error {
-	for id, kid := range w.kids {
-		if kid == nil || slices.ContainsFunc(started, func(k status.StartedChild) bool { return k.Thread == id }) {
+	for id, child := range w.kids {
+		if child == nil || slices.ContainsFunc(started, func(k status.StartedChild) bool { return k.Thread == id }) {
 			continue
 		}
 		w.kids[id] = nil
-		if err := kid.lookAt(ctx, status.StartedChild{Thread: id, Ended: true}); err != nil {
+		if err := child.lookAt(ctx, status.StartedChild{Thread: id, Ended: true}); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(w.lookAtKids(ctx), w.look(ctx, busy)); err != nil {
+		if err := errors.Join(w.lookAtChildren(ctx), w.look(ctx, busy)); err != nil {
 			return err
 		}
 		if !busy {

@@ -104,20 +104,20 @@ func (t *ChildTrees) Of(child string) (*protocol.Workspace, *heads.Workspace) {
 // Joined are the children of a role whose results a step of a thread is about to join.
 type Joined struct {
 	Keeper
-	Thread string
-	Chain  *thread.Thread
-	Role   string
-	Kids   children.Kids
+	Thread   string
+	Chain    *thread.Thread
+	Role     string
+	Children children.Children
 
-	made []*StepFiles // in worktrees of their own, by the order of Kids; nil: nothing
+	made []*StepFiles // in worktrees of their own, by the order of Children; nil: nothing
 }
 
 // Find finds what the children have made in worktrees of their own, and adds the files that
 // they changed to their results. It adds nothing for children that were not completed or had
 // no worktree.
 func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
-	j.made = make([]*StepFiles, len(j.Kids))
-	for i, k := range j.Kids {
+	j.made = make([]*StepFiles, len(j.Children))
+	for i, k := range j.Children {
 		if k.Ended.Status != protocol.StatusCompleted {
 			continue
 		}
@@ -150,7 +150,7 @@ func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conf
 	}
 	var all []StepFiles
 	for i, m := range j.made {
-		if m != nil && !merged[j.Kids[i].Ended.Head] {
+		if m != nil && !merged[j.Children[i].Ended.Head] {
 			all = append(all, *m)
 		}
 	}

@@ -57,7 +57,7 @@ func TestChildTrees(t *testing.T) {
 type panel struct {
 	*world
 	id   string
-	kids children.Kids
+	kids children.Children
 	kept *worktree.Checkout // what the last merge began with
 }
 
@@ -75,22 +75,22 @@ func (p *panel) child(key string, files map[string]string, status protocol.Statu
 	require.NoError(p.T, err)
 	start := p.Chain(p.id).Start
 	start.Prompt, start.Child = "child "+key, &protocol.Child{Of: p.At(p.id), Role: "plan", Key: key}
-	kid := p.StartWith(start, heads.Facts{Parent: &heads.Parent{Thread: p.id}})
-	its, here := trees.Of(kid)
+	child := p.StartWith(start, heads.Facts{Parent: &heads.Parent{Thread: p.id}})
+	its, here := trees.Of(child)
 	start.Workspace = its
-	require.NoError(p.T, p.Heads.Move(ctx, kid, p.At(kid), p.Add(start)))
-	p.Change(kid, heads.Facts{Workspace: here})
-	require.NoError(p.T, p.Keeper().Recreate(ctx, p.Thread(kid)))
+	require.NoError(p.T, p.Heads.Move(ctx, child, p.At(child), p.Add(start)))
+	p.Change(child, heads.Facts{Workspace: here})
+	require.NoError(p.T, p.Keeper().Recreate(ctx, p.Thread(child)))
 	if files != nil {
-		p.Made(kid, files)
+		p.Made(child, files)
 	}
-	k := children.Kid{Child: moderator.Child{Key: key}, ID: kid, Head: p.At(kid)}
-	p.End(kid, status)
-	at, err := heads.Find(ctx, p.Heads, kid)
+	k := children.Child{Child: moderator.Child{Key: key}, ID: child, Head: p.At(child)}
+	p.End(child, status)
+	at, err := heads.Find(ctx, p.Heads, child)
 	require.NoError(p.T, err)
 	k.Ended = at.End
 	p.kids = append(p.kids, k)
-	return kid
+	return child
 }
 
 // merge merges what the children have made, and lays it down if there is no conflict.
@@ -101,7 +101,7 @@ func (p *panel) merge() (results []moderator.Result, conflicts []string, err err
 	require.NoError(p.T, err)
 	defer k.Release()
 	p.kept = k
-	j := worktree.Joined{Keeper: p.Keeper(), Thread: p.id, Chain: p.Chain(p.id), Role: "plan", Kids: p.kids}
+	j := worktree.Joined{Keeper: p.Keeper(), Thread: p.id, Chain: p.Chain(p.id), Role: "plan", Children: p.kids}
 	results = make([]moderator.Result, len(p.kids))
 	if err := j.Find(ctx, results); err != nil {
 		return results, nil, err
@@ -141,9 +141,9 @@ func TestMerge(t *testing.T) {
 			p.Write(filepath.Join(p.Repo, "mine"), "m")
 		}, files: [][]string{{"a"}}, has: map[string]string{"a": "x", "sub/b": "two\n", "mine": "m"}},
 		"its files are lost": {make: func(p *panel) {
-			kid := p.child("x", map[string]string{"a": "x"}, done)
+			child := p.child("x", map[string]string{"a": "x"}, done)
 			require.NoError(p.T, os.RemoveAll(p.Dirs.Git()))
-			_ = kid
+			_ = child
 		}, code: protocol.CodeNotFound, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"none has made a step": {make: func(p *panel) { p.child("x", nil, done) },
 			code: protocol.CodeNotFound, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
@@ -194,17 +194,17 @@ func TestOwnTree(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	ctx := t.Context()
-	kid := p.child("x", nil, protocol.StatusCompleted)
+	child := p.child("x", nil, protocol.StatusCompleted)
 	above := *p.Workspace(p.id)
 	above.Root = filepath.Join(p.Repo, "sub")
-	own, err := p.Keeper().OwnTree(ctx, kid, &above)
+	own, err := p.Keeper().OwnTree(ctx, child, &above)
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(p.Dirs.Worktree(kid), "sub"), own.Root)
+	require.Equal(t, filepath.Join(p.Dirs.Worktree(child), "sub"), own.Root)
 	own, err = p.Keeper().OwnTree(ctx, p.id, &above)
 	require.NoError(t, err)
 	require.Nil(t, own)
 	above.Root = "/"
-	_, err = p.Keeper().OwnTree(ctx, kid, &above)
+	_, err = p.Keeper().OwnTree(ctx, child, &above)
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 }
 

@@ -153,13 +153,13 @@ func TestLeave(t *testing.T) {
 			if tt.child {
 				start := w.Chain(id).Start
 				start.Child = &protocol.Child{Of: w.At(id), Role: "x", Key: "y"}
-				kid := w.StartWith(start, heads.Facts{Workspace: w.Workspace(id)})
-				require.NoError(t, os.Rename(w.Dirs.Worktree(id), w.Dirs.Worktree(kid)))
+				child := w.StartWith(start, heads.Facts{Workspace: w.Workspace(id)})
+				require.NoError(t, os.Rename(w.Dirs.Worktree(id), w.Dirs.Worktree(child)))
 				its := *w.Workspace(id)
-				its.Root = w.Dirs.Worktree(kid)
+				its.Root = w.Dirs.Worktree(child)
 				w.Git(w.Repo, "worktree", "repair", its.Root)
-				w.Change(kid, heads.Facts{Workspace: &its})
-				id = kid
+				w.Change(child, heads.Facts{Workspace: &its})
+				id = child
 			}
 			root := w.Workspace(id).Root
 			if tt.make != nil {

@@ -231,10 +231,10 @@ func TestInOfAChild(t *testing.T) {
 	w := worktreetest.New(t)
 	ctx := t.Context()
 	top := w.NewThread(worktree.Options{Mode: asItIs})
-	kid := w.NewThread(worktree.Options{Mode: asItIs})
-	w.Change(kid, heads.Facts{Imported: &heads.Imported{}, Parent: &heads.Parent{Thread: top}})
+	child := w.NewThread(worktree.Options{Mode: asItIs})
+	w.Change(child, heads.Facts{Imported: &heads.Imported{}, Parent: &heads.Parent{Thread: top}})
 	in := func(dir string) error {
-		_, elsewhere, err := w.Keeper().WorkspaceIn(ctx, w.Thread(kid), &heads.Workspace{Mode: asItIs, Root: dir}, false)
+		_, elsewhere, err := w.Keeper().WorkspaceIn(ctx, w.Thread(child), &heads.Workspace{Mode: asItIs, Root: dir}, false)
 		require.NoError(t, err)
 		return elsewhere.Refused
 	}
@@ -243,10 +243,10 @@ func TestInOfAChild(t *testing.T) {
 	require.Equal(t, protocol.CodeInvalid, codeOf(in(filepath.Dir(w.Repo))))
 	require.NoError(t, in(w.Repo))
 
-	require.Nil(t, w.Keeper().WithFiles(ctx, w.At(kid)))
-	w.Change(kid, heads.Facts{Workspace: &heads.Workspace{Mode: inPlace, Root: w.Repo}})
-	w.Made(kid, nil)
-	require.Equal(t, w.At(kid), w.Keeper().WithFiles(ctx, w.At(kid)).Head)
+	require.Nil(t, w.Keeper().WithFiles(ctx, w.At(child)))
+	w.Change(child, heads.Facts{Workspace: &heads.Workspace{Mode: inPlace, Root: w.Repo}})
+	w.Made(child, nil)
+	require.Equal(t, w.At(child), w.Keeper().WithFiles(ctx, w.At(child)).Head)
 }
 
 // Where git makes no worktree, what was there stays, and a person learns how to see why.

@@ -96,7 +96,7 @@ func TestPrune(t *testing.T) {
 		pruned     []string
 	}{
 		"as it is": {pruned: []string{"done", "place"}},
-		"by force": {force: true, pruned: []string{"done", "kid", "parent", "place", "sibling", "work"}},
+		"by force": {force: true, pruned: []string{"done", "child", "parent", "place", "sibling", "work"}},
 		"dry":      {dry: true, pruned: []string{"done", "place"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,16 +106,16 @@ func TestPrune(t *testing.T) {
 			require.NoError(t, os.MkdirAll(w.Dirs.Home, 0o700))
 			w.Heads = fileheads.Open(w.Dirs.Home, w.FS)
 			ids, names := map[string]string{}, map[string]string{}
-			for _, name := range []string{"done", "place", "work", "parent", "kid", "sibling"} {
+			for _, name := range []string{"done", "place", "work", "parent", "child", "sibling"} {
 				mode := inTree
 				if name == "place" {
 					mode = written
 				}
 				id := w.NewThread(worktree.Options{Mode: mode})
-				if ids[name], names[id] = id, name; name == "kid" || name == "sibling" {
+				if ids[name], names[id] = id, name; name == "child" || name == "sibling" {
 					w.Change(id, heads.Facts{Parent: &heads.Parent{Thread: ids["parent"]}})
 				}
-				if name == "work" || name == "kid" {
+				if name == "work" || name == "child" {
 					w.Write(filepath.Join(w.Workspace(id).Root, "n"), "x")
 				}
 				w.End(id, protocol.StatusCompleted)
@@ -128,7 +128,7 @@ func TestPrune(t *testing.T) {
 			}
 			require.ElementsMatch(t, tt.pruned, pruned)
 			for _, s := range report.Spared {
-				whose := map[string]string{"parent": ids["kid"], "sibling": ids["kid"]}[names[s.Thread]]
+				whose := map[string]string{"parent": ids["child"], "sibling": ids["child"]}[names[s.Thread]]
 				require.Contains(t, s.Why, whose)
 				require.Contains(t, s.Why, "n")
 			}

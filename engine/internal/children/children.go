@@ -26,8 +26,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Kid is a child of a position.
-type Kid struct {
+// Child is a child of a position.
+type Child struct {
 	moderator.Child
 	ID    string
 	Head  protocol.Hash // "": it has not been started
@@ -38,7 +38,7 @@ type Kid struct {
 
 // Status is where a child stands; idle if it has not been started, and if who drove it was
 // killed before it noted the end: a step does that.
-func (k Kid) Status() protocol.Status {
+func (k Child) Status() protocol.Status {
 	switch {
 	case k.Head == "", k.Ended == nil && k.Out.Status == protocol.StatusCompleted:
 		return protocol.StatusIdle
@@ -49,22 +49,22 @@ func (k Kid) Status() protocol.Status {
 }
 
 // failed reports whether a child cannot go on by itself.
-func (k Kid) failed() bool {
+func (k Child) failed() bool {
 	s := k.Status()
 	return s == protocol.StatusError || s == protocol.StatusCorrupt
 }
 
-// Kids are all children of a position, in the order in which they are joined.
-type Kids []Kid
+// Children are all children of a position, in the order in which they are joined.
+type Children []Child
 
 // AllEnded reports whether they can be joined.
-func (k Kids) AllEnded() bool {
-	return !slices.ContainsFunc(k, func(k Kid) bool { return k.Ended == nil || k.Open })
+func (k Children) AllEnded() bool {
+	return !slices.ContainsFunc(k, func(k Child) bool { return k.Ended == nil || k.Open })
 }
 
 // Unstarted reports whether there is one that does not exist yet.
-func (k Kids) Unstarted() bool {
-	return slices.ContainsFunc(k, func(k Kid) bool { return k.Head == "" })
+func (k Children) Unstarted() bool {
+	return slices.ContainsFunc(k, func(k Child) bool { return k.Head == "" })
 }
 
 // KeyOf names an item by its content.
@@ -101,14 +101,14 @@ func (p Place) Attempt(parent heads.Facts, key string) int {
 }
 
 // Find finds the children of a place: of is what its role asks for.
-func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of []moderator.Child) (Kids, error) {
-	kids := make(Kids, len(of))
+func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of []moderator.Child) (Children, error) {
+	kids := make(Children, len(of))
 	for i, c := range of {
 		id, err := threadid.Child(p.Thread, string(p.Head), p.Role, p.Attempt(parent, c.Key), c.Key)
 		if err != nil {
 			return nil, err
 		}
-		kids[i] = Kid{Child: c, ID: id}
+		kids[i] = Child{Child: c, ID: id}
 	}
 	ids := make([]string, len(kids))
 	for i, k := range kids {
@@ -169,12 +169,12 @@ func Look(ctx context.Context, x heads.Heads, ids []string,
 }
 
 // Output is where a child stands, for people and programs.
-func (k Kid) Output() protocol.ChildOutput {
+func (k Child) Output() protocol.ChildOutput {
 	return protocol.ChildOutput{Key: k.Key, Thread: k.ID, Status: k.Status(), Label: LabelOf(k.Child)}
 }
 
 // Tell says where a thread stands whose children are at work.
-func (k Kids) Tell(p Place, out *protocol.StepOutput) {
+func (k Children) Tell(p Place, out *protocol.StepOutput) {
 	count := map[protocol.Status]int{}
 	for _, k := range k {
 		count[k.Status()]++
@@ -208,12 +208,12 @@ func (k Kids) Tell(p Place, out *protocol.StepOutput) {
 }
 
 // Suspended is the index of the first that waits for a person; -1: there is none.
-func (k Kids) Suspended() int {
-	return slices.IndexFunc(k, func(k Kid) bool { return k.Status() == protocol.StatusSuspended })
+func (k Children) Suspended() int {
+	return slices.IndexFunc(k, func(k Child) bool { return k.Status() == protocol.StatusSuspended })
 }
 
 // failed says why those have failed that stand so.
-func (k Kids) failed(p Place) error {
+func (k Children) failed(p Place) error {
 	f := Failures{Place: p, Of: len(k)}
 	for _, k := range k {
 		if !k.failed() {
@@ -236,12 +236,12 @@ type Failures struct {
 	Place
 	Of    int // all children
 	n     int
-	first Kid
+	first Child
 	why   error
 }
 
 // Add counts a child.
-func (f *Failures) Add(k Kid, why error) {
+func (f *Failures) Add(k Child, why error) {
 	if f.n++; f.n == 1 {
 		f.first, f.why = k, why
 	}
@@ -338,7 +338,7 @@ func firstLine(s string) string {
 }
 
 // Result is what has become of a child that has ended.
-func (k Kid) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, error) {
+func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, error) {
 	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
 	if k.Ended.Status != protocol.StatusCompleted {
 		r.Status, r.Error = moderator.JoinFailed, "it was "+string(k.Ended.Status)

@@ -18,8 +18,8 @@ import (
 
 var place = children.Place{Thread: "01JZ0000000000000000000000", Head: "HEAD", Role: "panel"}
 
-func kid(key string, status protocol.Status) children.Kid {
-	k := children.Kid{Child: moderator.Child{Key: key}, ID: key, Head: "X", Out: protocol.StepOutput{Status: status}}
+func child(key string, status protocol.Status) children.Child {
+	k := children.Child{Child: moderator.Child{Key: key}, ID: key, Head: "X", Out: protocol.StepOutput{Status: status}}
 	if status == protocol.StatusCompleted {
 		k.Ended = &heads.Ended{Status: status}
 	}
@@ -38,9 +38,9 @@ func TestTell(t *testing.T) {
 		protocol.StatusSuspended:          {{done, asks, asks}},
 	} {
 		for _, statuses := range all {
-			var kids children.Kids
+			var kids children.Children
 			for i, s := range statuses {
-				kids = append(kids, kid(string(rune('a'+i)), s))
+				kids = append(kids, child(string(rune('a'+i)), s))
 			}
 			var out protocol.StepOutput
 			kids.Tell(place, &out)
@@ -48,15 +48,15 @@ func TestTell(t *testing.T) {
 			require.Len(t, out.Children, len(statuses))
 		}
 	}
-	kids := children.Kids{kid("a", done), {Child: moderator.Child{Key: "b"}}}
+	kids := children.Children{child("a", done), {Child: moderator.Child{Key: "b"}}}
 	var out protocol.StepOutput
 	kids.Tell(place, &out)
 	require.Equal(t, idle, out.Status, "the next step starts the other one")
 
-	atItsEnd := kid("b", done)
+	atItsEnd := child("b", done)
 	atItsEnd.Ended = nil
 	out = protocol.StepOutput{}
-	children.Kids{kid("a", done), atItsEnd}.Tell(place, &out)
+	children.Children{child("a", done), atItsEnd}.Tell(place, &out)
 	require.Equal(t, protocol.StatusWaitingForChildren, out.Status, "nobody has noted its end")
 }
 
@@ -64,14 +64,14 @@ func TestTell(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	why := fault.New(protocol.CodeAgent, "it crashed")
-	b := kid("b", protocol.StatusError)
+	b := child("b", protocol.StatusError)
 	b.Out.Error = fault.Step(why)
 	var out protocol.StepOutput
-	children.Kids{kid("a", protocol.StatusCompleted), b, kid("c", protocol.StatusCorrupt)}.Tell(place, &out)
+	children.Children{child("a", protocol.StatusCompleted), b, child("c", protocol.StatusCorrupt)}.Tell(place, &out)
 	seen := children.Failures{Place: place, Of: 3}
 	require.NoError(t, seen.Err())
 	seen.Add(b, why)
-	seen.Add(kid("c", protocol.StatusCorrupt), errors.New("x"))
+	seen.Add(child("c", protocol.StatusCorrupt), errors.New("x"))
 	require.Equal(t, fault.Step(seen.Err()), out.Error)
 	prosetest.Text(t, out.Error.Message)
 	out.Error.Advise(func(why ...protocol.Reason) []string { return hints.Of("", why...) })

@@ -190,7 +190,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 	b := m.Batch()
 	var fresh []heads.New
 	var over []heads.Ended
-	for _, k := range pos.Kids {
+	for _, k := range pos.Children {
 		if k.Head != "" {
 			continue
 		}
@@ -253,7 +253,7 @@ func (m Maker) finished(ctx context.Context, pos *status.Position) (all map[stri
 	}
 	source := *pos
 	source.ID = fork.Thread
-	kids, err := m.Kids(ctx, &source)
+	kids, err := m.Reader.Children(ctx, &source)
 	for _, k := range kids {
 		if k.Ended != nil && k.Ended.Status == protocol.StatusCompleted {
 			all[k.Key] = k.Ended.Head
@@ -269,7 +269,7 @@ type firstNode struct {
 }
 
 // startOf adds the first node of a child.
-func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Kid, dir string,
+func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Child, dir string,
 	files *protocol.Workspace) (firstNode, error) {
 	var none firstNode
 	w, hash := pos.Workflow, k.Workflow

@@ -248,15 +248,15 @@ func TestImported(t *testing.T) {
 	ctx := t.Context()
 	top, below := w.runs("top"), w.runs("below")
 	id := w.Start(top, heads.Facts{Imported: foreign})
-	kidFacts := heads.Facts{Imported: foreign, Parent: &heads.Parent{Thread: id}}
-	kid := w.Start(below, kidFacts)
-	require.Equal(t, top, requireUntrusted(t, w.judge.Imported(ctx, kid, w.At(kid), kidFacts)).Workflow)
-	workflow, commands, err := w.judge.ThreadCommands(ctx, kid)
+	childFacts := heads.Facts{Imported: foreign, Parent: &heads.Parent{Thread: id}}
+	child := w.Start(below, childFacts)
+	require.Equal(t, top, requireUntrusted(t, w.judge.Imported(ctx, child, w.At(child), childFacts)).Workflow)
+	workflow, commands, err := w.judge.ThreadCommands(ctx, child)
 	require.NoError(t, err)
 	require.Equal(t, top, workflow)
 	require.Len(t, commands, 1)
 	require.NoError(t, w.judge.Trust(ctx, top))
-	require.NoError(t, w.judge.Imported(ctx, kid, w.At(kid), kidFacts))
+	require.NoError(t, w.judge.Imported(ctx, child, w.At(child), childFacts))
 	silent := w.Start(w.silent(), heads.Facts{Imported: foreign})
 	require.NoError(t, w.judge.Imported(ctx, silent, w.At(silent), heads.Facts{Imported: foreign}))
 	_, _, err = w.judge.ThreadCommands(ctx, "01JZ0000000000000000000000")
@@ -269,20 +269,20 @@ func TestWords(t *testing.T) {
 	const at = 1_800_000_000_000
 	foreign := func(ms int64) heads.Facts { return heads.Facts{Imported: &heads.Imported{From: "x", AtMs: ms}} }
 	for name, tt := range map[string]struct {
-		top, kid heads.Facts
-		trust    string // top, kid or another
-		want     bool   // it is confirmed
+		top, child heads.Facts
+		trust      string // top, child or another
+		want       bool   // it is confirmed
 	}{
 		"made here":                   {want: true},
-		"imported":                    {top: foreign(at), kid: foreign(at)},
-		"the child is confirmed":      {top: foreign(at), kid: foreign(at), trust: "kid", want: true},
-		"its parent is":               {top: foreign(at), kid: foreign(at), trust: "top", want: true},
-		"another thread is":           {top: foreign(at), kid: foreign(at), trust: "another"},
+		"imported":                    {top: foreign(at), child: foreign(at)},
+		"the child is confirmed":      {top: foreign(at), child: foreign(at), trust: "child", want: true},
+		"its parent is":               {top: foreign(at), child: foreign(at), trust: "top", want: true},
+		"another thread is":           {top: foreign(at), child: foreign(at), trust: "another"},
 		"only its parent is foreign":  {top: foreign(at)},
-		"it arrived at that moment":   {kid: foreign(at + 10_000), trust: "kid", want: true},
-		"it arrived again":            {kid: foreign(at + 10_001), trust: "kid"},
-		"its parent arrived again":    {top: foreign(at + 10_001), kid: foreign(at), trust: "kid"},
-		"it arrived after its parent": {top: foreign(at), kid: foreign(at + 10_001), trust: "top"},
+		"it arrived at that moment":   {child: foreign(at + 10_000), trust: "child", want: true},
+		"it arrived again":            {child: foreign(at + 10_001), trust: "child"},
+		"its parent arrived again":    {top: foreign(at + 10_001), child: foreign(at), trust: "child"},
+		"it arrived after its parent": {top: foreign(at), child: foreign(at + 10_001), trust: "top"},
 		"its parent is in doubt":      {top: heads.Facts{Doubt: errors.New("line 3")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,13 +291,13 @@ func TestWords(t *testing.T) {
 			ctx := t.Context()
 			wf := w.runs("one")
 			top := w.Start(wf, heads.Facts{})
-			tt.kid.Parent = &heads.Parent{Thread: top}
-			kid := w.Start(wf, heads.Facts{})
-			pos, err := w.Stands(ctx, kid)
+			tt.child.Parent = &heads.Parent{Thread: top}
+			child := w.Start(wf, heads.Facts{})
+			pos, err := w.Stands(ctx, child)
 			require.NoError(t, err)
 			w.Clock = time.UnixMilli(at + 10_000)
 			if tt.trust != "" {
-				id := map[string]string{"top": top, "kid": kid}[tt.trust]
+				id := map[string]string{"top": top, "child": child}[tt.trust]
 				if id == "" {
 					id = w.Start(wf, heads.Facts{})
 				}
@@ -307,13 +307,13 @@ func TestWords(t *testing.T) {
 				require.NotContains(t, w.disk.how, durable.NoFlush)
 			}
 			w.Heads = doubtful{w.Heads, top, tt.top}
-			err = w.judge.Words(ctx, pos, tt.kid, "build", []string{"rm", "-rf", "$(x)"})
+			err = w.judge.Words(ctx, pos, tt.child, "build", []string{"rm", "-rf", "$(x)"})
 			if tt.want {
 				require.NoError(t, err)
 				return
 			}
 			u := requireUntrusted(t, err)
-			require.Equal(t, kid, u.Thread)
+			require.Equal(t, child, u.Thread)
 			require.Equal(t, []string{`build runs: rm -rf '$(x)'`}, u.Commands)
 			require.Contains(t, hints.All("", fault.Of(err))[2], "uwf thread trust "+top)
 		})

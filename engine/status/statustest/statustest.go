@@ -220,15 +220,15 @@ func (w *World) At(id string) protocol.Hash {
 	return h
 }
 
-// StartKids starts the children of a thread's next role, as the engine does, and returns them by key.
-func (w *World) StartKids(id string) map[string]string {
+// StartChildren starts the children of a thread's next role, as the engine does, and returns them by key.
+func (w *World) StartChildren(id string) map[string]string {
 	w.T.Helper()
 	ctx := w.T.Context()
 	pos, err := w.Stands(ctx, id)
 	require.NoError(w.T, err)
 	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
 	ids := map[string]string{}
-	for _, k := range pos.Kids {
+	for _, k := range pos.Children {
 		ids[k.Key] = k.ID
 		if k.Head != "" {
 			continue
@@ -258,7 +258,7 @@ func (w *World) Join(id, status string) protocol.Hash {
 	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
 	s := protocol.Step{Role: pos.Next.Role, Agent: protocol.JoinAgent}
 	var all protocol.Totals
-	for _, k := range pos.Kids {
+	for _, k := range pos.Children {
 		require.NotNil(w.T, k.Ended)
 		sum, err := w.Cost(ctx, k.ID, k.Ended.Head)
 		require.NoError(w.T, err)

@@ -138,7 +138,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 			if p.Workflow != "" {
 				part.Workflow, part.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
 			}
-			if i == kidsShownOfRole {
+			if i == childrenShownOfRole {
 				role.Parts = append(role.Parts, RolePart{Key: "…"})
 				break
 			}
@@ -156,8 +156,8 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	return w
 }
 
-// kidsShownOfRole is how many children of a role are listed.
-const kidsShownOfRole = 100
+// childrenShownOfRole is how many children of a role are listed.
+const childrenShownOfRole = 100
 
 func roleOf(def workflow.Definition, name string, most int) Role {
 	r := def.Roles[name]

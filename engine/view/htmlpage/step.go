@@ -50,11 +50,11 @@ type Step struct {
 	Whole                 Text // the prompt as the agent was given it; empty: it is not kept, or not shown
 	Usage                 string
 	Tries                 []Try
-	Refused               []string // why answers were refused
-	Kids                  *Kids    // of a server; nil: nobody has played a part of it
-	Gone                  string   // what stands in place of turns that were redacted, or how the agent ended
-	Changes               []Change // of the answer, since the role's last one
-	Files                 *Files   // nil: none are kept, or none are shown
+	Refused               []string  // why answers were refused
+	Children              *Children // of a server; nil: nobody has played a part of it
+	Gone                  string    // what stands in place of turns that were redacted, or how the agent ended
+	Changes               []Change  // of the answer, since the role's last one
+	Files                 *Files    // nil: none are kept, or none are shown
 	Turns                 []Turn
 	AllTurns, FirstTurn   int    // how many there are; the first that is shown, from 1
 	Problem               string // what cannot be read of it
@@ -251,58 +251,58 @@ func changes(before, after string) []Change {
 	return out
 }
 
-// Kids are threads that play a role together: counted, and those by name that matter
+// Children are threads that play a role together: counted, and those by name that matter
 // most now.
-type Kids struct {
+type Children struct {
 	ID     string // of their place on the page
-	Counts []KidCount
-	Shown  []Kid
+	Counts []ChildCount
+	Shown  []Child
 	More   int
 	Lost   string // why some of them have no page
 }
 
-// KidCount is how many of them stand so.
-type KidCount struct {
+// ChildCount is how many of them stand so.
+type ChildCount struct {
 	N            int
 	Status, Mood string
 }
 
-// Kid is one of them.
-type Kid struct {
+// Child is one of them.
+type Child struct {
 	Key, Name, Status, Mood, Link, Doing string // Name: as people read it
 	Thread, Told                         string // its id, and the beginning of its task
-	Below                                *Kids
+	Below                                *Children
 }
 
 // Few reports whether they need not be folded.
-func (k *Kids) Few() bool { return len(k.Shown)+k.More <= kidsUnfolded }
+func (k *Children) Few() bool { return len(k.Shown)+k.More <= childrenUnfolded }
 
-// KidsOf counts children, and names at most so many; nil: there are none. link is the
+// ChildrenOf counts children, and names at most so many; nil: there are none. link is the
 // page of a thread, "" if it has none.
-func KidsOf(id string, all []protocol.ChildOutput, most int, link func(thread string) string) *Kids {
+func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(thread string) string) *Children {
 	if len(all) == 0 {
 		return nil
 	}
-	k := &Kids{ID: id}
+	k := &Children{ID: id}
 	for _, c := range view.ByUrgency(all) {
 		status, mood := string(c.Status), Mood(c.Status)
 		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
 			k.Counts[n-1].N++
 		} else {
-			k.Counts = append(k.Counts, KidCount{N: 1, Status: status, Mood: mood})
+			k.Counts = append(k.Counts, ChildCount{N: 1, Status: status, Mood: mood})
 		}
 		if len(k.Shown) == most {
 			k.More++
 			continue
 		}
-		k.Shown = append(k.Shown, Kid{Thread: c.Thread, Key: c.Key, Name: Line(cmp.Or(c.Label, c.Key), Longest),
+		k.Shown = append(k.Shown, Child{Thread: c.Thread, Key: c.Key, Name: Line(cmp.Or(c.Label, c.Key), Longest),
 			Status: status, Mood: mood, Link: link(c.Thread)})
 	}
 	return k
 }
 
 // Tell adds the beginning of what each was told, unless its name says it.
-func (k *Kids) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
+func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
 	if k == nil {
 		return
 	}

@@ -40,27 +40,27 @@ type Bar struct{ Kind, X, W, Title, Link string }
 
 // The kinds of bars. A mark is a call of a tool, and has no width.
 const (
-	barWork = "work"
-	barBusy = "busy" // until now
-	barKids = "kids" // children are at work
-	barWait = "wait"
-	barMark = "mark"
+	barWork     = "work"
+	barBusy     = "busy" // until now
+	barChildren = "kids" // children are at work
+	barWait     = "wait"
+	barMark     = "mark"
 )
 
 // What a time line has at most.
 const (
-	mostLanes    = 40       // roles
-	mostKids     = 200      // children that are read
-	mostKidSteps = 50       // of each
-	kidsUnfolded = 10       // of a role
-	mostTurns    = 400      // that are read for the calls in them
-	mostTurnText = 4 << 20  // bytes of them
-	shortestWait = 1000     // ms: a shorter one is no wait
-	narrowest    = 0.4      // percent of the width
-	longestTitle = Longest  // of what the pointer is told
-	pauseShare   = 0.3      // of the time at work, that all long pauses get together
-	leastPause   = 0.005    // that each of them gets
-	unknownTime  = int64(0) // of a step of an original that has none
+	mostLanes        = 40       // roles
+	mostChildren     = 200      // children that are read
+	mostChildSteps   = 50       // of each
+	childrenUnfolded = 10       // of a role
+	mostTurns        = 400      // that are read for the calls in them
+	mostTurnText     = 4 << 20  // bytes of them
+	shortestWait     = 1000     // ms: a shorter one is no wait
+	narrowest        = 0.4      // percent of the width
+	longestTitle     = Longest  // of what the pointer is told
+	pauseShare       = 0.3      // of the time at work, that all long pauses get together
+	leastPause       = 0.005    // that each of them gets
+	unknownTime      = int64(0) // of a step of an original that has none
 )
 
 // Now is what a thread does besides its steps. The zero value is nothing.
@@ -68,22 +68,22 @@ type Now struct {
 	At       protocol.ThreadShow
 	Flight   *status.Flight
 	Children []status.StartedChild
-	Joined   func(by thread.Step, child protocol.ChildEnded) Kid // a child with its page; nil: none has a page
-	Thread   func(id string) string                              // the page of a thread; nil: there is none
+	Joined   func(by thread.Step, child protocol.ChildEnded) Child // a child with its page; nil: none has a page
+	Thread   func(id string) string                                // the page of a thread; nil: there is none
 }
 
 // TimelineOf is the time line of steps of a thread, oldest first, and of what it does now.
 // What cannot be read of turns and children is missing in it: the steps say so.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
 	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
-		text: mostTurnText, kids: mostKids}
-	kidsFrom := kidsFrom(steps)
+		text: mostTurnText, kids: mostChildren}
+	childrenFrom := childrenFrom(steps)
 	for i, s := range steps {
 		prev := unknownTime
 		if i > 0 {
 			prev = steps[i-1].CompletedAtMs
 		}
-		l.step(ctx, s, prev, i >= kidsFrom)
+		l.step(ctx, s, prev, i >= childrenFrom)
 	}
 	for _, s := range slices.Backward(steps) { // the newest first: not all can be read
 		if l.turns > 0 && l.text > 0 && len(s.Children) == 0 {
@@ -132,11 +132,11 @@ type span struct {
 	first, last int // steps that are drawn as one
 }
 
-// kidsFrom is the first step whose children are read.
-func kidsFrom(steps []thread.Step) int {
+// childrenFrom is the first step whose children are read.
+func childrenFrom(steps []thread.Step) int {
 	kids := 0
 	for i, s := range slices.Backward(steps) {
-		if kids += len(s.Children); kids >= mostKids {
+		if kids += len(s.Children); kids >= mostChildren {
 			return i
 		}
 	}
@@ -164,7 +164,7 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 	lane, from, kind := l.lane(s.Role), s.StartedAtMs, barWork
 	lane.steps++
 	if len(s.Children) > 0 {
-		kind = barKids
+		kind = barChildren
 		if prev != unknownTime {
 			from = min(from, prev)
 		}
@@ -175,7 +175,7 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 	lane.add(span{kind: kind, from: from, to: s.CompletedAtMs, title: took, link: fmt.Sprintf("#s%d", s.Index+1),
 		first: s.Index + 1, last: s.Index + 1})
 	for i, c := range s.Children {
-		kid := laneIn(&lane.lanes, &lane.order, c.Key)
+		child := laneIn(&lane.lanes, &lane.order, c.Key)
 		if !kids || l.kids == 0 {
 			continue
 		}
@@ -183,9 +183,9 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 		link, within := "", fmt.Sprintf("#s%d-%d-s", s.Index+1, i+1)
 		if l.now.Joined != nil {
 			joined := l.now.Joined(s, c)
-			kid.name, link, within = cmp.Or(joined.Name, kid.name), joined.Link, ""
+			child.name, link, within = cmp.Or(joined.Name, child.name), joined.Link, ""
 		}
-		l.child(ctx, kid, c.Head, link, within)
+		l.child(ctx, child, c.Head, link, within)
 	}
 }
 
@@ -197,7 +197,7 @@ func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link,
 		lane.problem = true
 		return unknownTime
 	}
-	steps, _, err := chainOf(ctx, t, mostKidSteps)
+	steps, _, err := chainOf(ctx, t, mostChildSteps)
 	lane.problem = lane.problem || err != nil
 	for _, s := range steps {
 		lane.wait(end, s.StartedAtMs, fmt.Sprintf("before its step %d", s.Index+1))
@@ -261,7 +261,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 	}
 	lane := l.lane(role)
 	if len(l.now.Children) > 0 {
-		lane.add(span{kind: barKids, from: last, to: now, title: "its children are at work"})
+		lane.add(span{kind: barChildren, from: last, to: now, title: "its children are at work"})
 		l.started(ctx, lane, last)
 		return
 	}
@@ -275,8 +275,8 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 		stands[c.Thread], names[c.Thread] = c.Status, Line(c.Label, Longest)
 	}
 	for _, k := range l.now.Children {
-		kid := laneIn(&lane.lanes, &lane.order, k.Key)
-		kid.name = cmp.Or(names[k.Thread], kid.name)
+		child := laneIn(&lane.lanes, &lane.order, k.Key)
+		child.name = cmp.Or(names[k.Thread], child.name)
 		if l.kids == 0 {
 			continue
 		}
@@ -285,16 +285,16 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 		if l.now.Thread != nil {
 			link = l.now.Thread(k.Thread)
 		}
-		end := l.child(ctx, kid, k.Head, link, "")
+		end := l.child(ctx, child, k.Head, link, "")
 		if end == unknownTime {
 			end = since
 		}
 		switch now := l.clock.UnixMilli(); {
 		case k.Ended:
 		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaitingForChildren:
-			kid.add(span{kind: barBusy, from: end, to: now, title: string(stands[k.Thread]), link: link})
+			child.add(span{kind: barBusy, from: end, to: now, title: string(stands[k.Thread]), link: link})
 		default:
-			kid.wait(end, now, "and goes on waiting: "+string(stands[k.Thread]))
+			child.wait(end, now, "and goes on waiting: "+string(stands[k.Thread]))
 		}
 	}
 }
@@ -386,8 +386,8 @@ func (l *lines) placed() *Timeline {
 	var all []span
 	for _, lane := range l.order {
 		all = append(all, lane.spans...)
-		for _, kid := range lane.order {
-			all = append(all, kid.spans...)
+		for _, child := range lane.order {
+			all = append(all, child.spans...)
 		}
 	}
 	all = slices.DeleteFunc(all, func(s span) bool { return s.from == unknownTime })
@@ -401,14 +401,14 @@ func (l *lines) placed() *Timeline {
 	}
 	for _, lane := range l.order[:len(l.order)-t.More] {
 		drawn := lane.drawn(sc)
-		for _, kid := range lane.order {
+		for _, child := range lane.order {
 			switch {
-			case !kid.read:
+			case !child.read:
 				drawn.More++
-			case len(drawn.Children) < kidsUnfolded && len(lane.order) <= kidsUnfolded:
-				drawn.Children = append(drawn.Children, kid.drawn(sc))
+			case len(drawn.Children) < childrenUnfolded && len(lane.order) <= childrenUnfolded:
+				drawn.Children = append(drawn.Children, child.drawn(sc))
 			default:
-				drawn.Folded = append(drawn.Folded, kid.drawn(sc))
+				drawn.Folded = append(drawn.Folded, child.drawn(sc))
 			}
 		}
 		t.Lanes = append(t.Lanes, drawn)

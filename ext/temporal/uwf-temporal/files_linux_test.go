@@ -21,7 +21,7 @@ import (
 // remote, to whichever machine makes a step, and goes back there.
 func TestFilesAtWorkers(t *testing.T) {
 	files := map[string]string{
-		"edit.yaml": editWorkflow, "kids.yaml": kidsWorkflow, "shared.yaml": sharedWorkflow,
+		"edit.yaml": editWorkflow, "kids.yaml": childrenWorkflow, "shared.yaml": sharedWorkflow,
 		"repo/a": "one\n", "repo/sub/b": "two\n", "repo/.gitignore": "ignored\n",
 		"home/config.yaml": "commands: { sandbox: { mode: none } }\nagents: { nobody: { command: \"false\" } }\ndefaultAgent: nobody\n",
 		"go-on":            "",
@@ -131,7 +131,7 @@ graph:
   third: { passed: $END, failed: $END }
 `
 
-const kidsWorkflow = `name: kids
+const childrenWorkflow = `name: kids
 description: Three make a file each.
 roles:
   make: { description: Makes., run: [sh, -c, "mkdir $TEAM/alone || touch $TEAM/crowd; sleep 0.5; echo made >{{{$prompt}}}; rmdir $TEAM/alone"] }

@@ -77,7 +77,7 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	}
 	if f.Player == ByChildren && f.Life == Active {
 		f.Children = w.children(t, v)
-		f.NoChild = w.kid(t) == 0
+		f.NoChild = w.child(t) == 0
 	}
 	for k := range w.threads[1:] {
 		f.ChildrenBusy = f.ChildrenBusy || i == 0 && w.threads[k+1].run.alive
@@ -106,7 +106,7 @@ func (w *world) poked() bool {
 }
 
 func (w *world) children(t *thread, v Variant) Children {
-	i := w.kid(t)
+	i := w.child(t)
 	if i == 0 {
 		return Missing
 	}

@@ -290,11 +290,11 @@ func (h *history) types(m *move) (line string) {
 
 // loses loses the line of a child that has ended.
 func (h *history) loses() {
-	for i, kid := range h.kids {
+	for i, child := range h.kids {
 		unsure := func(g guess) bool { return g.threads[i+1].hasEnded != h.guesses[0].threads[i+1].hasEnded }
 		if h.guesses[0].threads[i+1].hasEnded && !slices.ContainsFunc(h.guesses, unsure) {
 			h.damaged = true
-			h.without("history.jsonl", kid)
+			h.without("history.jsonl", child)
 		}
 	}
 }

@@ -157,8 +157,8 @@ func (w *world) waits(t *thread) bool {
 	return t.run.state == InFlight && t.run.head == t.head && t.run.result > 0 && !w.inChain(t, t.run.result)
 }
 
-// kid is the index of the child that the head of a thread asks for; 0: there is none.
-func (w *world) kid(t *thread) int {
+// child is the index of the child that the head of a thread asks for; 0: there is none.
+func (w *world) child(t *thread) int {
 	for i := 1; i < len(w.threads); i++ {
 		if w.threads[i].of == t.head && w.threads[i].attempt == w.nodes[t.head].attempts {
 			return i
@@ -330,17 +330,17 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 		n, _ := w.failure(i, t.run.asked)
 		return w.fail(i, n, v)
 	case Join:
-		if k := &w.threads[w.kid(t)]; k.listed == failed && t.roles[w.nodes[head].at] == 'X' {
+		if k := &w.threads[w.child(t)]; k.listed == failed && t.roles[w.nodes[head].at] == 'X' {
 			return slices.Concat([]effect{openRun(ByJoin), closed(Exhausted)}, fail(ByJoin))
 		}
 		lay := on(func(w *world, t *thread) {
-			k := &w.threads[w.kid(t)]
+			k := &w.threads[w.child(t)]
 			switch {
 			case t.files != w.nodes[t.head].tree && t.keptAt != t.head:
 				w.broken("children are merged into files that are not the head's")
 			case k.replayed:
 				w.broken("a child that was to be played again is joined")
-			case !w.ended(w.kid(t)):
+			case !w.ended(w.child(t)):
 				w.broken("a child is joined while something of it is under way")
 			}
 			t.files = -1 // the merged tree
@@ -350,12 +350,12 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 	case CreateChildren:
 		return []effect{func(w *world) { w.addChild() }}
 	case RaiseAttempt:
-		kid := w.kid(t)
-		stop := func(w *world) { w.stop(kid) } // its agent works on the files of the next attempt
+		child := w.child(t)
+		stop := func(w *world) { w.stop(child) } // its agent works on the files of the next attempt
 		raise := func(w *world) { w.nodes[head].attempts++ }
 		kill := func(w *world) {
-			w.stop(kid)
-			if k := &w.threads[kid]; k.listed == active {
+			w.stop(child)
+			if k := &w.threads[child]; k.listed == active {
 				k.listed, k.replayed = cancelled, true
 			}
 		}
@@ -539,7 +539,7 @@ func (w *world) stop(i int) {
 
 func (w *world) addChild() {
 	t := &w.threads[0]
-	if i := w.kid(t); i > 0 {
+	if i := w.child(t); i > 0 {
 		k := &w.threads[i]
 		if k.hasEnded {
 			w.broken("a child that has ended is started again")

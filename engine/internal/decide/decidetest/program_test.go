@@ -154,7 +154,7 @@ func newPlace(t *testing.T, p programs, roles string) *place {
 	}
 	for role, of := range map[byte]string{'k': "a", 'x': "a", 'X': "a", 'K': "q", 'P': "p"} {
 		if strings.IndexByte(roles, role) >= 0 {
-			files["disk/kid.yaml"] = workflow("kid", of)
+			files["disk/child.yaml"] = workflow("child", of)
 		}
 	}
 	for name, text := range files {
@@ -194,7 +194,7 @@ func workflow(name, roles string) string {
 		from, statuses = role, []string{"next"}
 		switch r {
 		case 'k', 'K', 'P':
-			b += fmt.Sprintf("  %s: { description: d, all: { k: { workflow: ./kid.yaml, prompt: go } }, workspace: worktree, merge: true }\n", role)
+			b += fmt.Sprintf("  %s: { description: d, all: { k: { workflow: ./child.yaml, prompt: go } }, workspace: worktree, merge: true }\n", role)
 			statuses = []string{"done", "failed", "conflict"}
 		case 'p':
 			b += fmt.Sprintf("  %s: { description: d, person: true, frontmatter: %s }\n", role, data)

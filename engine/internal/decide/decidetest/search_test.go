@@ -258,11 +258,11 @@ func (s *search) exec(w *world, i int, r Request, words, fuel int, out emit) {
 		out(w, i, false, a)
 		return
 	case a.Kind == HandToChild:
-		s.exec(w, w.kid(t), r, words, fuel-1, out)
+		s.exec(w, w.child(t), r, words, fuel-1, out)
 		return
 	case a.Kind == DriveChildren:
-		s.exec(w, w.kid(t), Request{Verb: Step, ToEnd: true}, 0, fuel-1, func(w *world, about int, killed bool, last Action) {
-			if killed || !w.ended(w.kid(&w.threads[i])) { // it asks, has failed, waits, or is busy
+		s.exec(w, w.child(t), Request{Verb: Step, ToEnd: true}, 0, fuel-1, func(w *world, about int, killed bool, last Action) {
+			if killed || !w.ended(w.child(&w.threads[i])) { // it asks, has failed, waits, or is busy
 				out(w, about, killed, last)
 				return
 			}

@@ -13,10 +13,10 @@ import (
 
 // What is shown of the threads that play a role together.
 const (
-	kidsShown  = 1000 // the others are counted
-	kidsBelow  = 10   // of those that have children of their own
-	grandchild = 10   // of each of these
-	kidsRead   = 300  // that steps of a page have joined: the page of a step has all of its
+	childrenShown = 1000 // the others are counted
+	childrenBelow = 10   // of those that have children of their own
+	grandchild    = 10   // of each of these
+	childrenRead  = 300  // that steps of a page have joined: the page of a step has all of its
 )
 
 // threadLink is the page of a thread; "" if it is none.
@@ -27,15 +27,15 @@ func (s *server) threadLink(id string) string {
 	return s.link("thread", id)
 }
 
-// kidsOf are those of the children that were started for the next role, two generations deep; nil: there are
+// childrenOf are those of the children that were started for the next role, two generations deep; nil: there are
 // none.
-func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started []status.StartedChild) *htmlpage.Kids {
+func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, started []status.StartedChild) *htmlpage.Children {
 	heads := map[string]protocol.Hash{}
 	for _, k := range started {
 		heads[k.Thread] = k.Head
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(c protocol.ChildOutput) bool { return heads[c.Thread] == "" })
-	k := htmlpage.KidsOf("now", all, kidsShown, s.threadLink)
+	k := htmlpage.ChildrenOf("now", all, childrenShown, s.threadLink)
 	if k == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 	below := 0
 	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren &&
-			c.Status != protocol.StatusSuspended || below == kidsBelow {
+			c.Status != protocol.StatusSuspended || below == childrenBelow {
 			continue
 		}
 		at, err := s.engine.Reader.Show(ctx, c.Thread)
@@ -54,13 +54,13 @@ func (s *server) kidsOf(ctx context.Context, all []protocol.ChildOutput, started
 		if at.CurrentRole != "" {
 			k.Shown[i].Doing = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
 		}
-		k.Shown[i].Below = htmlpage.KidsOf("now-"+c.Thread, at.Children, grandchild, s.threadLink)
+		k.Shown[i].Below = htmlpage.ChildrenOf("now-"+c.Thread, at.Children, grandchild, s.threadLink)
 	}
 	return k
 }
 
 // joinedBy are the children whose results a step has joined; nil: it has joined none.
-func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Kids {
+func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Children {
 	all, err := s.engine.Reader.JoinedBy(ctx, id, step)
 	heads := map[string]protocol.Hash{}
 	for i, c := range all {
@@ -69,7 +69,7 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 	for _, c := range step.Children[len(all):] { // those that cannot be read
 		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 	}
-	k := htmlpage.KidsOf(string(step.Hash), all, most, s.threadLink)
+	k := htmlpage.ChildrenOf(string(step.Hash), all, most, s.threadLink)
 	k.Tell(ctx, s.engine.Reader.Store, heads)
 	if k != nil && err != nil {
 		k.Lost = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
@@ -80,24 +80,24 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 // joined are the children of steps, those of the newest by name, as many as a page reads.
 // named are these, by step and key.
 func (s *server) joined(ctx context.Context, id string,
-	steps []thread.Step) (kids []*htmlpage.Kids, named map[protocol.Hash]map[string]htmlpage.Kid) {
-	kids, named = make([]*htmlpage.Kids, len(steps)), map[protocol.Hash]map[string]htmlpage.Kid{}
-	left := kidsRead
+	steps []thread.Step) (kids []*htmlpage.Children, named map[protocol.Hash]map[string]htmlpage.Child) {
+	kids, named = make([]*htmlpage.Children, len(steps)), map[protocol.Hash]map[string]htmlpage.Child{}
+	left := childrenRead
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
 		if left -= len(step.Children); left >= 0 {
-			kids[i] = s.joinedBy(ctx, id, step, kidsShown)
+			kids[i] = s.joinedBy(ctx, id, step, childrenShown)
 		} else {
 			var all []protocol.ChildOutput
 			for _, c := range step.Children {
 				all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 			}
-			kids[i] = htmlpage.KidsOf(string(step.Hash), all, 0, s.threadLink)
+			kids[i] = htmlpage.ChildrenOf(string(step.Hash), all, 0, s.threadLink)
 		}
 		if kids[i] == nil {
 			continue
 		}
-		named[step.Hash] = map[string]htmlpage.Kid{}
+		named[step.Hash] = map[string]htmlpage.Child{}
 		for _, k := range kids[i].Shown {
 			named[step.Hash][k.Key] = k
 		}
