@@ -160,7 +160,8 @@ type doneBody struct {
 }
 
 // do does what a form asks for. to is the thread to be shown then, if there are no facts to show.
-func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request, id string) (to string, facts []fact, err error) {
+func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
+	id string) (to string, facts []fact, err error) {
 	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
 	switch r.PathValue("verb") {
 	case "message":
@@ -239,7 +240,8 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 			return w, err
 		}
 		if can, err := e.Reader.Actions(ctx, id); err != nil || !has(can, protocol.VerbContinue) {
-			return w, cmp.Or(err, error(&protocol.Error{Code: protocol.CodeUsage, Message: "the thread cannot be continued now"}))
+			refused := &protocol.Error{Code: protocol.CodeUsage, Message: "the thread cannot be continued now"}
+			return w, cmp.Or(err, error(refused))
 		}
 		if w.Wake = true; at.Status == protocol.StatusSuspended {
 			w.Do = engine.DoResume
@@ -292,7 +294,8 @@ func trustOf(u *engine.UntrustedError, r *http.Request, back string) trust {
 
 // confirm takes the answer yes of the page that asks.
 func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
-	u := engine.UntrustedError{Thread: r.PostFormValue(trustThread), Workflow: protocol.Hash(r.PostFormValue(trustWorkflow))}
+	u := engine.UntrustedError{Thread: r.PostFormValue(trustThread)}
+	u.Workflow = protocol.Hash(r.PostFormValue(trustWorkflow))
 	switch {
 	case u.Thread == "" && u.Workflow == "":
 		return nil

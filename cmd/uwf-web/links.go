@@ -116,7 +116,8 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	p := answerPage{
 		Title: at.Thread, Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest),
 		Asker: htmlpage.Line(at.Question.Role, htmlpage.Longest),
-		Asks:  htmlpage.TextOf(at.Question.Text, most), Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()), Form: formOf(at, can),
+		Asks:  htmlpage.TextOf(at.Question.Text, most), Form: formOf(at, can),
+		Ends: htmlpage.WhenOf(&c.Ends, l.engine.Reader.Env.Now()),
 	}
 	if about, _, err := l.about(r.Context(), c.Thread); err == nil {
 		p.Title = about.Title

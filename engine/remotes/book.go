@@ -226,7 +226,8 @@ func dialError(name string, err error) error {
 	var none *wire.NoHelperError
 	switch {
 	case errors.As(err, &none):
-		missing := fault.New(protocol.CodeNotFound, "remote %s: %v", name, err).Because("helper-missing", "program", none.Program)
+		missing := fault.New(protocol.CodeNotFound, "remote %s: %v", name, err).
+			Because("helper-missing", "program", none.Program)
 		missing.Err, missing.Machine = err, true
 		return missing
 	case errors.As(err, new(*protocol.Error)):

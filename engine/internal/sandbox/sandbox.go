@@ -44,7 +44,8 @@ type Sandbox struct {
 // New returns the sandbox of a home. uwf is the path of uwf, beside which uwf-box is looked for, too.
 func New(process env.Env, uwf string, dirs home.Dirs, config func(context.Context) (protocol.Config, error),
 	warn func(string)) *Sandbox {
-	return &Sandbox{env: process, dirs: dirs, config: config, warn: warn, box: cmp.Or(box.Find(process.Exe), box.Find(uwf))}
+	program := cmp.Or(box.Find(process.Exe), box.Find(uwf))
+	return &Sandbox{env: process, dirs: dirs, config: config, warn: warn, box: program}
 }
 
 func (s *Sandbox) warnOnce(text string) {
@@ -144,7 +145,8 @@ func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocatio
 	case network.All():
 	case !inv.Plain && !config.OwnsModels(inv.Command) && !config.IsAdapter(inv.Command):
 		key = "agents." + inv.Alias + ".sandbox.network"
-		problem = "only that of roles that are commands, of uwf-builtin's commands, and of programs that the adapters run is limited"
+		problem = "only that of roles that are commands, of uwf-builtin's commands, and of programs that the adapters run " +
+			"is limited"
 	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
 		problem = "their sandbox.mode is none"
 	case s.box == "":
@@ -166,7 +168,8 @@ func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Netw
 }
 
 // runHeld runs the command of a role.
-func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
+func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
+	inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
 	if err != nil {
 		return ran, &agentproc.NotFoundError{Command: inv.Command, Err: err}
@@ -282,7 +285,8 @@ func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string) offlimits.List {
 	get := s.env.Get
 	return offlimits.New(offlimits.Options{
-		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: s.env.Environ, Dir: dir, Home: s.dirs.Home, Store: s.dirs.Store,
+		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: s.env.Environ, Dir: dir,
+		Home: s.dirs.Home, Store: s.dirs.Store,
 		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
 	})
 }
@@ -309,8 +313,9 @@ func (s *Sandbox) holding(settings protocol.Config, inv agentproc.Invocation) (t
 	off := s.offLimits(sandbox, inv.Dir)
 	c := tools.Commands{
 		Shell: true, Guard: guard, Warn: s.warn, Once: s.warnOnce, Now: s.env.Now, Writable: off.Writable(),
-		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false), Network: networkOf(settings, inv),
-		Keep: b.Capabilities, IPC: sandbox.SharesMemory(),
+		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false),
+		Network: networkOf(settings, inv),
+		Keep:    b.Capabilities, IPC: sandbox.SharesMemory(),
 		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
 		Box:           s.box, State: s.dirs.Box(), Home: s.env.Get("HOME"), Environ: s.env.Environ,
 	}

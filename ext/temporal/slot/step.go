@@ -81,7 +81,8 @@ func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	}
 	out := ran.out
 	p.c.Made(Made{
-		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: plaintext.Line(string(out.Role)), Agent: plaintext.Line(out.Agent),
+		AtMs: begun.UnixMilli(), Thread: r.Thread, Step: out.StepHash, Role: plaintext.Line(string(out.Role)),
+		Agent:  plaintext.Line(out.Agent),
 		Status: out.Status, Code: ran.code(), Machine: ran.problem.Machine, TookMs: p.c.Now().Sub(begun).Milliseconds(),
 		Usage: out.Usage, Workflow: plaintext.Line(out.WorkflowName),
 	})

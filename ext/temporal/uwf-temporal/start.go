@@ -165,7 +165,8 @@ func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 }
 
 // inputs are those of a run, checked and complete.
-func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Workflow, vars []string) (map[string]any, error) {
+func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Workflow,
+	vars []string) (map[string]any, error) {
 	declared, err := engine.Declared(ctx, e.Reader.Store, w)
 	if err != nil {
 		return nil, err
