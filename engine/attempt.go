@@ -250,9 +250,9 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 func (a *attempt) again() string {
 	switch {
 	case a.task.resumes:
-		return "answer"
+		return protocol.AgainAnswer
 	case a.task.replaces:
-		return "retry"
+		return protocol.AgainRetry
 	}
 	return a.further()
 }
@@ -260,14 +260,14 @@ func (a *attempt) again() string {
 // further is the request that continues as far as this one was meant to go.
 func (a *attempt) further() string {
 	if a.toEnd {
-		return "resume"
+		return protocol.AgainResume
 	}
-	return "step"
+	return protocol.AgainStep
 }
 
 // stopped adds to the error of a stopped step how it continues, with what follows it.
 func (a *attempt) stopped(err error) error {
-	again := "resume"
+	again := protocol.AgainResume
 	if a.task.resumes || a.task.replaces {
 		again = a.again()
 	}

@@ -206,7 +206,7 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 		return context.Cause(ctx)
 	case stopped.Load() || dir.HeldBack():
 		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work",
-			thread).Because("stopped", "thread", thread, "again", "resume")
+			thread).Because("stopped", "thread", thread, "again", protocol.AgainResume)
 	}
 	return failures.Err()
 }

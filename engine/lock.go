@@ -251,13 +251,13 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 func (a Action) again() string {
 	switch a {
 	case DoStep, DoUndo, DoRedo, DoRetry:
-		return "step"
+		return protocol.AgainStep
 	case DoAnswer: // takes its input from other flags
-		return "form"
+		return protocol.AgainForm
 	case DoPoke:
-		return "poke"
+		return protocol.AgainRetry
 	}
-	return "words"
+	return protocol.AgainAnswer
 }
 
 // Settled refuses a thread from elsewhere if nobody has said which directory it works in.

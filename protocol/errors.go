@@ -97,6 +97,16 @@ func Why(name string, facts ...string) Reason {
 	return r
 }
 
+// Values of the fact "again" of a reason: the request that repeats one, or continues where it has stopped.
+const (
+	AgainStep   = "step"   // the next step
+	AgainResume = "resume" // to the end, or until a person is needed
+	AgainRaise  = "raise"  // the same, and the limits are granted again
+	AgainAnswer = "answer" // the same, with a person's words
+	AgainForm   = "form"   // the data of a role that a person plays
+	AgainRetry  = "retry"  // the last step, with other instructions
+)
+
 // Because adds the reason that [Why] returns.
 func (e *Error) Because(name string, facts ...string) *Error {
 	e.Reasons = append(e.Reasons, Why(name, facts...))

@@ -120,7 +120,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code,
-			Reasons: []protocol.Reason{protocol.Why("last-try-failed", "thread", out.Thread, "again", "step")}}
+			Reasons: []protocol.Reason{protocol.Why("last-try-failed", "thread", out.Thread, "again", protocol.AgainStep)}}
 		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
 			out.Error.Reasons = fault.Resume(out.Thread, last.Error.Code)
 		}

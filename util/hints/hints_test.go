@@ -47,6 +47,15 @@ func TestCommand(t *testing.T) {
 	require.Equal(t, "uwf thread step T1", Command("", "thread", "step", "T1"))
 }
 
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{protocol.AgainStep, protocol.AgainResume, protocol.AgainRaise, protocol.AgainAnswer,
+		protocol.AgainForm, protocol.AgainRetry} {
+		require.Len(t, lines("again "+again), 1, again)
+	}
+	require.Equal(t, 6, strings.Count(table, "\nagain "))
+}
+
 // TestTable holds the table to the engine's sources: each reason has its hints, each entry its reason, and what stands in
 // braces is a fact that the reason has.
 func TestTable(t *testing.T) {

@@ -35,9 +35,9 @@ func Of(err error) *protocol.Error {
 
 // Resume returns the reason of a thread that waits because of an error of a code: it can be resumed at once.
 func Resume(thread string, code protocol.Code) []protocol.Reason {
-	again := "resume"
+	again := protocol.AgainResume
 	if code == protocol.CodeLimit {
-		again = "raise"
+		again = protocol.AgainRaise
 	}
 	return []protocol.Reason{protocol.Why("last-try-failed", "thread", thread, "again", again)}
 }

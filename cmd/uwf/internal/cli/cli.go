@@ -1,7 +1,7 @@
 // Package cli is the command line of uwf: it reads arguments, calls the engine
 // or the store, and prints what they answer. stdout carries results only; talk
-// goes to stderr. Hints, the next command to type, are attached here, and by the
-// engine where it knows the thread; nowhere below.
+// goes to stderr. Hints, the next command to type, are attached here, or stand in
+// package hints by the reason of an error; nowhere below.
 //
 // The commands stand in packages beside it, one per noun: threads, workflows, steps,
 // bundles, settings. root lists them; package app is what they share.

@@ -123,7 +123,8 @@ func withNext(err error, thread string) error {
 	if app.HasHints(coded) {
 		return err
 	}
-	return (&protocol.Error{Code: coded.Code, Message: coded.Message, Err: err}).Because("last-try-failed", "thread", thread, "again", "resume")
+	return (&protocol.Error{Code: coded.Code, Message: coded.Message, Err: err}).Because("last-try-failed", "thread", thread,
+		"again", protocol.AgainResume)
 }
 
 // planOutput answers run --dry-run.
