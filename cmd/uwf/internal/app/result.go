@@ -401,48 +401,32 @@ func withHint(e *protocol.Error, hint string) *protocol.Error {
 	return &more
 }
 
-// translate gives the typed errors of the layers below their code, in one place.
+// translate gives errors of the engine, and of the layers below it, their code, in one place.
 func translate(err error) *protocol.Error {
-	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
-		return ocascli.Classify(err, CasProgram)
-	}
-	var coded *protocol.Error
-	if errors.As(err, &coded) {
-		if coded.Message == err.Error() {
-			return coded
-		}
-		return &protocol.Error{Code: coded.Code, Message: err.Error(), Hints: coded.Hints, Reasons: coded.Reasons, Err: err}
-	}
-	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	var (
-		corrupt   *cas.CorruptError
-		collision *cas.CollisionError
-		kind      *cas.TypeError
-		problems  *workflow.Problems
-		conflict  *heads.ConflictError
-		signal    *engine.SignalError
+		coded    *protocol.Error
+		corrupt  *cas.CorruptError
+		kind     *cas.TypeError
+		schema   *cas.SchemaError
+		problems *workflow.Problems
 	)
+	_, damaged := errors.AsType[*gc.DamagedError](err)
+	out := &protocol.Error{Code: engine.Code(err), Message: err.Error(), Err: err}
 	switch {
-	case errors.As(err, &signal):
-		out.Code = signal.Code()
-	case isRedacted(err):
+	case damaged:
 		return ocascli.Classify(err, CasProgram)
-	case errors.As(err, &corrupt):
-		out.Code = protocol.CodeCorrupt
+	case errors.As(err, &coded) && coded.Message == err.Error():
+		return coded
+	case coded != nil:
+		out.Hints, out.Reasons = coded.Hints, coded.Reasons
+	case errors.As(err, new(*engine.SignalError)):
+	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound) && !isRedacted(err):
 		out.Hints = damageHints()
-	case errors.As(err, &collision):
-		out.Code = protocol.CodeCorrupt
-	case errors.Is(err, cas.ErrNotFound):
-		out.Code, out.Hints = protocol.CodeCorrupt, damageHints()
-	case errors.As(err, &kind):
+	case errors.As(err, &problems), errors.As(err, &kind) && !isRedacted(err):
 		out.Code = protocol.CodeInvalid
-	case errors.As(err, &problems):
-		out.Code = protocol.CodeInvalid
-	case errors.As(err, &conflict):
-		out.Code = protocol.CodeLocked
-	case errors.Is(err, heads.ErrNoThread), errors.Is(err, heads.ErrNoWorkflow):
+	case errors.Is(err, heads.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
-	default:
+	case out.Code == protocol.CodeFailed, errors.As(err, &schema), isRedacted(err):
 		return ocascli.Classify(err, CasProgram)
 	}
 	return out
