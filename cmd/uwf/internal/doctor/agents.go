@@ -15,10 +15,12 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/utilagent/box"
@@ -235,8 +237,8 @@ func (x *examination) broken(err error) {
 // remedy is the first hint of an error, else other.
 func remedy(err error, other string) string {
 	var e *protocol.Error
-	if errors.As(err, &e) && len(e.Hints) > 0 {
-		return e.Hints[0]
+	if errors.As(err, &e) && app.HasHints(e) {
+		return hints.All("", e)[0]
 	}
 	return other
 }

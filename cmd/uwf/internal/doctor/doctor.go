@@ -319,7 +319,7 @@ func (x *examination) day(context.Context) {
 	if x.config == nil {
 		return
 	}
-	if l := x.accounts().Today(x.config.Limits).UsedUp(); l.NotedMs > 0 {
+	if l := x.accounts().Today(x.config.Limits).UsedUp(); l.Reason != "" {
 		x.note("threads", "uwf inbox", "no agent starts until %s: %s",
 			l.Until().In(x.Env.Now().Location()).Format(time.DateTime), l.Reason)
 	}
