@@ -36,7 +36,7 @@ defaultAgent: ours
 		const script = "#!/bin/sh\ntest ! -e \"$TEAM/fails\" || exit 1\nexec uwf-mock --mock-data \"$TEAM/mock.yaml\" \"$@\"\n"
 		require.NoError(t, os.WriteFile(filepath.Join(own, "our-agent"), []byte(script), 0o700))
 		at := *w
-		at.environ = append(slices.Clone(w.environ), "PATH="+own+":"+w.bin+":"+os.Getenv("PATH"))
+		at.environ = append(slices.Clone(w.environ), "PATH="+own+":"+w.onPath+":"+os.Getenv("PATH"))
 		if i > 0 {
 			machines[i] = at.serve(t)
 			continue

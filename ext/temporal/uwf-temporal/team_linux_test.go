@@ -23,6 +23,7 @@ import (
 type team struct {
 	dir     string
 	bin     string // of the programs that are tested
+	onPath  string // has links to them all, except that uwf there must not be started
 	slots   string // where workers have theirs
 	server  *temporaltest.Server
 	environ []string
@@ -42,13 +43,32 @@ func newTeam(t testing.TB, postgres *temporaltest.Postgres, files map[string]str
 			w.environ = append(w.environ, entry)
 		}
 	}
-	w.environ = append(w.environ, "PATH="+w.bin+":"+os.Getenv("PATH"), "UWF_HOME="+w.path("home"), "TEAM="+w.dir)
+	w.onPath = w.withoutUwf(t)
+	w.environ = append(w.environ, "PATH="+w.onPath+":"+os.Getenv("PATH"), "UWF_HOME="+w.path("home"), "TEAM="+w.dir)
 	address := w.path("team")
 	if postgres != nil {
 		address = postgres.Address
 	}
 	w.run(t, "uwf", "remote", "add", "--trust", "team", address)
 	return w
+}
+
+// withoutUwf is a directory with the programs, in which uwf only notes that it was started: workers act
+// themselves.
+func (w *team) withoutUwf(t testing.TB) string {
+	t.Helper()
+	dir, called := t.TempDir(), w.path("uwf-was-called")
+	programs, err := os.ReadDir(w.bin)
+	require.NoError(t, err)
+	for _, p := range programs {
+		if p.Name() != "uwf" {
+			require.NoError(t, os.Symlink(filepath.Join(w.bin, p.Name()), filepath.Join(dir, p.Name())))
+		}
+	}
+	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> '%s'\nexit 1\n", called)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "uwf"), []byte(script), 0o700))
+	t.Cleanup(func() { require.NoFileExists(t, called) })
+	return dir
 }
 
 const slots = 3

@@ -83,7 +83,7 @@ agentOverrides: { parked: { worker: limited }, refused: { worker: broken } }
 			return slices.ContainsFunc(listed, func(l worked) bool { return l.Thread == thread && l.Status == "starting" && l.Tries == 0 })
 		})
 		gpu := *w
-		gpu.environ = append(slices.Clone(w.environ), "PATH="+w.path("gpu")+":"+w.bin+":"+os.Getenv("PATH"))
+		gpu.environ = append(slices.Clone(w.environ), "PATH="+w.path("gpu")+":"+w.onPath+":"+os.Getenv("PATH"))
 		gpu.serve(t, "--queue", "gpu")
 		w.ended(t, thread, "completed")
 		shown := ask[protocol.ThreadShow](t, w, "uwf", "thread", "show", thread, "--remote", "team")
