@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -165,15 +164,11 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 
 // Abbreviate names a few paths.
 func Abbreviate(paths []string) string {
-	const most = 5
-	named := make([]string, 0, most)
-	for _, path := range paths[:min(len(paths), most)] {
-		named = append(named, cwd.Shown(path))
+	shown := make([]string, len(paths))
+	for i, path := range paths {
+		shown[i] = cwd.Shown(path)
 	}
-	if n := len(paths) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), n)
-	}
-	return strings.Join(named, ", ")
+	return snapshot.Abbreviate(shown)
 }
 
 // SpecOf says where the files of a thread are kept.

@@ -155,13 +155,13 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
 			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories",
 				maxWalked, maxWithin)}
-		case err != nil && !missing(at):
+		case err != nil && !isGone(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
 		case err != nil:
 			return nil
 		case rel == ".git": // its own
 		case d.Name() == ".git":
-			if git, _, ok := gitdir.Dirs(dir); ok && !missing(filepath.Join(git, "HEAD")) { // not only called so
+			if git, _, ok := gitdir.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // not only called so
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
 			if !d.IsDir() {
@@ -170,7 +170,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
 				return err
 			}
-		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !missing(filepath.Join(dir, "objects")):
+		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !isGone(filepath.Join(dir, "objects")):
 			in.stores = append(in.stores, dir)
 		}
 		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
@@ -298,11 +298,6 @@ func leftBehind(r snapshot.Repo) (commits, replaced []string, err error) {
 		}
 	}
 	return commits, replaced, nil
-}
-
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // WithFiles returns a thread whose files were kept with its last step; nil: they were not.

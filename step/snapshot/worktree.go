@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +54,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 		return err
 	}
 	defer func() { _ = held.RemoveAndUnlock() }()
-	if err := dismissBegun(r.Common, filepath.Base(path)); err != nil {
+	if err := forgetWorktree(r.Common, path); err != nil {
 		return err
 	}
 	g := r.user(ctx)
@@ -102,6 +101,9 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 		return nil, err
 	}
 	err = eachWorktree(common, func(root *os.Root, at, path string) error {
+		if path == "" {
+			return nil // nobody can tell whose it is
+		}
 		if _, err := os.Lstat(goneFrom(path)); err == nil && isGone(path) && sameDir(filepath.Dir(path), dir) {
 			return dismiss(root, at)
 		}
@@ -123,7 +125,7 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 }
 
 // eachWorktree calls do for all worktrees that git knows, with the directory in which it
-// keeps what it knows.
+// keeps what it knows. path is "" if git was killed before it recorded where the worktree is.
 func eachWorktree(common string, do func(root *os.Root, at, path string) error) error {
 	root, err := os.OpenRoot(common)
 	if err != nil {
@@ -137,10 +139,14 @@ func eachWorktree(common string, do func(root *os.Root, at, path string) error) 
 	for _, k := range known {
 		at := filepath.Join("worktrees", k.Name())
 		text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
-		if err != nil {
-			continue // git does not take it for one
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue // nobody can tell
 		}
-		if err := do(root, at, filepath.Dir(strings.TrimSpace(string(text)))); err != nil {
+		path := strings.TrimSpace(string(text))
+		if path != "" {
+			path = filepath.Dir(path)
+		}
+		if err := do(root, at, path); err != nil {
 			return err
 		}
 	}
@@ -157,23 +163,16 @@ func dismiss(root *os.Root, at string) error {
 	return err
 }
 
-// dismissBegun removes git's entry for a worktree of ours if git was killed before it recorded
-// where the worktree is.
-func dismissBegun(common, name string) error {
-	root, err := os.OpenRoot(common)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	at := filepath.Join("worktrees", name)
-	text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(bytes.TrimSpace(text)) > 0 {
-		return nil //nolint:nilerr // it is whole, or nobody can tell
-	}
-	if _, err := root.Lstat(at); err != nil {
-		return nil //nolint:nilerr // nothing is there
-	}
-	return dismiss(root, at)
+// forgetWorktree makes git forget a worktree of ours, also one that it was killed over.
+func forgetWorktree(common, path string) error {
+	return eachWorktree(common, func(root *os.Root, at, known string) error {
+		begun := known == "" && filepath.Base(at) == filepath.Base(path)
+		if begun || known != "" && filepath.Base(known) == filepath.Base(path) &&
+			sameDir(filepath.Dir(known), filepath.Dir(path)) {
+			return dismiss(root, at)
+		}
+		return nil
+	})
 }
 
 // sameDir reports whether two paths are of one directory, or the same.
@@ -206,16 +205,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err = eachWorktree(common, func(root *os.Root, at, other string) error {
-		if filepath.Base(other) == filepath.Base(path) && sameDir(filepath.Dir(other), filepath.Dir(path)) {
-			return dismiss(root, at)
-		}
-		return nil
-	})
-	if err == nil {
-		err = dismissBegun(common, filepath.Base(path))
-	}
-	if err != nil {
+	if err := forgetWorktree(common, path); err != nil {
 		return err
 	}
 	if branch != "" && commit != "" {
@@ -244,7 +234,9 @@ func FinishRemovals(ctx context.Context, dir string, repos []string) error {
 	for _, common := range repos {
 		err = errors.Join(err, RemoveHalfMade(ctx, common, dir))
 		for _, e := range entries {
-			err = errors.Join(err, dismissBegun(common, strings.TrimPrefix(e.Name(), gonePrefix)))
+			if path := filepath.Join(dir, strings.TrimPrefix(e.Name(), gonePrefix)); isGone(path) { // nor made again
+				err = errors.Join(err, forgetWorktree(common, path))
+			}
 			unlocked(ctx, common, []string{packedLock})
 		}
 	}
