@@ -49,8 +49,9 @@
 // Every error of this package is, or wraps, a *protocol.Error. Decide by its Code ([Code] returns it
 // for any error); its Reasons say why, each a name with facts, for a table of your own texts; its
 // Message is for people. No error names a command: what to type or press is the front end's matter.
-// uwf's table is util/hints; with Reader.Hints set, outputs have its hints, too. An output whose status is suspended is no error: its Question says what is asked, and
-// the answer may come a year later, from another process.
+// uwf's table is util/hints; with Reader.Hints set, outputs have its hints, too. An output whose
+// status is suspended is no error: its Question says what is asked, and the answer may come a year
+// later, from another process.
 //
 // # What holds
 //

@@ -63,18 +63,11 @@ func OrNil(err error) error {
 }
 
 func codeOf(err error) protocol.Code {
-	var (
-		signal   *proc.SignalError
-		timeout  *agentproc.TimeoutError
-		route    *moderator.RouteError
-		template *moderator.TemplateError
-		failed   *moderator.ConditionError
-		conflict *heads.ConflictError
-	)
+	signal, signaled := errors.AsType[*proc.SignalError](err)
 	switch {
-	case errors.As(err, &signal):
+	case signaled:
 		return signal.Code()
-	case errors.As(err, &timeout):
+	case is[*agentproc.TimeoutError](err):
 		return protocol.CodeTimeout
 	case IsAgentFailure(err):
 		return protocol.CodeAgent
@@ -82,9 +75,9 @@ func codeOf(err error) protocol.Code {
 		return protocol.CodeRedacted
 	case IsDamage(err):
 		return protocol.CodeCorrupt
-	case errors.As(err, &route), errors.As(err, &template), errors.As(err, &failed):
+	case is[*moderator.RouteError](err), is[*moderator.TemplateError](err), is[*moderator.ConditionError](err):
 		return protocol.CodeInvalid
-	case errors.As(err, &conflict):
+	case is[*heads.ConflictError](err):
 		return protocol.CodeLocked
 	case errors.Is(err, heads.ErrNoThread):
 		return protocol.CodeNotFound
@@ -94,18 +87,12 @@ func codeOf(err error) protocol.Code {
 
 // IsSignal: this process was asked to end, by a signal or by its caller.
 func IsSignal(err error) bool {
-	var signal *proc.SignalError
-	return errors.As(err, &signal) || errors.Is(err, context.Canceled)
+	return is[*proc.SignalError](err) || errors.Is(err, context.Canceled)
 }
 
 // IsAgentFailure: the agent could not be run, failed, or answered nonsense.
 func IsAgentFailure(err error) bool {
-	var (
-		missing *agentproc.NotFoundError
-		exit    *agentproc.ExitError
-		result  *agentproc.ResultError
-	)
-	return errors.As(err, &missing) || errors.As(err, &exit) || errors.As(err, &result)
+	return is[*agentproc.NotFoundError](err) || is[*agentproc.ExitError](err) || is[*agentproc.ResultError](err)
 }
 
 // IsRedacted: the content of a node was taken away on purpose.
@@ -117,15 +104,15 @@ func IsRedacted(err error) bool {
 // IsDamage: a node that must be there is missing, damaged, redacted, or not what
 // the node that names it says.
 func IsDamage(err error) bool {
-	var (
-		corrupt   *cas.CorruptError
-		collision *cas.CollisionError
-		kind      *cas.TypeError
-		schema    *cas.SchemaError
-	)
-	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) ||
-		errors.As(err, &collision) || errors.As(err, &kind) || errors.As(err, &schema) || errors.As(err,
-		new(*snapshot.DamagedError))
+	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || is[*cas.CorruptError](err) ||
+		is[*cas.CollisionError](err) || is[*cas.TypeError](err) || is[*cas.SchemaError](err) ||
+		is[*snapshot.DamagedError](err)
+}
+
+// is reports whether an error of a type is in a chain.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // Ended gives the error of a step its code: that of the signal, if one ended it.
