@@ -336,7 +336,7 @@ func (e *Engine) raise(ctx context.Context, h *lockedThread, key string) error {
 func (e *Engine) Files() worktree.Keeper {
 	r := e.Reader
 	return worktree.Keeper{
-		Env: r.Env, Dirs: r.Dirs, FS: r.FS, Heads: r.Heads, Hidden: e.Hidden, Config: r.Config, Read: r.Nodes(),
+		Env: r.Env, Dirs: r.Dirs, FS: r.FS, Heads: r.Heads, DenyRead: e.Hidden, Config: r.Config, Read: r.Nodes(),
 		Warn: e.warn, RunDir: r.RunDir, Grace: e.grace(), Sandbox: e.Hold, Lock: e.lockFiles, Show: r.Show,
 	}
 }

@@ -175,7 +175,7 @@ func (a *application) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.spec.Hide = a.deniedPaths(c, a.to.Root, a.o.Dir)
+	a.spec.DenyRead = a.deniedPaths(c, a.to.Root, a.o.Dir)
 	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
 	return nil
 }

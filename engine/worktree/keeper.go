@@ -149,7 +149,7 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	if k.Spec, err = e.SpecOf(k.Repo, id); err != nil {
 		return err
 	}
-	k.Spec.Hide = e.deniedPaths(c, k.Repo.Root, k.dir)
+	k.Spec.DenyRead = e.deniedPaths(c, k.Repo.Root, k.dir)
 	if c.Workspace != nil && c.Workspace.MaxFileMB > 0 {
 		k.Spec.MaxFile = int64(c.Workspace.MaxFileMB) << 20
 	}
@@ -178,7 +178,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 		Ref: "refs/uwf/" + thread, Partial: repo.Partial, Keys: repo.Keys,
 	}
 	var err error
-	if s.Out, err = snapshot.RedactedPaths(s.Git); err != nil {
+	if s.Redacted, err = snapshot.RedactedPaths(s.Git); err != nil {
 		return s, fmt.Errorf("read which files were taken out: %w", err)
 	}
 	for _, stream := range []io.Writer{e.Env.Stdout, e.Env.Stderr} {
@@ -187,7 +187,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 			continue
 		}
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && safeopen.Identity(info) != "" {
-			s.Own = append(s.Own, safeopen.Identity(info))
+			s.Outputs = append(s.Outputs, safeopen.Identity(info))
 		}
 	}
 	s.Skip = Links(repo)
@@ -208,10 +208,10 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 
 // deniedPaths returns the paths in a work tree that agents in a directory of it may not read.
 func (e Keeper) deniedPaths(c protocol.Config, root, dir string) (paths []string) {
-	if e.Hidden == nil {
+	if e.DenyRead == nil {
 		return nil
 	}
-	for _, path := range e.Hidden(c, dir) {
+	for _, path := range e.DenyRead(c, dir) {
 		if rel, ok := cwd.Below(root, path); ok && rel != "." {
 			paths = append(paths, filepath.ToSlash(rel))
 		}
@@ -434,12 +434,12 @@ type Keeper struct {
 	FS    durable.FS
 	Heads heads.Heads
 
-	Hidden func(c protocol.Config, dir string) []string // what agents there may not read; nil: nothing
-	Config func(ctx context.Context) (protocol.Config, error)
-	Read   cas.Reader
-	Warn   func(string)
-	RunDir func(thread string) rundir.Dir
-	Grace  time.Duration
+	DenyRead func(c protocol.Config, dir string) []string // what agents there may not read; nil: nothing
+	Config   func(ctx context.Context) (protocol.Config, error)
+	Read     cas.Reader
+	Warn     func(string)
+	RunDir   func(thread string) rundir.Dir
+	Grace    time.Duration
 	// Sandbox confines the commands that are of no step; nil: they run as they are.
 	Sandbox Sandbox
 	// Lock takes a thread's lock: nobody steps or moves it until the lock is released.

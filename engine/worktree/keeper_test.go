@@ -207,7 +207,7 @@ func TestSpec(t *testing.T) {
 	w.Write(filepath.Join(w.Repo, "fits"), strings.Repeat("x", 1<<20))
 	w.Write(filepath.Join(w.Repo, "hidden"), "x")
 	k := w.Keeper()
-	k.Hidden = func(_ protocol.Config, dir string) []string {
+	k.DenyRead = func(_ protocol.Config, dir string) []string {
 		require.Equal(t, w.Repo, dir)
 		return []string{filepath.Join(w.Repo, "hidden"), "/elsewhere", w.Repo}
 	}
@@ -215,7 +215,7 @@ func TestSpec(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, held.Left, "big")
 	require.NotContains(t, held.Left, "fits")
-	require.Equal(t, []string{"hidden"}, held.Spec.Hide)
+	require.Equal(t, []string{"hidden"}, held.Spec.DenyRead)
 	require.Equal(t, "refs/uwf/"+id, held.Spec.Ref)
 	require.NotEmpty(t, held.SnapshotSpec())
 	require.Empty(t, (*worktree.Checkout)(nil).SnapshotSpec())

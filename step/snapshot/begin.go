@@ -123,7 +123,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 
 func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	record string) (taken Taken, rescued string, err error) {
-	if !slices.Equal(recall(s.Index).Out, s.Out) { // it may hold paths that were redacted since
+	if !slices.Equal(recall(s.Index).Out, s.Redacted) { // it may hold paths that were redacted since
 		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return taken, "", err
 		}
@@ -183,7 +183,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 // the work tree is still that of the repository.
 func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 	n := recall(s.Index)
-	if n.Tree != tree || n.Index == "" || n.Index != checksum(s.Index) || !slices.Equal(n.Out, s.Out) ||
+	if n.Tree != tree || n.Index == "" || n.Index != checksum(s.Index) || !slices.Equal(n.Out, s.Redacted) ||
 		r.check(r.Root) != nil {
 		return false
 	}

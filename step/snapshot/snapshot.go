@@ -52,14 +52,14 @@ type Spec struct {
 	Keys [][2]string `json:"keys,omitempty"`
 	// Skip are paths below Root, with slashes, that are left out with everything below them.
 	Skip []string `json:"skip,omitempty"`
-	// Own are files that uwf itself writes its output to, by [safeopen.Identity]; they are left out.
-	Own []string `json:"own,omitempty"`
-	// Out are such paths that were redacted from the snapshots; they stay out as long as the
+	// Outputs are files that uwf itself writes its output to, by [safeopen.Identity]; they are left out.
+	Outputs []string `json:"outputs,omitempty"`
+	// Redacted are such paths that were redacted from the snapshots; they stay out as long as the
 	// user's git does not track them.
-	Out []string `json:"out,omitempty"`
-	// Hide are such paths that agents may not read: they are left out, and reported, unless git
+	Redacted []string `json:"redacted,omitempty"`
+	// DenyRead are such paths that agents may not read: they are left out, and reported, unless git
 	// tracks them.
-	Hide []string `json:"hide,omitempty"`
+	DenyRead []string `json:"denyRead,omitempty"`
 }
 
 // ParseSpec reads what an agent is told. "" is no spec, and no error.

@@ -284,7 +284,7 @@ func TestLeftOut(t *testing.T) {
 	w := repository(t)
 	w.spec.MaxFile = 0
 	require.NoError(t, w.open())
-	w.spec.MaxFile, w.spec.Skip, w.spec.Hide = 100, []string{"home"}, []string{"conf/prod.key", "d", "secrets"}
+	w.spec.MaxFile, w.spec.Skip, w.spec.DenyRead = 100, []string{"home"}, []string{"conf/prod.key", "d", "secrets"}
 	w.sh(`head -c 101 /dev/zero > big; head -c 200 /dev/zero > a; git init -q nested; git -C nested commit -q --allow-empty -m x; mkdir home conf secrets; echo key > home/k; echo key > conf/prod.key; echo > conf/x; echo key > secrets/k; echo changed > d/b; mkfifo pipe; echo x > locked; chmod 000 locked`)
 	taken := w.take()
 	want := []string{"big", "nested", "conf/prod.key", "secrets/k"}

@@ -59,7 +59,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	taken.Tree = s.Tree
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
 	changed := len(found.gone)+len(found.put) > 0
-	n := indexNote{Out: s.Out, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy &&
+	n := indexNote{Out: s.Redacted, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy &&
 		!g.settle(ctx, s.Index, changed)}
 	flush := func() error { return nil }
 	if changed || s.Tree == "" {
@@ -274,7 +274,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []str
 			c.link(path)
 		case err != nil, !readable(root, path, info):
 			c.leave(path)
-		case info.Size() > most, skipped(path, s.Hide), skipped(path, s.Out):
+		case info.Size() > most, skipped(path, s.DenyRead), skipped(path, s.Redacted):
 			barred = append(barred, path)
 		default:
 			c.put = append(c.put, path)
@@ -287,7 +287,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []str
 }
 
 func isOwn(info fs.FileInfo, s Spec) bool {
-	return len(s.Own) > 0 && slices.Contains(s.Own, safeopen.Identity(info))
+	return len(s.Outputs) > 0 && slices.Contains(s.Outputs, safeopen.Identity(info))
 }
 
 // skipped reports whether a path is one that is left out, or below.
