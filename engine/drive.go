@@ -240,7 +240,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, er
 
 // standing is the position of a thread that has children.
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
-	pos, err := e.Reader.Stands(ctx, thread)
+	pos, err := e.Reader.HeadPosition(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
 		pos.Children = nil // another process has joined them meanwhile
 	}

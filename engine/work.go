@@ -409,8 +409,8 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	switch {
 	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
 		return fault.New(protocol.CodeUsage, "there is nothing to tell")
-	case len(text) > runfiles.MaxLetter:
-		return fault.New(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), runfiles.MaxLetter)
+	case len(text) > runfiles.MaxMessage:
+		return fault.New(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), runfiles.MaxMessage)
 	}
 	if err := e.tellable(ctx, thread); err != nil {
 		return err
@@ -423,7 +423,7 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	if err != nil {
 		return err
 	}
-	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Letter{Text: text, AtMs: e.nowMs()}, key)
+	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Message{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
 		return fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
 			thread).Because("many-messages", "thread", thread)

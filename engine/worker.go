@@ -76,7 +76,7 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 			if out.Status == protocol.StatusIdle { // it waits to start the agent
 				out.Status = protocol.StatusRunning
 			}
-			voice.Stands(out)
+			voice.Outcome(out)
 		}
 	}
 	outs, err := with.work(ctx, thread, lock)
@@ -86,7 +86,7 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 		voice.Failed(c)
 		return c
 	case len(outs) > 0:
-		voice.Stands(outs[len(outs)-1])
+		voice.Outcome(outs[len(outs)-1])
 	}
 	return nil
 }

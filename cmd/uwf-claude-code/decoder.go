@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // decoder reads claude's stream-json: one object a line, each content block of a
@@ -48,8 +48,8 @@ type line struct {
 	Message *message `json:"message"` // assistant, user
 
 	Limit struct {
-		Status   string         `json:"status"`
-		ResetsAt figures.Tokens `json:"resetsAt"` // seconds since 1970
+		Status   string            `json:"status"`
+		ResetsAt usageparse.Tokens `json:"resetsAt"` // seconds since 1970
 	} `json:"rate_limit_info"` // rate_limit_event
 
 	// result
@@ -60,7 +60,7 @@ type line struct {
 	APIStatus  int                   `json:"api_error_status"`
 	Terminal   string                `json:"terminal_reason"`
 	Stop       string                `json:"stop_reason"`
-	Cost       figures.Dollars       `json:"total_cost_usd"`
+	Cost       usageparse.Dollars    `json:"total_cost_usd"`
 	Usage      *usage                `json:"usage"`
 	SinceLast  map[string]modelUsage `json:"model_usage_since_last_result"`
 	ByModel    map[string]modelUsage `json:"modelUsage"`
@@ -315,13 +315,13 @@ func (d *decoder) canGoOn(out cliagent.Outcome) string {
 
 // usage is of this run alone.
 type usage struct {
-	Input      figures.Tokens `json:"input_tokens"`
-	CacheWrite figures.Tokens `json:"cache_creation_input_tokens"`
-	CacheRead  figures.Tokens `json:"cache_read_input_tokens"`
-	Output     figures.Tokens `json:"output_tokens"`
+	Input      usageparse.Tokens `json:"input_tokens"`
+	CacheWrite usageparse.Tokens `json:"cache_creation_input_tokens"`
+	CacheRead  usageparse.Tokens `json:"cache_read_input_tokens"`
+	Output     usageparse.Tokens `json:"output_tokens"`
 }
 
-func (u *usage) sum() figures.Tokens {
+func (u *usage) sum() usageparse.Tokens {
 	if u == nil {
 		return 0
 	}
@@ -330,12 +330,12 @@ func (u *usage) sum() figures.Tokens {
 
 // modelUsage is of one model.
 type modelUsage struct {
-	Input      figures.Tokens  `json:"inputTokens"`
-	CacheWrite figures.Tokens  `json:"cacheCreationInputTokens"`
-	CacheRead  figures.Tokens  `json:"cacheReadInputTokens"`
-	Output     figures.Tokens  `json:"outputTokens"`
-	Thinking   figures.Tokens  `json:"thinkingTokens"`
-	Cost       figures.Dollars `json:"costUSD"`
+	Input      usageparse.Tokens  `json:"inputTokens"`
+	CacheWrite usageparse.Tokens  `json:"cacheCreationInputTokens"`
+	CacheRead  usageparse.Tokens  `json:"cacheReadInputTokens"`
+	Output     usageparse.Tokens  `json:"outputTokens"`
+	Thinking   usageparse.Tokens  `json:"thinkingTokens"`
+	Cost       usageparse.Dollars `json:"costUSD"`
 }
 
 // spend adds what a result line reports of the cost. There is one line for each time that

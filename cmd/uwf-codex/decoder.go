@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // cumulative is the version from which on the token figures count on over all
@@ -45,11 +45,11 @@ type line struct {
 
 // tokens is what Codex says about usage. Input has the cached ones in it.
 type tokens struct {
-	Input      figures.Tokens `json:"input_tokens"`
-	CacheRead  figures.Tokens `json:"cached_input_tokens"`
-	CacheWrite figures.Tokens `json:"cache_write_input_tokens"`
-	Output     figures.Tokens `json:"output_tokens"`
-	Reasoning  figures.Tokens `json:"reasoning_output_tokens"`
+	Input      usageparse.Tokens `json:"input_tokens"`
+	CacheRead  usageparse.Tokens `json:"cached_input_tokens"`
+	CacheWrite usageparse.Tokens `json:"cache_write_input_tokens"`
+	Output     usageparse.Tokens `json:"output_tokens"`
+	Reasoning  usageparse.Tokens `json:"reasoning_output_tokens"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {

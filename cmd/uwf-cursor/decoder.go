@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // decoder reads "cursor-agent -p --output-format stream-json". A failure often
@@ -48,10 +48,10 @@ type line struct {
 
 // usage is only in newer versions. Input does not have the cached tokens in it.
 type usage struct {
-	Input      figures.Tokens `json:"inputTokens"`
-	Output     figures.Tokens `json:"outputTokens"`
-	CacheRead  figures.Tokens `json:"cacheReadTokens"`
-	CacheWrite figures.Tokens `json:"cacheWriteTokens"`
+	Input      usageparse.Tokens `json:"inputTokens"`
+	Output     usageparse.Tokens `json:"outputTokens"`
+	CacheRead  usageparse.Tokens `json:"cacheReadTokens"`
+	CacheWrite usageparse.Tokens `json:"cacheWriteTokens"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {

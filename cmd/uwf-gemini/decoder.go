@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // decoder reads "gemini --output-format stream-json". The last line says how the
@@ -60,11 +60,11 @@ func failureOf(raw json.RawMessage) (f failure) {
 // stats are of this run alone. InputTokens has the cached ones in it, Input has
 // not; older versions have no Input. Only TotalTokens has the thoughts in it.
 type stats struct {
-	TotalTokens  figures.Tokens  `json:"total_tokens"`
-	InputTokens  figures.Tokens  `json:"input_tokens"`
-	OutputTokens figures.Tokens  `json:"output_tokens"`
-	Cached       figures.Tokens  `json:"cached"`
-	Input        *figures.Tokens `json:"input"`
+	TotalTokens  usageparse.Tokens  `json:"total_tokens"`
+	InputTokens  usageparse.Tokens  `json:"input_tokens"`
+	OutputTokens usageparse.Tokens  `json:"output_tokens"`
+	Cached       usageparse.Tokens  `json:"cached"`
+	Input        *usageparse.Tokens `json:"input"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // decoder reads the JSON lines that Hermes prints, with the session's id somewhere on either stream.
@@ -42,11 +42,11 @@ type line struct {
 
 // tokens are of the run. Input does not have the cached ones in it.
 type tokens struct {
-	Input      figures.Tokens `json:"input"`
-	Output     figures.Tokens `json:"output"`
-	CacheRead  figures.Tokens `json:"cache_read"`
-	CacheWrite figures.Tokens `json:"cache_write"`
-	Reasoning  figures.Tokens `json:"reasoning"`
+	Input      usageparse.Tokens `json:"input"`
+	Output     usageparse.Tokens `json:"output"`
+	CacheRead  usageparse.Tokens `json:"cache_read"`
+	CacheWrite usageparse.Tokens `json:"cache_write"`
+	Reasoning  usageparse.Tokens `json:"reasoning"`
 }
 
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // decoder reads "opencode run --format json". There is no line for the beginning
@@ -37,15 +37,15 @@ type line struct {
 
 // part is a piece of a message; its fields are those of all kinds.
 type part struct {
-	ID        string          `json:"id"`
-	MessageID string          `json:"messageID"`
-	Text      string          `json:"text"`
-	Tool      string          `json:"tool"`
-	CallID    string          `json:"callID"`
-	State     state           `json:"state"`
-	Reason    string          `json:"reason"`
-	Tokens    tokens          `json:"tokens"`
-	Cost      figures.Dollars `json:"cost"`
+	ID        string             `json:"id"`
+	MessageID string             `json:"messageID"`
+	Text      string             `json:"text"`
+	Tool      string             `json:"tool"`
+	CallID    string             `json:"callID"`
+	State     state              `json:"state"`
+	Reason    string             `json:"reason"`
+	Tokens    tokens             `json:"tokens"`
+	Cost      usageparse.Dollars `json:"cost"`
 }
 
 // state is what became of a tool call.
@@ -72,13 +72,13 @@ func (s state) result() string {
 // tokens are of one step. Input does not have the cached ones in it. Output has those of the reasoning in it in
 // older versions: the total tells.
 type tokens struct {
-	Total     figures.Tokens `json:"total"`
-	Input     figures.Tokens `json:"input"`
-	Output    figures.Tokens `json:"output"`
-	Reasoning figures.Tokens `json:"reasoning"`
+	Total     usageparse.Tokens `json:"total"`
+	Input     usageparse.Tokens `json:"input"`
+	Output    usageparse.Tokens `json:"output"`
+	Reasoning usageparse.Tokens `json:"reasoning"`
 	Cache     struct {
-		Read  figures.Tokens `json:"read"`
-		Write figures.Tokens `json:"write"`
+		Read  usageparse.Tokens `json:"read"`
+		Write usageparse.Tokens `json:"write"`
 	} `json:"cache"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
-	fields "github.com/united-workforce/uwf/util/form"
+	fields "github.com/united-workforce/uwf/util/formfields"
 )
 
 // form is what a person can answer on the page of a thread.

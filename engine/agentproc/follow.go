@@ -124,8 +124,8 @@ func aboutTurn(t protocol.TurnLine) bool {
 	return t == protocol.NewTurnLine(t.Hash) || t == protocol.NewWritingLine(t.Hash)
 }
 
-// Told is what a run has announced so far.
-type Told struct {
+// Reported is what a run has announced so far.
+type Reported struct {
 	Turns   []protocol.Hash // in order
 	Writing protocol.Hash   // the turn after them, as far as it is written; "" if that is unknown
 }
@@ -133,8 +133,8 @@ type Told struct {
 // Announced returns what the run in a run directory has announced so far. A run
 // that has not begun has announced nothing. It looks no further than at the first
 // 64 MB of the output.
-func Announced(ctx context.Context, runDir string) (Told, error) {
-	var told Told
+func Announced(ctx context.Context, runDir string) (Reported, error) {
+	var told Reported
 	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return told, nil
@@ -145,7 +145,7 @@ func Announced(ctx context.Context, runDir string) (Told, error) {
 	defer f.Close()
 	lines := announcements{told: told.add}
 	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
-		return Told{}, fmt.Errorf("read announced turns: %w", err)
+		return Reported{}, fmt.Errorf("read announced turns: %w", err)
 	}
 	return told, nil
 }
@@ -175,7 +175,7 @@ func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
 	return half, nil
 }
 
-func (t *Told) add(line protocol.TurnLine) {
+func (t *Reported) add(line protocol.TurnLine) {
 	switch {
 	case line == protocol.NewWritingLine(line.Hash):
 		t.Writing = line.Hash

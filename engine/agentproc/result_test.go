@@ -153,13 +153,13 @@ func TestAnnounced(t *testing.T) {
 {"uwf":"request","hash":"2123456789ABC"}
 `))
 	require.NoError(t, err)
-	require.Equal(t, Told{Turns: []protocol.Hash{"1123456789ABC"}}, told, "what was being written is written")
+	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}}, told, "what was being written is written")
 	told, err = Announced(t.Context(), runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
 {"uwf":"writing","hash":"2123456789ABC"}
 {"uwf":"writing","hash":"3123456789ABC"}
 `))
 	require.NoError(t, err)
-	require.Equal(t, Told{Turns: []protocol.Hash{"1123456789ABC"}, Writing: "3123456789ABC"}, told)
+	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}, Writing: "3123456789ABC"}, told)
 }
 
 func TestStderrTail(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/formfields"
 )
 
 // Situate adds to the facts of a decision, of which Life is known, those that follow from the
@@ -259,7 +259,7 @@ func answering(at protocol.StepOutput) []string {
 	given := map[string]any{}
 	for range 2 { // what a variant needs besides is known once it is chosen
 		args = []string{"answer", at.Thread}
-		for _, f := range form.Fields(at.Question.Schema, given, protocol.StatusKey) {
+		for _, f := range formfields.Fields(at.Question.Schema, given, protocol.StatusKey) {
 			value := "…"
 			if len(f.Choices) > 0 {
 				value, given[f.Name] = f.Choices[0], f.Choices[0]

@@ -130,7 +130,7 @@ func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread,
 // those of the newest step that joined a child with that key. Errors are *protocol.Error.
 func (r *Reader) Child(ctx context.Context, parent, key string) (_ string, err error) {
 	defer fault.Coded(&err)
-	p, err := r.Stands(ctx, parent)
+	p, err := r.HeadPosition(ctx, parent)
 	if err != nil {
 		return "", err
 	}

@@ -85,7 +85,7 @@ func TestParentsAndChildren(t *testing.T) {
 			stood{Status: idle, Role: "panel"}, cancelled, completed, "p"},
 		"one is damaged": {func(w *world, child string) {
 			asks(w, child)
-			pos, err := w.Stands(w.T.Context(), child)
+			pos, err := w.HeadPosition(w.T.Context(), child)
 			require.NoError(w.T, err)
 			w.Lose(pos.Thread.Last.Output)
 		}, done, stood{Status: failed, Role: "panel", Code: protocol.CodeCorrupt}, corrupt, completed, ""},
@@ -159,7 +159,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	id := planned(w, panelOf())
 	first := w.StartChildren(id)
 	again := func(status string) {
-		pos, err := w.Stands(t.Context(), id)
+		pos, err := w.HeadPosition(t.Context(), id)
 		require.NoError(t, err)
 		at := children.Place{Thread: id, Head: pos.Thread.Head, Role: "panel"}
 		require.NoError(t, w.Heads.SetFacts(t.Context(), id, heads.Facts{Attempts: map[string]int{at.AttemptKey(""): 1}}))
@@ -175,12 +175,12 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 
 	// The role asks a person, who asks it once more.
 	w.Join(id, "ask")
-	pos, err := w.Stands(t.Context(), id)
+	pos, err := w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Suspend, pos.Next.Kind)
 	require.False(t, pos.Again)
 	again("")
-	pos, err = w.Stands(t.Context(), id)
+	pos, err = w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Fan, pos.Next.Kind)
 	require.True(t, pos.Again)
@@ -195,7 +195,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	completes(w, third["a"], 0)
 	completes(w, third["b"], 0)
 	w.Join(id, "ask")
-	pos, err = w.Stands(t.Context(), id)
+	pos, err = w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	before, err = w.StateBefore(t.Context(), pos)
 	require.NoError(t, err)
@@ -210,11 +210,11 @@ func TestChildrenBeyondALimit(t *testing.T) {
 	wf := panelOf()
 	wf.Limits = &protocol.Limits{MaxSteps: 1}
 	id := planned(w, wf)
-	pos, err := w.Stands(t.Context(), id)
+	pos, err := w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, moderator.ByLimit, pos.Next.Cause)
 	require.NoError(t, w.Heads.SetFacts(t.Context(), id, heads.Facts{Attempts: map[string]int{pos.Place().AttemptKey(""): 1}}))
-	pos, err = w.Stands(t.Context(), id)
+	pos, err = w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Fan, pos.Next.Kind)
 	require.True(t, pos.Lifted)
@@ -321,7 +321,7 @@ func TestCostsOfChildren(t *testing.T) {
 
 	tries(w, kids["b"], statustest.Usage(0.5))
 	require.Equal(t, moderator.Spent{CostUSD: 0.5, Tokens: 20, TimeMs: 1000}, spent())
-	pos, err := w.Stands(ctx, kids["a"])
+	pos, err := w.HeadPosition(ctx, kids["a"])
 	require.NoError(t, err)
 	requireBudget(t, pos, 0.5, 480)
 	require.Equal(t, moderator.Run, pos.Next.Kind)

@@ -226,7 +226,7 @@ func (p *Position) limitReached() []protocol.Reason {
 
 // Spending is what a thread may cost and has cost; no limit of cost, no sums.
 func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, moderator.Spent, error) {
-	p, err := r.Stands(ctx, thread)
+	p, err := r.HeadPosition(ctx, thread)
 	if err == nil && p.Problem != nil {
 		err = p.Problem
 	}
@@ -362,7 +362,7 @@ func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
 	if err := cmp.Or(err, unread); err != nil {
 		return moderator.Spent{}, err
 	}
-	sum.Untold(tries)
+	sum.Unreported(tries)
 	all := budget.SpentOf(sum)
 	if facts.Fork != nil {
 		before, err := r.before(ctx, id, facts.Fork.Step)

@@ -20,7 +20,7 @@ func TestHere(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
 	id := w.StartWith(protocol.Start{Workflow: w.Workflow(lineOf("plan")), Prompt: "x", Cwd: "/there"}, heads.Facts{})
-	pos, err := w.Stands(t.Context(), id)
+	pos, err := w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, "/there", pos.Dir())
 	require.Equal(t, "/there/sub", pos.Here("/there/sub"))
@@ -126,7 +126,7 @@ func TestReaders(t *testing.T) {
 	w.Reader.Config = func(context.Context) (protocol.Config, error) { configs++; return protocol.Config{}, nil }
 	once := w.ConfigOnce().Recalling()
 	for range 3 {
-		_, err = once.Stands(ctx, id)
+		_, err = once.HeadPosition(ctx, id)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 2, reads.n, "the start and its workflow")
@@ -148,7 +148,7 @@ func TestPositionsOfDamage(t *testing.T) {
 	wf := statustest.Line(map[string]protocol.Role{"check": {Person: true}}, "check")
 	workflow := w.Workflow(wf)
 	id := w.Start(workflow, heads.Facts{})
-	pos, err := w.Stands(ctx, id)
+	pos, err := w.HeadPosition(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"type": "object"}, pos.Form)
 	require.Zero(t, pos.LimitBase())
@@ -160,7 +160,7 @@ func TestPositionsOfDamage(t *testing.T) {
 		require.Equal(t, named, contains(err, "threads.yaml:7"))
 	}
 	w.Step(id, protocol.Step{Role: "check", LimitBase: 3}, statustest.Answer("again"))
-	pos, err = w.Stands(ctx, id)
+	pos, err = w.HeadPosition(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, 3, pos.LimitBase())
 	before, err := w.BeforeHead(ctx, pos)

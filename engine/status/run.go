@@ -111,7 +111,7 @@ type Flight struct {
 	Started time.Time
 	Failed  string // why it ended without a step; "": it has not
 	Printed string // the last line that a command has printed, cleaned
-	agentproc.Told
+	agentproc.Reported
 }
 
 // PrintedTurn is what a command at work has printed last, as a turn.
@@ -173,7 +173,7 @@ func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record)
 	}
 	f := &Flight{
 		Head: last.Head, Number: t.Len() + 1, Role: last.Role, Agent: last.Agent,
-		Started: time.UnixMilli(last.StartedAt), Told: told,
+		Started: time.UnixMilli(last.StartedAt), Reported: told,
 	}
 	if last.Replaces {
 		f.Number--

@@ -369,7 +369,7 @@ func TestCorrupt(t *testing.T) {
 			whole := w.Start(w.Workflow(other), heads.Facts{})
 			id := w.Start(one, heads.Facts{})
 			w.Step(id, protocol.Step{Role: "plan"}, statustest.Answer("again"))
-			pos, err := w.Stands(t.Context(), id)
+			pos, err := w.HeadPosition(t.Context(), id)
 			require.NoError(t, err)
 			gone := lose(w, pos.Thread.Last.Step)
 			if gone == "" {

@@ -304,8 +304,8 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	return p, err
 }
 
-// Stands is the position of a thread at its head.
-func (r *Reader) Stands(ctx context.Context, id string) (*Position, error) {
+// HeadPosition is the position of a thread at its head.
+func (r *Reader) HeadPosition(ctx context.Context, id string) (*Position, error) {
 	head, _, err := r.Lookup(ctx, id)
 	if err != nil {
 		return nil, err

@@ -109,18 +109,18 @@ const MailboxDir = "mailbox"
 
 // Bounds of a mailbox.
 const (
-	MaxLetter  = 64 << 10      // bytes of a text
-	maxFile    = 7 * MaxLetter // a byte is up to six in JSON
-	maxLetters = 100
-	unread     = ".json"
-	told       = ".told"
+	MaxMessage  = 64 << 10       // bytes of a text
+	maxFile     = 7 * MaxMessage // a byte is up to six in JSON
+	maxMessages = 100
+	unread      = ".json"
+	told        = ".told"
 )
 
 // ErrFull means that nobody reads what people say.
 var ErrFull = errors.New("the mailbox is full")
 
-// Letter is what somebody has told a thread.
-type Letter struct {
+// Message is what somebody has told a thread.
+type Message struct {
 	Text string `json:"text"`
 	AtMs int64  `json:"atMs"`
 
@@ -130,8 +130,8 @@ type Letter struct {
 func (d Dir) mail(name string) string { return filepath.Join(string(d), MailboxDir, name) }
 
 // Post puts a letter into the mailbox, durably; key tells letters of one moment apart.
-func (d Dir) Post(fsys durable.FS, l Letter, key string) (name string, err error) {
-	if len(d.names()) >= maxLetters {
+func (d Dir) Post(fsys durable.FS, l Message, key string) (name string, err error) {
+	if len(d.names()) >= maxMessages {
 		return "", ErrFull
 	}
 	data, err := json.Marshal(l)
@@ -158,7 +158,7 @@ func (d Dir) names() []string {
 		return nil
 	}
 	var names []string
-	for _, e := range entries[:min(len(entries), 10*maxLetters)] {
+	for _, e := range entries[:min(len(entries), 10*maxMessages)] {
 		if e.Type().IsRegular() {
 			names = append(names, e.Name())
 		}
@@ -169,8 +169,8 @@ func (d Dir) names() []string {
 
 // Unread are the letters that no agent was told of, oldest first. A file that is not one
 // stays where it is.
-func (d Dir) Unread() []Letter {
-	var letters []Letter
+func (d Dir) Unread() []Message {
+	var letters []Message
 	for _, name := range d.names() {
 		if !strings.HasSuffix(name, unread) {
 			continue
@@ -179,7 +179,7 @@ func (d Dir) Unread() []Letter {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		l := Letter{name: name}
+		l := Message{name: name}
 		if err == nil && json.Unmarshal(data, &l) == nil && l.Text != "" {
 			letters = append(letters, l)
 		}
@@ -187,8 +187,8 @@ func (d Dir) Unread() []Letter {
 	return letters
 }
 
-// Told notes that an agent was told of a letter, in the step that follows head.
-func (d Dir) Told(l Letter, head protocol.Hash) error {
+// MarkDelivered notes that an agent was told of a letter, in the step that follows head.
+func (d Dir) MarkDelivered(l Message, head protocol.Hash) error {
 	return os.Rename(d.mail(l.name), d.mail(strings.TrimSuffix(l.name, unread)+"."+string(head)+told))
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // The protocol's objects, as far as they are used. Agents differ from the
@@ -179,8 +179,8 @@ type update struct {
 	Content   json.RawMessage `json:"content"` // a block; of a tool call a list
 	toolCall
 	Cost *struct {
-		Amount   figures.Dollars `json:"amount"`
-		Currency string          `json:"currency"`
+		Amount   usageparse.Dollars `json:"amount"`
+		Currency string             `json:"currency"`
 	} `json:"cost"`
 	Severity string `json:"severity"`
 	Meta     struct {

@@ -162,7 +162,7 @@ func TestDotEnvDoesNotOverride(t *testing.T) {
 func TestLimitBaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	got := agentkittest.Run(t, agents()["plain"], scenario{
-		History: []agentkittest.Past{{}, {}}, Environ: []string{"UWF_LIMIT_BASE=2"},
+		History: []agentkittest.History{{}, {}}, Environ: []string{"UWF_LIMIT_BASE=2"},
 	}).Succeeded()
 	require.Equal(t, 2, got.Step.LimitBase)
 }
@@ -188,7 +188,7 @@ func TestRequestTellsTheStory(t *testing.T) {
 		}
 		require.Zero(t, n)
 	})
-	agentkittest.Run(t, o, scenario{History: []agentkittest.Past{{Content: "first"}, {Content: "second"}}}).Succeeded()
+	agentkittest.Run(t, o, scenario{History: []agentkittest.History{{Content: "first"}, {Content: "second"}}}).Succeeded()
 }
 
 func TestAliasComesFromTheEngine(t *testing.T) {

@@ -163,7 +163,7 @@ func (k *kit) request(b step.Brief) *Request {
 	}
 	if k.engine {
 		r.Budget = protocol.ParseBudget(k.run.Env.Get(protocol.EnvBudget))
-		r.Told = k.told()
+		r.Reported = k.told()
 	}
 	r.tell(b)
 	return r

@@ -70,7 +70,7 @@ func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
 		for kind, silent := range map[string]bool{"": false, " in silence": true} {
 			t.Run(name+kind, func(t *testing.T) {
 				t.Parallel()
-				agentkittest.KnowsOnlyItsPast(t, func(*testing.T) agentkittest.Mind {
+				agentkittest.KnowsOnlyItsHistory(t, func(*testing.T) agentkittest.FakeModel {
 					p := &program{Options: can, told: map[string][]string{}, silent: silent}
 					p.Name, p.Run = "program", p.run
 					if can.Resumes {
@@ -78,7 +78,7 @@ func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
 							return p.say(id, message), nil
 						}
 					}
-					return agentkittest.Mind{
+					return agentkittest.FakeModel{
 						Agent: func() agentkit.Options { return p.Options },
 						Says:  func(word string, good bool) { p.word, p.good = word, good },
 						Heard: func() string { return p.heard },

@@ -47,7 +47,7 @@ type Request struct {
 
 	// Told is what tries of this visit by this agent have cost that failed: the step
 	// holds it, so that it is no part of this run's usage.
-	Told protocol.Usage
+	Reported protocol.Usage
 
 	// Yields: the engine knows what to do when the provider grants no more, so the run
 	// is to fail with a [Failure], and not to wait for a person.

@@ -71,7 +71,7 @@ func TestOnlyWhatHappenedSinceIsTold(t *testing.T) {
 	var req agentkit.Request
 	a := resuming("a", good, &req)
 	th.Run(a).Succeeded()
-	th.Past(agentkittest.Past{Role: "reviewer", Content: "Rejected."})
+	th.Precede(agentkittest.History{Role: "reviewer", Content: "Rejected."})
 	th.Run(a).Succeeded()
 	require.Equal(t, "session-1", req.SessionID)
 	prosetest.Text(t, req.Prompt)

@@ -191,25 +191,25 @@ func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (as
 // toldMark begins what a person tells an agent at work.
 const toldMark = "[A person tells you, while you work on this:]\n"
 
-// Letter is something that a person tells an agent at work.
-type Letter struct {
+// Message is something that a person tells an agent at work.
+type Message struct {
 	Text string
-	file runfiles.Letter
+	file runfiles.Message
 }
 
-// Letters are what people have told the thread and no agent has heard, oldest first.
-func (r *Request) Letters() []Letter {
-	var letters []Letter
+// Messages are what people have told the thread and no agent has heard, oldest first.
+func (r *Request) Messages() []Message {
+	var letters []Message
 	for _, l := range runfiles.Dir(r.RunDir).Unread() {
-		letters = append(letters, Letter{Text: toldMark + r.kit.secrets.Hide(valid(l.Text)), file: l})
+		letters = append(letters, Message{Text: toldMark + r.kit.secrets.Hide(valid(l.Text)), file: l})
 	}
 	return letters
 }
 
-// Heard notes that the agent was told of a letter: it is not given again, except where
+// MarkDelivered notes that the agent was told of a letter: it is not given again, except where
 // the visit has to start over. What is not heard is kept for the next visit.
-func (r *Request) Heard(l Letter) error {
-	if err := runfiles.Dir(r.RunDir).Told(l.file, r.Head); err != nil {
+func (r *Request) MarkDelivered(l Message) error {
+	if err := runfiles.Dir(r.RunDir).MarkDelivered(l.file, r.Head); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
 	r.kit.heard = strings.TrimPrefix(r.kit.heard+"\n\n"+l.Text, "\n\n")
@@ -219,11 +219,11 @@ func (r *Request) Heard(l Letter) error {
 // Mail delivers what people have told the thread. An agent that can hear something while
 // it works should ask before each question to its model, and make each a turn.
 func (r *Request) Mail(ctx context.Context, deliver func(ctx context.Context, text string) error) error {
-	for _, l := range r.Letters() {
+	for _, l := range r.Messages() {
 		if err := deliver(ctx, l.Text); err != nil {
 			return err
 		}
-		if err := r.Heard(l); err != nil {
+		if err := r.MarkDelivered(l); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ type Scenario struct {
 	// "$status" of done or failed, and an optional text "summary".
 	Schema any
 
-	Task       string // the thread's prompt
-	EdgePrompt string // "": the role's description
-	History    []Past // oldest first
+	Task       string    // the thread's prompt
+	EdgePrompt string    // "": the role's description
+	History    []History // oldest first
 
 	Config  string   // content of config.yaml; "": there is none
 	Args    []string // the agent's own arguments
@@ -36,8 +36,8 @@ type Scenario struct {
 	ByHand  bool     // without the engine's variables, as a person would start it
 }
 
-// Past is a step that was made before.
-type Past struct {
+// History is a step that was made before.
+type History struct {
 	Role    string // "": the scenario's role
 	Agent   string // "": "past"
 	Output  any    // nil: {"$status": "done"}

@@ -15,7 +15,7 @@ func Example() {
 	TestHello := func(t *testing.T) {
 		got := agentkittest.Run(t, greeter(), agentkittest.Scenario{
 			Task:    "Greet.",
-			History: []agentkittest.Past{{Content: "Good morning."}},
+			History: []agentkittest.History{{Content: "Good morning."}},
 		}).Succeeded()
 		require.Equal(t, map[string]any{"$status": "done"}, got.Output)
 		require.Equal(t, "hello 2", got.Content)
@@ -33,7 +33,7 @@ func greeter() agentkit.Options {
 // A thread goes on from step to step, and its forks share what it has.
 func TestThreadGoesOn(t *testing.T) {
 	t.Parallel()
-	th := agentkittest.New(t, agentkittest.Scenario{History: []agentkittest.Past{{Output: map[string]any{"$status": "failed"}}}})
+	th := agentkittest.New(t, agentkittest.Scenario{History: []agentkittest.History{{Output: map[string]any{"$status": "failed"}}}})
 	require.Equal(t, "hello 2", th.Run(greeter()).Succeeded().Content)
 	fork := th.Fork()
 	require.NotEqual(t, th.ID, fork.ID)

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// Mind is an agent whose model can be listened to.
-type Mind struct {
+// FakeModel is an agent whose model can be listened to.
+type FakeModel struct {
 	Scenario
 	// Agent makes the agent's options: new ones for each step, as a process of its own
 	// would.
@@ -27,13 +27,13 @@ type Mind struct {
 // mind is a thread with a mind on it.
 type mind struct {
 	*Thread
-	Mind
+	FakeModel
 	t *testing.T
 }
 
-// KnowsOnlyItsPast tests that a thread which was forked, replayed or poked is told
+// KnowsOnlyItsHistory tests that a thread which was forked, replayed or poked is told
 // nothing of what is not its past: whatever the agent's sessions have seen since.
-func KnowsOnlyItsPast(t *testing.T, make func(t *testing.T) Mind) {
+func KnowsOnlyItsHistory(t *testing.T, make func(t *testing.T) FakeModel) {
 	t.Helper()
 	for name, tell := range map[string]func(*mind){
 		"a fork in the middle": func(m *mind) {
@@ -106,7 +106,7 @@ func KnowsOnlyItsPast(t *testing.T, make func(t *testing.T) Mind) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := make(t)
-			tell(&mind{Thread: New(t, m.Scenario), Mind: m, t: t})
+			tell(&mind{Thread: New(t, m.Scenario), FakeModel: m, t: t})
 		})
 	}
 }

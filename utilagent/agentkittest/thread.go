@@ -55,7 +55,7 @@ func New(t testing.TB, s Scenario) *Thread {
 	require.NoError(t, err)
 	th.start()
 	for _, past := range s.History {
-		th.Past(past)
+		th.Precede(past)
 	}
 	return th
 }
@@ -80,8 +80,8 @@ func (th *Thread) ForkAt(node protocol.Hash) *Thread {
 	return &fork
 }
 
-// Past adds a step as if an agent had made it.
-func (th *Thread) Past(p Past) {
+// Precede adds a step as if an agent had made it.
+func (th *Thread) Precede(p History) {
 	th.t.Helper()
 	th.step(step.Submission{
 		Role: cmp.Or(p.Role, th.Role), Agent: protocol.AgentName(cmp.Or(p.Agent, "past")), SessionID: cmp.Or(p.Session, "past"),

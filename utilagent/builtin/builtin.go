@@ -246,7 +246,7 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.tried = session.Spent.Without(w.req.Told)
+	w.tried = session.Spent.Without(w.req.Reported)
 	for _, turn := range session.Unfinished {
 		if err := w.req.Turn(ctx, turn); err != nil {
 			return nil, err

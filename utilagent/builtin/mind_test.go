@@ -18,9 +18,9 @@ func TestOursKnowOnlyTheirPast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agentkittest.KnowsOnlyItsPast(t, func(t *testing.T) agentkittest.Mind {
+			agentkittest.KnowsOnlyItsHistory(t, func(t *testing.T) agentkittest.FakeModel {
 				e := serve(t, say("x"))
-				return agentkittest.Mind{
+				return agentkittest.FakeModel{
 					Scenario: e.scenario(""), Agent: options,
 					Says: func(word string, good bool) {
 						answer := say("---\n$status: done\nsummary: " + word + "\n---\n")

@@ -263,9 +263,9 @@ type ErrLiner interface {
 	ErrLine(line []byte) []Event
 }
 
-// Hearer is a [Decoder] of a program that can be told something while it works: of one
+// MessageReceiver is a [Decoder] of a program that can be told something while it works: of one
 // that was started with [Invocation.Open], and says so by an event [Heard].
-type Hearer interface {
+type MessageReceiver interface {
 	// Tell is what goes to stdin for a text.
 	Tell(id, text string) ([]byte, error)
 }
@@ -363,7 +363,7 @@ type Event struct {
 	Status int            // of an HTTP request, if known
 	Error  errorkind.Kind // Retrying: retrying is in vain
 
-	letter agentkit.Letter // Heard: what it was told
+	letter agentkit.Message // Heard: what it was told
 }
 
 // Transport talks to a program in its own protocol. One serves all calls of a step, so it may

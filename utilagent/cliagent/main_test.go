@@ -90,7 +90,7 @@ func play(dir string) int {
 		case "stderr":
 			fmt.Fprintln(os.Stderr, rest)
 		case "post": // somebody says something
-			l := runfiles.Letter{Text: rest, AtMs: time.Now().UnixMilli()}
+			l := runfiles.Message{Text: rest, AtMs: time.Now().UnixMilli()}
 			if _, err := runfiles.Dir(os.Getenv("UWF_STARTED_FOR")).Post(durable.OS(), l, rest); err != nil {
 				return 3
 			}

@@ -58,10 +58,10 @@ func TestProgramsKnowOnlyTheirPast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agentkittest.KnowsOnlyItsPast(t, func(t *testing.T) agentkittest.Mind {
+			agentkittest.KnowsOnlyItsHistory(t, func(t *testing.T) agentkittest.FakeModel {
 				a, dir := toy(), t.TempDir()
 				a.Sessions = can
-				return agentkittest.Mind{
+				return agentkittest.FakeModel{
 					Scenario: agentkittest.Scenario{Environ: []string{"UWF_TOY_BIN=" + os.Args[0], playVariable + "=" + dir}},
 					Agent:    func() agentkit.Options { return cliagent.Options(a) },
 					Says: func(word string, good bool) {

@@ -220,7 +220,7 @@ type Host struct {
 	limits Timeouts
 	held   *confinement    // nil: the program is not confined
 	outer  context.Context // of the step: it ends when the agent is stopped
-	mail   func() []agentkit.Letter
+	mail   func() []agentkit.Message
 	rand   io.Reader
 
 	mu   sync.Mutex
@@ -309,7 +309,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { p.Stop(h.Pace()) })
 	defer stop()
-	if d, ok := r.decoder.(Hearer); ok && inv.Open {
+	if d, ok := r.decoder.(MessageReceiver); ok && inv.Open {
 		r.post = newPost(d, h, p.Stdin())
 		defer r.post.close()
 	}

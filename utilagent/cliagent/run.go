@@ -132,7 +132,7 @@ func (r *runner) next(out tried) (*task, error) {
 		return &t, r.startOver(&t, out.Message)
 	case !out.canGoOn(r.adapter.Sessions):
 		return nil, nil
-	case out.Kind == OK && len(r.req.Letters()) > 0:
+	case out.Kind == OK && len(r.req.Messages()) > 0:
 		return r.toldLate(out)
 	case out.stoppedByRefusal() && r.refusals < maxRefusals:
 		r.refusals++
@@ -155,7 +155,7 @@ func (r *runner) next(out tried) (*task, error) {
 // toldLate is the task that passes on what people said while the program worked and could not
 // hear it.
 func (r *runner) toldLate(out tried) (*task, error) {
-	t := &task{session: out.Session, message: out.task.message, letters: r.req.Letters()}
+	t := &task{session: out.Session, message: out.task.message, letters: r.req.Messages()}
 	for _, l := range t.letters {
 		if err := r.tell(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnUser, Content: l.Text}); err != nil {
 			return nil, err
@@ -173,7 +173,7 @@ func (r *runner) heard(out tried) error {
 		return nil
 	}
 	for _, l := range out.task.letters {
-		if err := r.req.Heard(l); err != nil {
+		if err := r.req.MarkDelivered(l); err != nil {
 			return err
 		}
 	}
@@ -299,7 +299,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	timed, cancel := context.WithTimeoutCause(ctx, r.limits.Total, total)
 	r.ctx = timed
 	r.closers = append(r.closers, cancel)
-	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx, mail: req.Letters, rand: r.env.Rand}
+	r.host = &Host{launch: r.launch, limits: r.limits, held: r.confinement, outer: ctx, mail: req.Messages, rand: r.env.Rand}
 	r.transport = lines{adapter: a}
 	if a.Transport != nil {
 		r.transport = a.Transport()

@@ -26,8 +26,8 @@ type task struct {
 	session string // to go on in; "": a new one
 	fork    bool
 	cut     string
-	message string            // a correction, which a new session must be told too
-	letters []agentkit.Letter // that the prompt tells
+	message string             // a correction, which a new session must be told too
+	letters []agentkit.Message // that the prompt tells
 }
 
 // tried is how a call came out.
@@ -63,7 +63,7 @@ func (r *runner) try(t task) (tried, error) {
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
 		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
-		waits: waits{now: r.env.Now, show: r.show}, heard: r.req.Heard,
+		waits: waits{now: r.env.Now, show: r.show}, heard: r.req.MarkDelivered,
 	}
 	c.began = func(session string) error {
 		r.uses(session)
@@ -229,7 +229,7 @@ type call struct {
 	cancel   context.CancelCauseFunc
 	watch    *watch
 	began    func(session string) error // told once for each id that is good
-	heard    func(agentkit.Letter) error
+	heard    func(agentkit.Message) error
 	program  string
 
 	mu      sync.Mutex

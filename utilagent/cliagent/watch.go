@@ -276,20 +276,20 @@ const mailTime = time.Second
 // as heard when the program says so, not when it was written: the next call repeats what it
 // had not read when it ended. Safe for concurrent use.
 type post struct {
-	hearer Hearer
+	hearer MessageReceiver
 	host   *Host
 	stdin  io.WriteCloser
 	over   chan struct{}
 
 	mu     sync.Mutex
 	closed bool
-	sent   map[string]agentkit.Letter // by the id that the program knows
-	open   int                        // of them, not heard
+	sent   map[string]agentkit.Message // by the id that the program knows
+	open   int                         // of them, not heard
 }
 
 // newPost begins to tell a program what is in the mailbox.
-func newPost(d Hearer, h *Host, stdin io.WriteCloser) *post {
-	t := &post{hearer: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Letter{}}
+func newPost(d MessageReceiver, h *Host, stdin io.WriteCloser) *post {
+	t := &post{hearer: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Message{}}
 	go func() {
 		tick := time.NewTicker(mailTime)
 		defer tick.Stop()
@@ -320,7 +320,7 @@ func (t *post) write(line []byte) error {
 }
 
 // address is the line that tells a letter, nothing if it was told.
-func (t *post) address(l agentkit.Letter) ([]byte, error) {
+func (t *post) address(l agentkit.Message) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, other := range t.sent {

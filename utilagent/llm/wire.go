@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/exactjson"
-	"github.com/united-workforce/uwf/utilagent/figures"
+	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
 // written is what a request wrote, for the next one. A conversation only grows
@@ -146,22 +146,22 @@ func (b *body) reader() io.ReadCloser {
 
 // wireUsage is what endpoints say about tokens, under all the names in use.
 type wireUsage struct {
-	Total      figures.Tokens `json:"total_tokens"`
-	Prompt     figures.Tokens `json:"prompt_tokens"`
-	Completion figures.Tokens `json:"completion_tokens"`
-	Cached     figures.Tokens `json:"cached_tokens"`           // Moonshot
-	CacheHit   figures.Tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CacheWrite figures.Tokens `json:"cache_write_tokens"`
-	CacheMade  figures.Tokens `json:"cache_creation_input_tokens"` // LiteLLM, for Anthropic's models
+	Total      usageparse.Tokens `json:"total_tokens"`
+	Prompt     usageparse.Tokens `json:"prompt_tokens"`
+	Completion usageparse.Tokens `json:"completion_tokens"`
+	Cached     usageparse.Tokens `json:"cached_tokens"`           // Moonshot
+	CacheHit   usageparse.Tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CacheWrite usageparse.Tokens `json:"cache_write_tokens"`
+	CacheMade  usageparse.Tokens `json:"cache_creation_input_tokens"` // LiteLLM, for Anthropic's models
 	PromptMore struct {
-		Cached     figures.Tokens `json:"cached_tokens"`
-		CacheWrite figures.Tokens `json:"cache_write_tokens"`
-		CacheMade  figures.Tokens `json:"cache_creation_tokens"`
+		Cached     usageparse.Tokens `json:"cached_tokens"`
+		CacheWrite usageparse.Tokens `json:"cache_write_tokens"`
+		CacheMade  usageparse.Tokens `json:"cache_creation_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionMore struct {
-		Reasoning figures.Tokens `json:"reasoning_tokens"`
+		Reasoning usageparse.Tokens `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Cost figures.Dollars `json:"cost"` // OpenRouter
+	Cost usageparse.Dollars `json:"cost"` // OpenRouter
 }
 
 // usage counts every token once: endpoints report the cached ones as part of

@@ -89,7 +89,7 @@ steps:
 	require.Equal(t, map[string]any{"$status": "failed"}, got.Output)
 	require.Equal(t, "mock-1", got.Step.SessionID)
 	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
-	th.Past(agentkittest.Past{})
+	th.Precede(agentkittest.History{})
 	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
 }
 
@@ -115,7 +115,7 @@ steps:
 	require.Equal(t, "which branch?", th.Run(mock.Options(s)).Succeeded().Suspended)
 	require.Len(t, th.Run(mock.Options(s)).Succeeded().Turns, 5, "the run, and two corrections with their replies")
 	th.Run(mock.Options(s)).Failed("frontmatter")
-	th.Past(agentkittest.Past{})
+	th.Precede(agentkittest.History{})
 	th.Run(mock.Options(s)).Failed("run: no network")
 }
 

@@ -189,8 +189,8 @@ type Voice struct {
 	once sync.Once
 }
 
-// Stands tells where the thread stands.
-func (v *Voice) Stands(out protocol.StepOutput) {
+// Outcome tells where the thread stands.
+func (v *Voice) Outcome(out protocol.StepOutput) {
 	a := ack{Output: &out}
 	if out.Error != nil {
 		a.Reasons = out.Error.Reasons

@@ -168,12 +168,12 @@ func decodeTotals(data []byte) []Mark {
 // WithTry is what was spent with a failed try.
 func WithTry(s moderator.Spent, try runfiles.Try) moderator.Spent {
 	var sum Sums
-	sum.Untold(runfiles.Tries{try})
+	sum.Unreported(runfiles.Tries{try})
 	return Plus(s, SpentOf(sum))
 }
 
-// Untold is what failed tries have cost.
-func (s *Sums) Untold(tries runfiles.Tries) {
+// Unreported is what failed tries have cost.
+func (s *Sums) Unreported(tries runfiles.Tries) {
 	for _, t := range tries {
 		s.judge(t.Usage)
 		if t.Usage != nil {

@@ -293,7 +293,7 @@ func TestWords(t *testing.T) {
 			top := w.Start(wf, heads.Facts{})
 			tt.child.Parent = &heads.Parent{Thread: top}
 			child := w.Start(wf, heads.Facts{})
-			pos, err := w.Stands(ctx, child)
+			pos, err := w.HeadPosition(ctx, child)
 			require.NoError(t, err)
 			w.Clock = time.UnixMilli(at + 10_000)
 			if tt.trust != "" {

@@ -224,7 +224,7 @@ func (w *World) At(id string) protocol.Hash {
 func (w *World) StartChildren(id string) map[string]string {
 	w.T.Helper()
 	ctx := w.T.Context()
-	pos, err := w.Stands(ctx, id)
+	pos, err := w.HeadPosition(ctx, id)
 	require.NoError(w.T, err)
 	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
 	ids := map[string]string{}
@@ -253,7 +253,7 @@ func (w *World) StartChildren(id string) map[string]string {
 func (w *World) Join(id, status string) protocol.Hash {
 	w.T.Helper()
 	ctx := w.T.Context()
-	pos, err := w.Stands(ctx, id)
+	pos, err := w.HeadPosition(ctx, id)
 	require.NoError(w.T, err)
 	require.Equal(w.T, moderator.Fan, pos.Next.Kind)
 	s := protocol.Step{Role: pos.Next.Role, Agent: protocol.JoinAgent}

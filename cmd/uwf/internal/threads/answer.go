@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/formfields"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -108,7 +108,7 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engi
 			}
 			return nil, cmdline.UsageError(fmt.Sprintf("--set %s: want NAME=VALUE", plaintext.Word(set)), hint)
 		}
-		field, ok := form.Named(schema, name)
+		field, ok := formfields.Named(schema, name)
 		if !ok && len(known) > 0 && !slices.Contains(known, name) {
 			return nil, cmdline.UsageError(fmt.Sprintf("role %q has no field %q", at.Question.Role, name), cmdline.Choices("--set ", name, known)...)
 		}
@@ -127,14 +127,14 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engi
 func fieldNames(schema any, given map[string]any) []string {
 	var names []string
 	add := func(given map[string]any) {
-		for _, f := range form.Fields(schema, given, protocol.StatusKey) {
+		for _, f := range formfields.Fields(schema, given, protocol.StatusKey) {
 			if !slices.Contains(names, f.Name) {
 				names = append(names, f.Name)
 			}
 		}
 	}
 	add(given)
-	for _, f := range form.Fields(schema, given, protocol.StatusKey) {
+	for _, f := range formfields.Fields(schema, given, protocol.StatusKey) {
 		for _, choice := range f.Choices {
 			with := maps.Clone(given)
 			with[f.Name] = choice
@@ -160,8 +160,8 @@ func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.Ste
 	value := map[string]any{}
 	asked := map[string]bool{}
 	for {
-		fields := form.Fields(q.Schema, value, protocol.StatusKey)
-		next := slices.IndexFunc(fields, func(f form.Field) bool { return !asked[f.Name] })
+		fields := formfields.Fields(q.Schema, value, protocol.StatusKey)
+		next := slices.IndexFunc(fields, func(f formfields.Field) bool { return !asked[f.Name] })
 		if next < 0 {
 			return value, nil
 		}
@@ -179,7 +179,7 @@ func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.Ste
 
 // askField asks for one field, until what is typed can be one. Nothing is no value, if
 // it may be left out.
-func (a Commands) askField(ctx context.Context, f form.Field) (value any, given bool, err error) {
+func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, given bool, err error) {
 	question := plaintext.Line(f.Name)
 	var notes []string
 	if f.Description != "" {
@@ -320,7 +320,7 @@ func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declar
 		if err != nil {
 			return nil, err
 		}
-		if given[name], err = form.Of(declared[name].Schema).Value(text); err != nil {
+		if given[name], err = formfields.Of(declared[name].Schema).Value(text); err != nil {
 			return nil, cmdline.Invalid(fmt.Sprintf("the inputs do not fit:\n- %s: %v", plaintext.Line(name), err))
 		}
 	}
@@ -388,7 +388,7 @@ func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candi
 	}
 	var all []cmdline.Candidate
 	for _, name := range fieldNames(at.Question.Schema, map[string]any{}) {
-		f, _ := form.Named(at.Question.Schema, name)
+		f, _ := formfields.Named(at.Question.Schema, name)
 		if len(f.Choices) == 0 {
 			all = append(all, cmdline.Candidate{Word: name + "=", Help: f.Description})
 		}

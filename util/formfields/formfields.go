@@ -1,7 +1,7 @@
 // Package form is a JSON Schema as a person meets it: the fields that are asked for,
 // and the value that a typed text means. What it makes is not judged; the schema does
 // that.
-package form
+package formfields
 
 import (
 	"encoding/json"

@@ -1,6 +1,6 @@
 // Package figures reads what programs and endpoints say of their use of tokens and money.
 // Reading never fails: what makes no sense is not known.
-package figures
+package usageparse
 
 import (
 	"math"

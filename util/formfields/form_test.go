@@ -1,4 +1,4 @@
-package form_test
+package formfields_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/formfields"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -23,7 +23,7 @@ const variants = `{"oneOf":[
 	{"properties":{"$status":{"const":"yes"},"when":{"type":"string"}},"required":["$status","when"]},
 	{"properties":{"$status":{"const":"no"},"why":{"type":"string"}},"required":["$status"]}]}`
 
-func names(fields []form.Field) (out []string) {
+func names(fields []formfields.Field) (out []string) {
 	for _, f := range fields {
 		out = append(out, f.Name)
 	}
@@ -32,20 +32,20 @@ func names(fields []form.Field) (out []string) {
 
 func TestFields(t *testing.T) {
 	t.Parallel()
-	fields := form.Fields(schema(t, review), nil, "$status")
+	fields := formfields.Fields(schema(t, review), nil, "$status")
 	require.Equal(t, []string{"$status", "comment", "count"}, names(fields))
 	require.Equal(t, []string{"approved", "rejected"}, fields[0].Choices)
 	require.True(t, fields[0].Required)
 	require.Equal(t, "Why", fields[1].Description)
 	prosetest.Text(t, fields[2].Kind())
 
-	fields = form.Fields(schema(t, variants), nil, "$status")
+	fields = formfields.Fields(schema(t, variants), nil, "$status")
 	require.Equal(t, []string{"$status"}, names(fields), "the others depend on it")
 	require.Equal(t, []string{"yes", "no"}, fields[0].Choices)
-	require.Equal(t, []string{"$status", "when"}, names(form.Fields(schema(t, variants), map[string]any{"$status": "yes"}, "$status")))
-	require.Equal(t, []string{"$status", "why"}, names(form.Fields(schema(t, variants), map[string]any{"$status": "no"}, "$status")))
-	require.Empty(t, form.Fields(schema(t, `{"type":"integer"}`), nil))
-	require.Empty(t, form.Fields(true, nil))
+	require.Equal(t, []string{"$status", "when"}, names(formfields.Fields(schema(t, variants), map[string]any{"$status": "yes"}, "$status")))
+	require.Equal(t, []string{"$status", "why"}, names(formfields.Fields(schema(t, variants), map[string]any{"$status": "no"}, "$status")))
+	require.Empty(t, formfields.Fields(schema(t, `{"type":"integer"}`), nil))
+	require.Empty(t, formfields.Fields(true, nil))
 }
 
 func TestValue(t *testing.T) {
@@ -61,23 +61,23 @@ func TestValue(t *testing.T) {
 		{`{"type":"object"}`, "{a: 1}", map[string]any{"a": int64(1)}}, {`{"type":["integer","string"]}`, "5", "5"},
 		{`{"enum":["a",1]}`, "1", 1.0}, {`{"enum":["a"]}`, "b", "b"}, {`{}`, "5", int64(5)}, {`{}`, "a: [", "a: ["}, {`true`, "x", "x"},
 	} {
-		got, err := form.Of(schema(t, test.schema)).Value(test.text)
+		got, err := formfields.Of(schema(t, test.schema)).Value(test.text)
 		require.NoError(t, err, test.schema)
 		require.Equal(t, test.want, got, "%s %q", test.schema, test.text)
 	}
 	for text, kind := range map[string]string{"x": `{"type":"integer"}`, "maybe": `{"type":"boolean"}`, "[": `{"type":"array"}`, "a": `{"type":"object"}`} {
-		_, err := form.Of(schema(t, kind)).Value(text)
+		_, err := formfields.Of(schema(t, kind)).Value(text)
 		prosetest.Error(t, err, kind)
 	}
-	_, err := form.Of(schema(t, `{"type":"array"}`)).Value(strings.Repeat("[", 1<<20))
+	_, err := formfields.Of(schema(t, `{"type":"array"}`)).Value(strings.Repeat("[", 1<<20))
 	prosetest.Error(t, err)
 	require.Less(t, len(err.Error()), 300)
-	f, ok := form.Named(schema(t, variants), "when")
+	f, ok := formfields.Named(schema(t, variants), "when")
 	require.True(t, ok)
 	got, err := f.Value("5")
 	require.NoError(t, err)
 	require.Equal(t, "5", got)
-	_, ok = form.Named(schema(t, review), "comments")
+	_, ok = formfields.Named(schema(t, review), "comments")
 	require.False(t, ok)
 }
 
@@ -88,11 +88,11 @@ func TestNoNumberIsRounded(t *testing.T) {
 		{`{"type":"integer"}`, "9007199254740993"}, {`{"type":"number"}`, "9007199254740993.0"}, {`{}`, "9007199254740993"},
 		{`{"type":"object"}`, `{"a":[{"id":9007199254740993}]}`}, {`{"type":"array"}`, "[1, 12345678901234567890]"},
 	} {
-		_, err := form.Of(schema(t, test.schema)).Value(test.text)
+		_, err := formfields.Of(schema(t, test.schema)).Value(test.text)
 		prosetest.Error(t, err, test.text)
 	}
 	for _, text := range []string{`"9007199254740993"`, "9007199254740993"} {
-		v, err := form.Of(schema(t, `{"type":"string"}`)).Value(text)
+		v, err := formfields.Of(schema(t, `{"type":"string"}`)).Value(text)
 		require.NoError(t, err)
 		require.Equal(t, text, v)
 	}
@@ -101,12 +101,12 @@ func TestNoNumberIsRounded(t *testing.T) {
 // A number sign in what a person types is text, as in an agent's answer.
 func TestNumberSigns(t *testing.T) {
 	t.Parallel()
-	free, ok := form.Named(schema(t, `{"properties":{"a":{}}}`), "a")
+	free, ok := formfields.Named(schema(t, `{"properties":{"a":{}}}`), "a")
 	require.True(t, ok)
 	v, err := free.Value("Fixes #42")
 	require.NoError(t, err)
 	require.Equal(t, "Fixes #42", v)
-	tags, _ := form.Named(schema(t, `{"properties":{"tags":{"type":"array"}}}`), "tags")
+	tags, _ := formfields.Named(schema(t, `{"properties":{"tags":{"type":"array"}}}`), "tags")
 	v, err = tags.Value("[#1, see #2]")
 	require.NoError(t, err)
 	require.Equal(t, []any{"#1", "see #2"}, v)

@@ -1,4 +1,4 @@
-package form_test
+package formfields_test
 
 import (
 	"os"
