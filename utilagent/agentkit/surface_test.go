@@ -18,8 +18,8 @@ import (
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		"ErrWentOn", "Failure", "Failure.Error", "Failure.Unwrap", "Letter", "Main", "OS", "Options", "Process", "Request",
-		"Request.AtEnd", "Request.Began", "Request.Content", "Request.Environ", "Request.Getenv", "Request.Heard", "Request.Hide", "Request.Letters", "Request.Log", "Request.Mail",
+		"ErrWentOn", "Failure", "Failure.Error", "Failure.Unwrap", "Main", "Message", "OS", "Options", "Process", "Request",
+		"Request.AtEnd", "Request.Began", "Request.Content", "Request.Environ", "Request.Getenv", "Request.Hide", "Request.Log", "Request.Mail",
 		"Request.StartOver", "Request.Steps", "Request.Turn", "Request.Warn", "Request.Writing",
 		"Result", "Run", "Step",
 	}, surfaceOf(t, ".").names)
