@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/terminal"
 )
@@ -262,7 +263,8 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 	}
 	if !terminal.Is(a.Env.Stdin) {
 		return "", cmdline.UsageError(fmt.Sprintf("thread %s %s", at.Thread, what),
-			fmt.Sprintf("uwf thread resume %s -p '%s'", at.Thread, example), fmt.Sprintf("uwf thread resume %s -p '' continues without an answer", at.Thread))
+			hints.Command(a.WorksAt, "thread", "resume", at.Thread, "-p", example),
+			hints.Command(a.WorksAt, "thread", "resume", at.Thread, "-p", "")+" continues without an answer")
 	}
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
 	return setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "answer: ")
