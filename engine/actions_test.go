@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +61,51 @@ func TestActionsOfAQuestion(t *testing.T) {
 	require.Equal(t, protocol.VerbRead, verbs[0])
 	require.True(t, slices.Contains(verbs, protocol.VerbResume) && slices.Contains(verbs, protocol.VerbUndo), verbs)
 	require.False(t, slices.Contains(verbs, protocol.VerbContinue) || slices.Contains(verbs, protocol.VerbMessage), verbs)
+}
+
+// A typo costs nothing, and what nobody can do is said so.
+func TestWorkThatNoEngineKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	id := w.start()
+	for _, work := range []Work{{Do: "resmue"}, {Steps: -1}} {
+		_, err := w.Do(t.Context(), id, work)
+		requireCode(t, err, protocol.CodeUsage)
+		_, err = w.Background(t.Context(), id, work)
+		requireCode(t, err, protocol.CodeUsage)
+	}
+	for _, more := range []More{{}, {CostUSD: -1}} {
+		_, err := w.Grant(t.Context(), id, protocol.Limits{}, more)
+		requireCode(t, err, protocol.CodeUsage)
+	}
+	require.Equal(t, 0, w.agentRuns())
+	require.Equal(t, protocol.Code(""), Code(nil))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := w.Do(ended, id, Work{})
+	require.Equal(t, protocol.CodeInterrupted, Code(err))
+}
+
+// Several goroutines use one engine: Events is called on one at a time.
+func TestEventsOfSeveralThreads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready,done")
+	e := w.Engine.serialized()
+	busy, n := false, 0 // the race detector looks at them
+	e.Events = func(Event) {
+		require.False(t, busy)
+		busy = true
+		n++
+		busy = false
+	}
+	var works sync.WaitGroup
+	for range 3 {
+		id := w.start()
+		works.Go(func() {
+			_, err := e.Do(t.Context(), id, Work{})
+			require.NoError(t, err)
+		})
+	}
+	works.Wait()
+	require.Greater(t, n, 10)
 }

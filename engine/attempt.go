@@ -199,7 +199,13 @@ func (a *attempt) putBack() {
 	if a.e.PutBack == nil {
 		return
 	}
+	if a.e.serial != nil {
+		a.e.serial.Lock()
+	}
 	said, err := a.e.PutBack()
+	if a.e.serial != nil {
+		a.e.serial.Unlock()
+	}
 	if said != "" {
 		a.e.warn("a command whose agent was killed " + said)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// More is what a person grants a run beyond its limits.
+// More is what a person grants a run beyond its limits: CostUSD, Tokens and Time, or Again, as much as
+// the limits are of what is used up.
 type More = budget.More
 
 // Grant sets those limits of a thread's cost that are not zero, and grants more on top of
@@ -22,6 +23,10 @@ type More = budget.More
 // is not deducted from the grant. Errors are *protocol.Error.
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) (_ []string, err error) {
 	defer fault.Coded(&err)
+	if min(m.CostUSD, l.MaxCostUSD) < 0 || min(m.Tokens, l.MaxTokens, l.MaxTimeMs, int64(m.Time)) < 0 ||
+		!m.Asked() && !budget.Bounded(l) {
+		return nil, fault.New(protocol.CodeUsage, "there is nothing to grant")
+	}
 	h, err := e.lock(ctx, thread)
 	if err != nil {
 		return nil, err

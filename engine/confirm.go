@@ -9,7 +9,9 @@ import (
 )
 
 // UntrustedError means that a workflow with commands, or the words of a thread, have not been confirmed. It is
-// the question that a front end asks a person: may these commands run, now and later?
+// the question that a front end asks a person: may these Commands of the workflow Name run, now and later? Why
+// says where it comes from; Thread is set if it is about one thread. [Engine.Confirm] says yes; then what was
+// refused is done once more, with the same arguments.
 type UntrustedError = trust.UntrustedError
 
 // Origins decides what of elsewhere may run here.

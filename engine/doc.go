@@ -19,6 +19,9 @@
 // run what it starts in a sandbox and in the background, the engine starts your program once more:
 // that is why main calls host.Main.
 //
+// Until there is a release, work from a clone: in it, go work use ../bot adds your module to its
+// workspace, and GOWORK=/path/of/clone/go.work go build builds it, from any directory.
+//
 // # Act
 //
 //   - [Engine.Do] does one thing to a thread and returns an output for each step: [DoStep] (the zero
@@ -26,12 +29,31 @@
 //     [DoRedo], [DoRetry].
 //   - [Engine.Background] does the same in a process of its own, which outlives yours, and returns
 //     once an agent has started.
-//   - [Engine.Stop], [Engine.Kill], [Engine.Fork], [Engine.Tell] (a message to an agent at work),
+//   - [Engine.Stop], [Engine.Kill], [Engine.Fork], [Engine.Message] (to an agent at work),
 //     [Engine.Grant] (more money, tokens or time), [Engine.Tick] (one step of every thread that is
 //     due).
 //   - status.Reader.Actions lists what can be done with a thread now, each with the JSON Schema of
-//     what goes with it. Build buttons and menus from it: nothing on it is refused, unless the thread
-//     moves meanwhile.
+//     what goes with it. Build buttons and menus from it. What it cannot know without the thread's lock
+//     is found out when somebody acts: that the thread has moved, or comes from elsewhere and nobody
+//     has said where it works ([Work].Cwd) or confirmed its commands.
+//
+// What the verbs of Actions are as calls:
+//
+//	continue           Do(Work{})
+//	resume             Do(Work{Do: DoResume, Prompt: words})
+//	answer             Do(Work{Do: DoAnswer, Answer: &Answer{Value: data, At: head, By: who}})
+//	retry              Do(Work{Do: DoPoke, Prompt: words}); "" repeats the last step as it was
+//	undo, redo         Do(Work{Do: DoUndo}), Do(Work{Do: DoRedo})
+//	raise-limit        Grant(thread, Limits{}, More{Again: true}), then Do(Work{Do: DoResume})
+//	fork               Fork(node, ForkOptions{})
+//	stop, kill, message    Stop, Kill, Message
+//	wait               Reader.Wait
+//	read, diagnose     view.History, view.Diagnose
+//
+// [DoRetry] is for a parent: it has the child with [Work].Key played again.
+//
+// Other packages:
+//
 //   - Package catalog finds workflows, starts threads of them and keeps their names; package worktree
 //     has what was made: Apply, Worktrees, Redact; package remotes pushes and pulls threads.
 //   - Package names finds what a person types: "@", "ab12", "@/docs", "@3".
@@ -39,7 +61,8 @@
 // # See
 //
 //   - [Engine.Events] is called with everything that happens, on one goroutine at a time. view.Follow
-//     reports the same events of a thread that another process steps.
+//     reports steps, turns and children of a thread that another process works on, as it finds them: of
+//     steps that follow each other at once it may miss turns.
 //   - Engine.Reader only reads: Show, Actions, Overview, Totals.
 //   - Package view has what there is to show, as values: Thread, History, Turns, TraceOf, Diagnose,
 //     Inbox, Stats. Package htmlpage makes pages of them.
@@ -51,7 +74,7 @@
 // Message is for people. No error names a command: what to type or press is the front end's matter.
 // uwf's table is util/hints; with Reader.Hints set, outputs have its hints, too. An output whose
 // status is suspended is no error: its Question says what is asked, and the answer may come a year
-// later, from another process.
+// later, from another process. Without a Question, the thread has stopped at a limit.
 //
 // # What holds
 //
@@ -59,7 +82,8 @@
 //     finished. One process at a time steps a thread; the second gets the code locked.
 //   - To stop, end the context: the agent is asked to stop, and what it finishes is kept.
 //   - A workflow from elsewhere runs nothing before somebody has confirmed it: Do then returns an
-//     [*UntrustedError] that names its commands. Show them, ask, and call [Engine.Confirm].
+//     [*UntrustedError] that names its commands, and so does starting one. Show them, ask, call
+//     [Engine.Confirm], and do the same once more.
 //   - Texts of agents are strangers' texts. env.Env.Stdout disarms them for a terminal; escape them
 //     for any other medium.
 //   - With Reader.ReadOnly nothing is written and no lock is taken; what would change something fails.

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/internal/agentselect"
+	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/engine/internal/create"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -31,6 +32,7 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // Engine steps threads. Build it with [Open], or as a literal.
@@ -143,8 +145,13 @@ type Worst = agentselect.Worst
 // RealDir returns the path of a directory without symbolic links, as [Engine.Start] wants it.
 func RealDir(dir string) (string, error) { return cwd.Real(dir) }
 
-// Code is the code of an error; that of an error without one is protocol.CodeFailed.
-func Code(err error) protocol.Code { return fault.Of(err).Code }
+// Code is the code of an error: "" of nil, protocol.CodeFailed of one that has none.
+func Code(err error) protocol.Code {
+	if err == nil {
+		return ""
+	}
+	return fault.Of(err).Code
+}
 
 func (e *Engine) nowMs() int64 { return e.Reader.Env.Now().UnixMilli() }
 
@@ -158,7 +165,12 @@ type Options struct {
 // config.yaml. Nothing is written, and nothing need exist yet.
 //
 // A program opens its engine with package host, which adds what it takes to run commands and workers.
-func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
+func Open(ctx context.Context, process env.Env, o Options) (_ *Engine, err error) {
+	defer fault.Coded(&err)
+	if len(process.Args) > 0 && (process.Args[0] == background.Argument || process.Args[0] == confine.Argument) {
+		return nil, fault.New(protocol.CodeUsage, "an engine has started this program, and its main does not begin with "+
+			"Main of package engine/host")
+	}
 	dirs, err := home.Find(process, o.Home, o.Store)
 	if err != nil {
 		return nil, err
@@ -167,7 +179,7 @@ func Open(ctx context.Context, process env.Env, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fault.Of(err)
 	}
-	e := &Engine{Turns: true, Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes,
+	e := &Engine{Turns: true, serial: &sync.Mutex{}, Reader: status.Reader{Dirs: dirs, FS: durable.OS(), Store: nodes,
 		Heads: fileheads.Open(dirs.Home, durable.OS())}}
 	e.Reader.Warn = func(text string) { e.warn(text) }
 	return e, e.Configure(process)

@@ -73,7 +73,8 @@ func (e *Engine) report(ev Event) {
 // warn reports a warning.
 func (e *Engine) warn(text string) { e.report(Event{Kind: Warning, Text: text}) }
 
-// serialized returns an engine that several goroutines may use: it reports on one at a time.
+// serialized returns an engine that several goroutines may use: it calls Events and PutBack on one at
+// a time.
 func (e *Engine) serialized() *Engine {
 	if e.serial != nil {
 		return e
@@ -82,14 +83,6 @@ func (e *Engine) serialized() *Engine {
 	with.serial = &sync.Mutex{}
 	if e.Events != nil {
 		with.Reader.Warn = with.warn
-	}
-	if e.PutBack != nil {
-		var mu sync.Mutex
-		with.PutBack = func() (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return e.PutBack()
-		}
 	}
 	return &with
 }

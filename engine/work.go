@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,16 +75,30 @@ type Answer struct {
 
 // Do works on a thread until a person is needed, the thread ends, all steps are made, or one
 // fails. It holds the thread's lock all the time, except while the thread's children are at
-// work, so nobody else gets in between. Running until the end includes the children. It always
-// returns what was done: an output for each step, or one that says why there was none. Errors
-// are *protocol.Error.
-func (e *Engine) Do(ctx context.Context, thread string, w Work) ([]protocol.StepOutput, error) {
+// work, so nobody else gets in between. Running until the end includes the children. Without an
+// error it returns at least one output: one for each step, or where the thread stands. With an
+// error it returns those of the steps that were made before. Several goroutines may use one engine.
+// Errors are *protocol.Error.
+func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.StepOutput, err error) {
+	defer fault.Coded(&err)
+	if err := w.check(); err != nil {
+		return nil, err
+	}
 	work := func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) }
 	if w.Do == DoUndo || w.Do == DoRedo || w.Do == DoRetry { // whoever asks for it need not be told
 		w.Steps = 1
 		return work()
 	}
 	return e.resting().Until(ctx, thread, work)
+}
+
+// check refuses what no engine can do.
+func (w Work) check() error {
+	known := []Action{DoStep, DoResume, DoPoke, DoAnswer, DoUndo, DoRedo, DoRetry}
+	if !slices.Contains(known, w.Do) || w.Steps < 0 || w.Parallel < 0 {
+		return fault.New(protocol.CodeUsage, "no engine can do this: %q, %d steps, %d at once", w.Do, w.Steps, w.Parallel)
+	}
+	return nil
 }
 
 // NotifyAbandoned reports [AtRest] on behalf of killed processes, for the threads that they
@@ -314,10 +329,13 @@ func (a *attempt) unfit(err *UnfitError) error {
 		"thread", a.locked.id)
 }
 
-// StartOptions are options of [Engine.Start]. The zero value works.
+// StartOptions are options of [Engine.Start]: Limits of what the run may cost, which take precedence
+// over the workflow's; Workspace, how its files are kept; and Check, which may refuse what a catalog
+// starts or complete it. The zero value works.
 type StartOptions = create.StartOptions
 
-// ForkOptions are options of [Engine.Fork]. The zero value works.
+// ForkOptions are options of [Engine.Fork]: the Thread that the node is of, the directory Cwd in which
+// the fork works, and Files, which files it begins with. The zero value works.
 type ForkOptions = create.ForkOptions
 
 func (e *Engine) maker() create.Maker {

@@ -110,7 +110,8 @@ const startPatience = 2 * time.Minute
 // open opens an engine that may change threads. Its config is that of now.
 func (s *server) open(ctx context.Context) (*engine.Engine, error) {
 	dirs := s.engine.Reader.Dirs
-	return host.Open(ctx, s.env, host.Options{Home: dirs.Home, Store: dirs.Store})
+	ctx = host.Context(ctx) // that of a request is not the one of main
+	return host.Open(ctx, s.env, host.Options{Home: dirs.Home, Store: dirs.Store, Hints: uwfHints})
 }
 
 // act does one thing to a thread. Whatever runs an agent runs in a background worker: neither a closed page

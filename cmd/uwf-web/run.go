@@ -163,7 +163,10 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 		return nil, err
 	}
 	with.Reader.ReadOnly = true
-	with.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
+	with.Reader.Hints = uwfHints
 	s := &server{engine: with, env: e}
 	return s, s.parse()
 }
+
+// uwfHints are those of the command line.
+func uwfHints(why ...protocol.Reason) []string { return hints.Of("", why...) }

@@ -5,39 +5,41 @@ package host
 
 import (
 	"context"
-	"errors"
 
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/engine/internal/sandbox"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/hints"
-	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // Options for [Open]. The zero value works.
 type Options struct {
 	Home, Store string             // the directories; "": as the environment names them, see package home
 	Events      func(engine.Event) // called with what happens, except [engine.AtRest]; nil: nobody listens
-	// Hints are what a person can do about reasons; nil: what uwf's command line says.
+	// Hints are what a person can do about reasons, as outputs have it; nil: nothing. Several goroutines
+	// call it.
 	Hints func(...protocol.Reason) []string
 }
 
+// called marks the context that [Main] hands to a program.
+type called struct{}
+
+// Context is a context as [Main] hands it to a program, for a test of which the main begins with it,
+// and which starts the program's function itself.
+func Context(ctx context.Context) context.Context { return context.WithValue(ctx, called{}, true) }
+
 // Open opens an engine as [engine.Open] does, with a sandbox, a log and notices, and notifies of threads
-// that a killed process has left at rest. process.Exe is this program, whose main begins with [Main].
+// that a killed process has left at rest. process.Exe is this program, and
+// ctx comes from [Main]: without it, what the engine starts of this program would do something else.
 func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, error) {
-	if len(process.Args) > 0 && (process.Args[0] == background.Argument || process.Args[0] == confine.Argument) {
-		return nil, errors.New("an engine has started this program, and its main does not begin with host.Main")
+	if ctx.Value(called{}) == nil {
+		return nil, &protocol.Error{Code: protocol.CodeUsage, Message: "the main of this program does not begin with host.Main"}
 	}
 	e, err := engine.Open(ctx, process, engine.Options{Home: o.Home, Store: o.Store})
 	if err != nil {
 		return nil, err
 	}
 	e.Events, e.Reader.Hints = o.Events, o.Hints
-	if o.Hints == nil {
-		e.Reader.Hints = func(why ...protocol.Reason) []string { return hints.Of("", why...) }
-	}
 	Equip(ctx, e, process)
 	return e, nil
 }

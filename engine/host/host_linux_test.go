@@ -124,7 +124,7 @@ func TestARunOutlivesItsProgram(t *testing.T) {
 	_ = cmd.Wait() // killed
 
 	require.NoError(t, os.WriteFile(gate, nil, 0o600))
-	e, err := host.Open(t.Context(), process, host.Options{})
+	e, err := host.Open(host.Context(t.Context()), process, host.Options{})
 	require.NoError(t, err)
 	at, err := e.Reader.Wait(t.Context(), id)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func Main(name string, run func(context.Context, env.Env) error) int {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		return protocol.CodeFailed.ExitCode()
 	}
-	ctx, stop := proc.WithSignals(context.Background())
+	ctx, stop := proc.WithSignals(Context(context.Background()))
 	defer stop()
 	call, ok := background.CallOf(process.Args)
 	if !ok {

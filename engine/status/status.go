@@ -55,7 +55,8 @@ type Reader struct {
 	// can be read without it.
 	Config func(ctx context.Context) (protocol.Config, error)
 	Warn   func(string) // told what a person should know; nil: nobody is told
-	// Hints are what a person can do about reasons, in this front end; nil: nothing.
+	// Hints are what a person can do about reasons, in this front end; nil: nothing. Several goroutines
+	// call it.
 	Hints func(...protocol.Reason) []string
 
 	// workflows remembers what was read; nil: nothing is.

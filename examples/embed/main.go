@@ -53,7 +53,7 @@ func run(ctx context.Context, process env.Env) error {
 	}
 	trace, err := view.TraceOf(ctx, e, started.Thread)
 	if err == nil {
-		fmt.Fprintln(process.Stdout, strings.Join(trace.Path(), " → "))
+		fmt.Fprintln(process.Stdout, trace.Status, strings.Join(trace.Path(), " → "))
 	}
 	return err
 }

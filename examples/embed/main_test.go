@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
@@ -71,10 +72,10 @@ func outside(t *testing.T, stdin string, args ...string) (env.Env, *bytes.Buffer
 
 func TestRun(t *testing.T) {
 	process, out := outside(t, "On Monday.\n", "book.yaml", "Book a table.")
-	require.NoError(t, run(t.Context(), process), out)
+	require.NoError(t, run(host.Context(t.Context()), process), out)
 	require.Equal(t, []string{
 		"clerk asks: For which day?", "clerk: I look into the calendar.", "clerk: Booked.",
-		"$START → clerk → $END",
+		"completed $START → clerk → $END",
 	}, strings.Split(strings.TrimSpace(withoutFrontmatter(out.String())), "\n"))
 }
 
@@ -91,11 +92,11 @@ func withoutFrontmatter(s string) string {
 // Whoever cannot answer leaves the thread as it is: it waits.
 func TestNobodyThere(t *testing.T) {
 	process, out := outside(t, "", "book.yaml", "Book a table.")
-	require.ErrorContains(t, run(t.Context(), process), "waits for an answer")
+	require.ErrorContains(t, run(host.Context(t.Context()), process), "waits for an answer")
 	require.Contains(t, out.String(), "For which day?")
 }
 
 func TestNoSuchFile(t *testing.T) {
 	process, _ := outside(t, "", "boko.yaml", "Book a table.")
-	require.ErrorContains(t, run(t.Context(), process), "file not found: boko.yaml")
+	require.ErrorContains(t, run(host.Context(t.Context()), process), "file not found: boko.yaml")
 }

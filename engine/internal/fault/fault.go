@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/proc"
@@ -67,8 +68,12 @@ func codeOf(err error) protocol.Code {
 	switch {
 	case signaled:
 		return signal.Code()
-	case is[*agentproc.TimeoutError](err):
+	case is[*agentproc.TimeoutError](err), errors.Is(err, context.DeadlineExceeded):
 		return protocol.CodeTimeout
+	case errors.Is(err, context.Canceled):
+		return protocol.CodeInterrupted
+	case is[*workflow.Problems](err):
+		return protocol.CodeInvalid
 	case IsAgentFailure(err):
 		return protocol.CodeAgent
 	case IsRedacted(err):

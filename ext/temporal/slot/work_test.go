@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 )
@@ -32,7 +33,7 @@ func TestWork(t *testing.T) {
 		t.Helper()
 		stdout.Reset()
 		process.Args = []string{Argument, task}
-		status, called := Work(t.Context(), process)
+		status, called := Work(host.Context(t.Context()), process)
 		require.True(t, called)
 		var a Answer
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &a), "%s", &stdout)

@@ -25,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/form"
+	"github.com/united-workforce/uwf/util/formfields"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -180,7 +180,7 @@ func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Wor
 		if value, err = cmd.text(value); err != nil {
 			return nil, err
 		}
-		if given[name], err = form.Of(declared[name].Schema).Value(value); err != nil {
+		if given[name], err = formfields.Of(declared[name].Schema).Value(value); err != nil {
 			return nil, cmdline.Invalid(fmt.Sprintf("the input %s does not fit: %v", plaintext.Line(name), err))
 		}
 	}
