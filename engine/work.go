@@ -77,7 +77,7 @@ type Answer struct {
 // fails. It holds the thread's lock all the time, except while the thread's children are at
 // work, so nobody else gets in between. Running until the end includes the children. Without an
 // error it returns at least one output: one for each step, or where the thread stands. With an
-// error it returns those of the steps that were made before. Several goroutines may use one engine.
+// error it returns those of the steps that were made before. Several goroutines may use an engine that [Open] returned.
 // Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.StepOutput, err error) {
 	defer fault.Coded(&err)

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/formfields"
@@ -98,15 +99,18 @@ func (r *Reader) Doubtful(p *Position) *children.Child {
 func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, error) {
 	head, ended, err := r.Lookup(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, fault.Of(err)
 	}
-	out, err := r.Show(ctx, id)
-	if err != nil {
-		return nil, err
+	var out protocol.StepOutput
+	var p *Position
+	if ended == nil {
+		out, p, err = r.showActive(ctx, id, head)
+	} else {
+		out = r.showEnded(ctx, *ended)
+		p, _ = r.Position(ctx, id, head) // it has ended, whatever cannot be read
 	}
-	p, err := r.Position(ctx, id, head)
 	if err != nil {
-		p = &Position{ID: id}
+		return nil, fault.Of(err)
 	}
 	s := r.situation(ctx, out, p, ended)
 	if r.CutOff(id) {
@@ -125,8 +129,8 @@ type situation struct {
 	limitOf string // the thread whose limit it is
 }
 
-// situation derives the facts from where a thread stands, without its lock. What they lack only
-// refuses more.
+// situation derives the facts from where a thread stands, without its lock. What they lack is
+// found out when somebody acts.
 func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Position, ended *heads.Ended) situation {
 	s := situation{limitOf: out.Thread}
 	f := &s.facts
