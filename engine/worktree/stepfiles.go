@@ -71,7 +71,7 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 			kept.Before = before.Last.Files.Tree
 		}
 	}
-	store, after, err := e.Finder().Find(ctx, t.Last.Root, f.Tree)
+	store, after, err := e.Finder().Find(ctx, t.Last.Root, f.Tree, kept.Before)
 	if store == "" && err == nil {
 		err = noFiles(t.Head, true)
 	}
@@ -378,8 +378,10 @@ func (f *Finder) Stores(ctx context.Context) ([]string, error) {
 }
 
 // Find returns what stands on this machine for a state that was made in a work tree, mostly itself, and
-// the git directory of ours that has it; both are "" if nothing does.
-func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree) (store string, by protocol.Tree, err error) {
+// the git directory of ours that has it; both are "" if nothing does. Of several directories, one is
+// preferred that has other states, too: a repository that was moved has a directory before and one after.
+func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree,
+	others ...protocol.Tree) (store string, by protocol.Tree, err error) {
 	if tree == "" {
 		return "", "", nil
 	}
@@ -396,15 +398,26 @@ func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree) (sto
 	if own != "" {
 		stores = append([]string{own}, stores...)
 	}
-	for _, store := range stores {
-		if err == nil && snapshot.Has(ctx, f.e.Env, store, tree) {
-			if !slices.Contains(f.from, store) {
-				f.from = append(f.from, store)
-			}
-			return store, snapshot.Substitute(ctx, f.e.Env, store, tree), nil
+	for _, at := range stores {
+		if err != nil || !snapshot.Has(ctx, f.e.Env, at, tree) {
+			continue
+		}
+		lacks := func(other protocol.Tree) bool { return other != "" && !snapshot.Has(ctx, f.e.Env, at, other) }
+		whole := !slices.ContainsFunc(others, lacks)
+		if store == "" || whole {
+			store = at
+		}
+		if whole {
+			break
 		}
 	}
-	return "", "", errors.Join(err, ctx.Err())
+	if store == "" {
+		return "", "", errors.Join(err, ctx.Err())
+	}
+	if !slices.Contains(f.from, store) {
+		f.from = append(f.from, store)
+	}
+	return store, snapshot.Substitute(ctx, f.e.Env, store, tree), nil
 }
 
 // Objects reads from where states were found. The error is a *protocol.Error.
