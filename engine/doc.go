@@ -39,12 +39,12 @@
 //
 // What the verbs of Actions are as calls:
 //
-//	continue           Do(Work{})
+//	continue           Do(Work{}); of a suspended thread Do(Work{Do: DoResume})
 //	resume             Do(Work{Do: DoResume, Prompt: words})
 //	answer             Do(Work{Do: DoAnswer, Answer: &Answer{Value: data, At: head, By: who}})
 //	retry              Do(Work{Do: DoPoke, Prompt: words}); "" repeats the last step as it was
 //	undo, redo         Do(Work{Do: DoUndo}), Do(Work{Do: DoRedo})
-//	raise-limit        Grant(thread, Limits{}, More{Again: true}), then Do(Work{Do: DoResume})
+//	raise-limit        Grant(thread, Limits{}, More{Again: true}), then Do(Work{})
 //	fork               Fork(node, ForkOptions{})
 //	stop, kill, message    Stop, Kill, Message
 //	wait               Reader.Wait

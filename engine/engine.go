@@ -51,7 +51,7 @@ type Engine struct {
 	// Loaded is called each time the config has been read, with the path of the project's config.
 	Loaded func(project string, err error)
 	// Events is called with what happens, as it happens, on one goroutine at a time; nil: nobody
-	// listens.
+	// listens. What works on a thread waits for it: to act on an event, it starts a goroutine.
 	Events func(Event)
 	// Turns asks for the events [Turn] and [Writing], for which the nodes of an agent at work are
 	// read.
