@@ -26,6 +26,8 @@ const (
 
 	PromptVariable = "$prompt" // the thread's prompt, in every template
 	InputsVariable = "$inputs" // the thread's inputs, in every template and condition
+	StepsVariable  = "$steps"  // the newest answer of each role, in every template and condition
+	BodyVariable   = "$body"   // the text below the last answer's block, in the same places
 )
 
 // Workflow is a stored workflow: roles and the graph that routes between them.
