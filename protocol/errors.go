@@ -24,6 +24,7 @@ const (
 	CodeLimit              Code = "limit"               // 6: ended suspended, at a limit of what a run may cost
 	CodeCorrupt            Code = "corrupt"             // 7: a node is missing, damaged or not what it should be
 	CodeUnsupportedVersion Code = "unsupported-version" // 7: a newer program made it, and this one must not touch it
+	CodeWorkflow           Code = "workflow"            // 8: the thread has ended at $FAIL
 	CodeOutputFailed       Code = "output-failed"       // 74: it is done, but the result could not be written to stdout
 	CodeLocked             Code = "locked"              // 75: someone else is at it
 	CodeTimeout            Code = "timeout"             // 124
@@ -49,6 +50,8 @@ func (c Code) ExitCode() int {
 		return 6
 	case CodeCorrupt, CodeUnsupportedVersion:
 		return 7
+	case CodeWorkflow:
+		return 8
 	case CodeOutputFailed:
 		return 74
 	case CodeLocked:

@@ -63,6 +63,15 @@ type Step struct {
 	Children []ChildEnded `json:"children,omitempty"`
 	Tries    []Try        `json:"tries,omitempty"` // that failed before
 	Memo     *Memo        `json:"memo,omitempty"`
+
+	// Version 3. The role could not be played: Output is a text node that says why, and Tries are all
+	// that were made.
+	Error *StepFailure `json:"error,omitempty"`
+}
+
+// StepFailure marks a step that is a failure, which a workflow leads on from.
+type StepFailure struct {
+	Code Code `json:"code"`
 }
 
 // ExtractedBy tells how an agent's answer became data.
@@ -226,6 +235,9 @@ func (Workflow) Kind() Kind { return KindWorkflow }
 // Version implements [Payload].
 func (w Workflow) Version() int {
 	v := version(w.grown())
+	if w.Language != 0 {
+		v = 3
+	}
 	if w.Limits != nil {
 		v = max(v, w.Limits.version())
 	}
@@ -245,6 +257,9 @@ func (Step) Kind() Kind { return KindStep }
 
 // Version implements [Payload].
 func (s Step) Version() int {
+	if s.Error != nil {
+		return 3
+	}
 	return version(s.Root != "" || s.Files != nil || len(s.Children)+len(s.Tries) > 0 || s.Memo != nil)
 }
 

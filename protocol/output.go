@@ -16,7 +16,7 @@ import (
 // Status is where a thread stands.
 type Status string
 
-// The statuses. Only completed and cancelled are stored; the others are
+// The statuses. Only completed, failed and cancelled are stored; the others are
 // derived from the head and the run in flight.
 const (
 	StatusIdle      Status = "idle"      // waits for the next step
@@ -24,6 +24,7 @@ const (
 	StatusSuspended Status = "suspended" // waits for a person
 	StatusError     Status = "error"     // the last try of the next step failed; stepping retries
 	StatusCompleted Status = "completed" // reached $END
+	StatusFailed    Status = "failed"    // reached $FAIL
 	StatusCancelled Status = "cancelled" // ended by a person
 	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
 	// StatusWaitingForChildren: its children are at work or due.

@@ -18,8 +18,10 @@ const (
 	StartNode   = "$START"   // where a thread begins; the only node that is not a role
 	EndNode     = "$END"     // target: the thread is completed
 	SuspendNode = "$SUSPEND" // target: the thread waits for a person
+	FailNode    = "$FAIL"    // target: the thread has failed, for good
 
 	StatusKey     = "$status" // the output field that routes
+	ErrorStatus   = "$error"  // the edge that is taken if a role could not be played
 	DefaultStatus = "_"       // the edge that is always taken
 	StartAlias    = "new"     // accepted at $START instead of "_"
 	ResumeStatus  = "resume"  // optional edge of $START: where a completed thread goes on
@@ -42,7 +44,13 @@ type Workflow struct {
 
 	// Version 2.
 	Inputs map[string]Input `json:"inputs,omitempty"` // what a run needs besides its prompt
+
+	// Language is [Language3] if the workflow says what only version 3 can, else 0.
+	Language int `json:"language,omitempty"`
 }
+
+// Language3 marks a workflow that older programs must not run, since they would read its parts otherwise.
+const Language3 = 3
 
 // Role says who plays a part, and what must come of it. Texts that its author left
 // out are empty, so that a short role is stored as it always was.
@@ -57,8 +65,8 @@ type Role struct {
 	// ExtractPrompt heads the LLM extraction, if that is switched on.
 	ExtractPrompt string `json:"extractPrompt,omitempty"`
 
-	// Version 2. At most one of the first five is set; if none is, an agent plays the
-	// role.
+	// Version 2. At most one of the first five is set, Script, or Compute; if none is, an agent plays
+	// the role.
 	Run      []string             `json:"run,omitempty"`      // a command, a template in each word
 	Person   bool                 `json:"person,omitempty"`   // a person answers
 	Workflow Hash                 `json:"workflow,omitempty"` // a run of another workflow
@@ -74,7 +82,20 @@ type Role struct {
 	Merge     bool           `json:"merge,omitempty"`     // what the children changed
 	Tools     []string       `json:"tools,omitempty"`
 	Memo      bool           `json:"memo,omitempty"`
+
+	// Version 3.
+	Script    string            `json:"script,omitempty"`    // a command as one text, without templates
+	Shell     []string          `json:"shell,omitempty"`     // the words before Script; nil: sh -e -c
+	Env       map[string]string `json:"env,omitempty"`       // of Run and Script, a template in each value
+	Compute   string            `json:"compute,omitempty"`   // JSONata: the answer
+	OnFailure OnFailure         `json:"onFailure,omitempty"` // of children
 }
+
+// OnFailure says what a child that fails means for its role.
+type OnFailure string
+
+// ContinueOnFailure: its failure is a result, beside those of the others.
+const ContinueOnFailure OnFailure = "continue"
 
 // Condition is a named JSONata expression for transition lists.
 type Condition struct {
@@ -143,6 +164,12 @@ func (w Workflow) Validate() error {
 		if err := r.validateNew(); err != nil {
 			return fmt.Errorf("workflow: role %q: %w", name, err)
 		}
+		if r.third() && w.Language != Language3 {
+			return fmt.Errorf("workflow: role %q needs language %d", name, Language3)
+		}
+	}
+	if w.Language != 0 && w.Language != Language3 {
+		return fmt.Errorf("workflow: language %d is unknown", w.Language)
 	}
 	for name, i := range w.Inputs {
 		if !i.Schema.Valid() {
@@ -174,6 +201,7 @@ type ChildRole struct {
 	Workflow Hash           `json:"workflow,omitempty"`
 	Prompt   string         `json:"prompt,omitempty"`
 	Inputs   map[string]any `json:"inputs,omitempty"`
+	When     string         `json:"when,omitempty"` // JSONata; false: it has no part. Version 3, of all only
 }
 
 // EachRole is a [ChildRole] for each item of a list.
@@ -203,6 +231,7 @@ const (
 	PlayedByWorkflow Player = "workflow"
 	PlayedByAll      Player = "all"
 	PlayedByEach     Player = "each"
+	PlayedByCompute  Player = "compute" // nobody: its answer is an expression
 )
 
 // Player tells who plays the role.
@@ -213,10 +242,11 @@ func (r Role) Player() Player {
 	return PlayedByAgent
 }
 
-// HasChildren reports whether the role is played by threads of their own.
+// HasChildren reports whether the role is played by threads of their own, or by none: its answer
+// is computed as that of children is joined.
 func (r Role) HasChildren() bool {
 	switch r.Player() {
-	case PlayedByWorkflow, PlayedByAll, PlayedByEach:
+	case PlayedByWorkflow, PlayedByAll, PlayedByEach, PlayedByCompute:
 		return true
 	}
 	return false
@@ -243,8 +273,9 @@ func (r Role) players() (all []Player) {
 		named bool
 		Player
 	}{
-		{len(r.Run) > 0, PlayedByCommand}, {r.Person, PlayedByPerson}, {r.Workflow != "", PlayedByWorkflow},
-		{len(r.All) > 0, PlayedByAll}, {r.Each != nil, PlayedByEach},
+		{len(r.Run) > 0, PlayedByCommand}, {r.Script != "", PlayedByCommand}, {r.Person, PlayedByPerson},
+		{r.Workflow != "", PlayedByWorkflow}, {len(r.All) > 0, PlayedByAll}, {r.Each != nil, PlayedByEach},
+		{r.Compute != "", PlayedByCompute},
 	} {
 		if p.named {
 			all = append(all, p.Player)
@@ -283,7 +314,20 @@ func (r Role) validateNew() error {
 	if r.Parse != "" && r.Parse != ParseJSON && r.Parse != ParseFrontmatter {
 		err = errors.Join(err, fmt.Errorf("parse %q is unknown", r.Parse))
 	}
+	if r.OnFailure != "" && r.OnFailure != ContinueOnFailure {
+		err = errors.Join(err, fmt.Errorf("onFailure %q is unknown", r.OnFailure))
+	}
 	return errors.Join(err, wantNatural("parallel", r.Parallel), wantNatural("timeoutMs", int(min(r.TimeoutMs, 1))))
+}
+
+// third reports whether a role says what only version 3 can.
+func (r Role) third() bool {
+	for _, c := range r.All {
+		if c.When != "" {
+			return true
+		}
+	}
+	return r.Script+r.Compute+string(r.OnFailure) != "" || len(r.Shell)+len(r.Env) > 0 || r.Each != nil && r.Each.When != ""
 }
 
 // wantOptional refuses what is neither a hash nor absent.
