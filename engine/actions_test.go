@@ -74,7 +74,7 @@ func TestWorkThatNoEngineKnows(t *testing.T) {
 		_, err = w.Background(t.Context(), id, work)
 		requireCode(t, err, protocol.CodeUsage)
 	}
-	for _, more := range []More{{}, {CostUSD: -1}} {
+	for _, more := range []More{{}, {Amount: protocol.Amount{CostUSD: -1}}} {
 		_, err := w.Grant(t.Context(), id, protocol.Limits{}, more)
 		requireCode(t, err, protocol.CodeUsage)
 	}

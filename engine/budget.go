@@ -14,17 +14,16 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// More is what a person grants a run beyond its limits: CostUSD, Tokens and Time, or Again, as much as
-// the limits are of what is used up.
+// More is what a person grants a run beyond its limits: an amount, or Again, as much as the limits are
+// of what is used up.
 type More = budget.More
 
-// Grant sets those limits of a thread's cost that are not zero, and grants more on top of
+// Grant sets those limits of a thread that are not zero, and grants more on top of
 // them. It returns what holds now, one line each. What a run has already cost beyond a limit
 // is not deducted from the grant. Errors are *protocol.Error.
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) (_ []string, err error) {
 	defer fault.Coded(&err)
-	if min(m.CostUSD, l.MaxCostUSD) < 0 || min(m.Tokens, l.MaxTokens, l.MaxTimeMs, int64(m.Time)) < 0 ||
-		!m.Asked() && !budget.Bounded(l) {
+	if l.Negative() || (protocol.Limits{}).WithAmount(m.Amount).Negative() || m == (More{}) && l == (protocol.Limits{}) {
 		return nil, fault.New(protocol.CodeUsage, "there is nothing to grant")
 	}
 	h, err := e.lock(ctx, thread)
@@ -61,7 +60,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	if m.Again && pos.Next.Cause == moderator.ByLimit { // of steps: resuming grants as many
 		m.Again, lines = false, append(lines, "granted as many steps again")
 	}
-	if m.Asked() {
+	if m != (More{}) {
 		var granted []string
 		if granted, err = budget.Grant(&own, pos.ID, pos.State, pos.UsedUp, m); err != nil {
 			return nil, err
@@ -115,8 +114,7 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	}
 	sum := budget.Replaced(r)
 	sum.Add(old)
-	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unpriced: sum.Unpriced,
-		Uncounted: sum.Uncounted, Blind: sum.Blind}
+	own.Replaced = heads.Replaced{Last: a.locked.head, Totals: &sum.Totals, Unknown: sum.Unknown}
 	if err := a.reader.Heads.SetFacts(ctx, a.locked.id, heads.Facts{Limits: &own}); err != nil {
 		return err
 	}

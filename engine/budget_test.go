@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/internal/budget"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -28,7 +27,7 @@ func newBoundedWorld(t *testing.T, agent string, l protocol.Limits) *world {
 }
 
 // costs is what a thread has cost.
-func (w *world) spent(id string) moderator.Spent {
+func (w *world) spent(id string) protocol.Amount {
 	w.t.Helper()
 	_, spent, err := w.Reader.Spending(context.Background(), id)
 	require.NoError(w.t, err)
@@ -79,7 +78,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, protocol.StatusSuspended, w.untilEnd(id).Status)
 	require.Equal(t, 6, w.agentRuns())
 	require.InDelta(t, 2.4, w.spent(id).CostUSD, 1e-9)
-	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 5})
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Amount: protocol.Amount{Tokens: 5}})
 	requireCode(t, err, protocol.CodeUsage)
 }
 
@@ -105,7 +104,7 @@ func TestWhoseLimitHolds(t *testing.T) {
 	_, err = w.Grant(ctx, own, protocol.Limits{MaxTokens: 70}, budget.More{})
 	require.NoError(t, err)
 	prosetest.Text(t, w.untilEnd(own).Error.Message)
-	lines, err := w.Grant(ctx, own, protocol.Limits{}, budget.More{Tokens: 5})
+	lines, err := w.Grant(ctx, own, protocol.Limits{}, budget.More{Amount: protocol.Amount{Tokens: 5}})
 	require.NoError(t, err)
 	prosetest.Text(t, lines)
 	prosetest.Text(t, w.untilEnd(own).Error.Message)
@@ -136,7 +135,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 	require.NoError(t, err)
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	w.plays("!cost:again/?/?")
-	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Tokens: 1000})
+	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Amount: protocol.Amount{Tokens: 1000}})
 	require.NoError(t, err)
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
 }

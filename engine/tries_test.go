@@ -85,7 +85,7 @@ func TestFailedTriesCount(t *testing.T) {
 	require.Equal(t, 2, w.agentRuns())
 	require.InDelta(t, 0.2, w.spent(id).CostUSD, 1e-9)
 	require.Equal(t, protocol.CodeLimit, w.mustStep(id, StepOptions{}).Error.Code)
-	_, err = w.Grant(context.Background(), id, protocol.Limits{}, budget.More{CostUSD: 1})
+	_, err = w.Grant(context.Background(), id, protocol.Limits{}, budget.More{Amount: protocol.Amount{CostUSD: 1}})
 	require.NoError(t, err)
 	w.plays("ready")
 	out := w.mustStep(id, StepOptions{})

@@ -40,7 +40,7 @@ type State struct {
 	// were since a limit was last lifted.
 	Visits map[string]int
 	Steps  int
-	Spent  Spent
+	Spent  protocol.Amount // what a person has accepted is not unknown
 	// KeyOf names an item of a role that is played for each of several: equal items
 	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -127,6 +128,11 @@ func (l Limits) Complete() bool {
 		}
 	}
 	return true
+}
+
+// Negative reports whether one of the limits is below zero, or no number.
+func (l Limits) Negative() bool {
+	return slices.ContainsFunc(AllLimits(), func(x Limit) bool { return !(x.Number(l) >= 0) })
 }
 
 // Narrower takes the smaller one of each two limits.

@@ -204,38 +204,23 @@ type Imported struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Limits are what people have said of the cost of one run: when it was started, and
+// Limits are what people have said of the limits of one run: when it was started, and
 // since. A field that is not set is not said.
 type Limits struct {
-	MaxCostUSD float64 `json:"maxCostUsd,omitempty"`
-	MaxTokens  int64   `json:"maxTokens,omitempty"`
-	MaxTimeMs  int64   `json:"maxTimeMs,omitempty"`
-	// More is what was granted beyond the limits, whoever set those.
-	More Granted `json:"more,omitzero"`
+	protocol.Limits
+	// More is what was granted beyond the limits, whoever set those, and of how many runs somebody has
+	// accepted that the cost is unknown.
+	More protocol.Amount `json:"more,omitzero"`
 	// Replaced is what the steps have cost that others took the place of. The chain
 	// does not lead to them any more.
 	Replaced Replaced `json:"replaced,omitzero"`
-}
-
-// Granted is what a run may cost beyond its limits, and of how many steps somebody has
-// accepted that the cost is unknown.
-type Granted struct {
-	CostUSD   float64 `json:"costUsd,omitempty"`
-	Tokens    int64   `json:"tokens,omitempty"`
-	TimeMs    int64   `json:"timeMs,omitempty"`
-	Unpriced  int     `json:"unpriced,omitempty"`
-	Uncounted int     `json:"uncounted,omitempty"`
-	Blind     int     `json:"blind,omitempty"` // neither is known
 }
 
 // Replaced are the sums of replaced steps.
 type Replaced struct {
 	Last   protocol.Hash    `json:"last"` // the newest of them
 	Totals *protocol.Totals `json:"totals"`
-
-	Unpriced  int `json:"unpriced,omitempty"`
-	Uncounted int `json:"uncounted,omitempty"`
-	Blind     int `json:"blind,omitempty"`
+	protocol.Unknown
 }
 
 // Fork is what a thread was forked from.

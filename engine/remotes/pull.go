@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -399,12 +398,7 @@ func (p *pulling) mine(thread string) bool {
 }
 
 func sensible(l heads.Limits) bool {
-	for _, x := range []float64{l.MaxCostUSD, l.More.CostUSD} {
-		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
-			return false
-		}
-	}
-	return min(l.MaxTokens, l.MaxTimeMs, l.More.Tokens, l.More.TimeMs) >= 0
+	return !l.Negative() && !(protocol.Limits{}).WithAmount(l.More).Negative()
 }
 
 // settled notes what is known of a thread now.

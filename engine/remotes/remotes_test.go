@@ -38,7 +38,7 @@ func TestHandOver(t *testing.T) {
 	id := ann.start()
 	ann.step(id, 1)
 	limit := func(s *side, usd float64) {
-		require.NoError(t, s.Heads.SetFacts(t.Context(), id, heads.Facts{Limits: &heads.Limits{MaxCostUSD: usd}}))
+		require.NoError(t, s.Heads.SetFacts(t.Context(), id, heads.Facts{Limits: &heads.Limits{Limits: protocol.Limits{MaxCostUSD: usd}}}))
 	}
 	limit(ann, 1)
 	_, err := bob.pull(id)

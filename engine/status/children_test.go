@@ -312,23 +312,23 @@ func TestCostsOfChildren(t *testing.T) {
 	wf.Limits = &protocol.Limits{MaxCostUSD: 1, MaxTokens: 500}
 	id := planned(w, wf)
 	kids := w.StartChildren(id)
-	spent := func() moderator.Spent {
+	spent := func() protocol.Amount {
 		_, spent, err := w.Spending(ctx, id)
 		require.NoError(t, err)
 		return spent
 	}
-	require.Equal(t, moderator.Spent{Tokens: 10, TimeMs: 1000}, spent())
+	require.Equal(t, protocol.Amount{Tokens: 10, TimeMs: 1000}, spent())
 
 	tries(w, kids["b"], statustest.Usage(0.5))
-	require.Equal(t, moderator.Spent{CostUSD: 0.5, Tokens: 20, TimeMs: 1000}, spent())
+	require.Equal(t, protocol.Amount{CostUSD: 0.5, Tokens: 20, TimeMs: 1000}, spent())
 	pos, err := w.HeadPosition(ctx, kids["a"])
 	require.NoError(t, err)
 	requireBudget(t, pos, 0.5, 480)
 	require.Equal(t, moderator.Run, pos.Next.Kind)
 	w.Step(kids["a"], protocol.Step{Role: "rev", Usage: statustest.Usage(0.25)}, statustest.Answer("$SUSPEND"))
-	require.Equal(t, moderator.Spent{CostUSD: 0.75, Tokens: 30, TimeMs: 2000}, spent())
+	require.Equal(t, protocol.Amount{CostUSD: 0.75, Tokens: 30, TimeMs: 2000}, spent())
 	completes(w, kids["a"], 0.25)
-	require.Equal(t, moderator.Spent{CostUSD: 1, Tokens: 40, TimeMs: 3000}, spent())
+	require.Equal(t, protocol.Amount{CostUSD: 1, Tokens: 40, TimeMs: 3000}, spent())
 	out, err := w.Show(ctx, kids["b"])
 	require.NoError(t, err)
 	require.Equal(t, stood{Status: suspended, Suspended: "rev", Code: protocol.CodeLimit}, of(out), "its parent may not cost more")
@@ -336,7 +336,7 @@ func TestCostsOfChildren(t *testing.T) {
 	require.NotContains(t, out.Error.Hint, kids["b"])
 
 	w.End(kids["b"], cancelled)
-	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 1}}}))
+	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: protocol.Amount{CostUSD: 1}}}))
 	before := spent()
 	w.Join(id, "ok")
 	after := spent()

@@ -188,15 +188,15 @@ func (r *Reader) Cost(ctx context.Context, id string, head protocol.Hash) (proto
 func (p *Position) Budget() protocol.Budget {
 	var b protocol.Budget
 	for _, held := range append([]bound{{limits: p.State.Limits, spent: p.State.Spent}}, p.bounds...) {
-		l, spent := held.limits, held.spent
+		l, left := held.limits, held.limits.Amount().Less(held.spent)
 		if l.MaxCostUSD > 0 {
-			b.CostUSD = budget.Least(b.CostUSD, protocol.RoundUSD(max(0, l.MaxCostUSD-spent.CostUSD)))
+			b.CostUSD = budget.Least(b.CostUSD, left.CostUSD)
 		}
 		if l.MaxTokens > 0 {
-			b.Tokens = budget.Least(b.Tokens, max(0, l.MaxTokens-spent.Tokens))
+			b.Tokens = budget.Least(b.Tokens, left.Tokens)
 		}
 		if l.MaxTimeMs > 0 {
-			b.TimeMs = budget.Least(b.TimeMs, max(0, l.MaxTimeMs-spent.TimeMs))
+			b.TimeMs = budget.Least(b.TimeMs, left.TimeMs)
 		}
 	}
 	return b
@@ -225,13 +225,13 @@ func (p *Position) limitReached() []protocol.Reason {
 }
 
 // Spending is what a thread may cost and has cost; no limit of cost, no sums.
-func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, moderator.Spent, error) {
+func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, protocol.Amount, error) {
 	p, err := r.HeadPosition(ctx, thread)
 	if err == nil && p.Problem != nil {
 		err = p.Problem
 	}
 	if err != nil {
-		return protocol.Limits{}, moderator.Spent{}, fault.Of(err)
+		return protocol.Limits{}, protocol.Amount{}, fault.Of(err)
 	}
 	return p.State.Limits, p.State.Spent, nil
 }
@@ -243,7 +243,7 @@ func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, 
 type bound struct {
 	thread string
 	limits protocol.Limits
-	spent  moderator.Spent
+	spent  protocol.Amount
 }
 
 // above returns the cost limits of the threads above this one, the nearest first.
@@ -293,7 +293,7 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 // spentTogether is what a thread has cost, together with those of its children whose results
 // it has not joined yet, or whose role is being played again.
 func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash,
-	facts heads.Facts) (moderator.Spent, error) {
+	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.spentAlone(ctx, id, head, facts)
 	if err != nil {
 		return sum, err
@@ -310,7 +310,7 @@ func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Has
 }
 
 // addChildren adds what the children of threads, and their children in turn, have cost.
-func (r *Reader) addChildren(ctx context.Context, sum *moderator.Spent, all map[string]heads.Facts,
+func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[string]heads.Facts,
 	of map[string]protocol.Hash) error {
 	var ids []string
 	for id, f := range all {
@@ -331,7 +331,7 @@ func (r *Reader) addChildren(ctx context.Context, sum *moderator.Spent, all map[
 		if err != nil {
 			return err
 		}
-		*sum = budget.Plus(*sum, spent)
+		*sum = sum.Plus(spent)
 		if at.End == nil {
 			below[id] = at.Head
 		}
@@ -342,7 +342,7 @@ func (r *Reader) addChildren(ctx context.Context, sum *moderator.Spent, all map[
 // spentBy caches [Reader.spentAlone]. A driver asks for it at each step of each child, so the
 // cost of children that have ended or not begun is read only once.
 func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
-	facts heads.Facts) (moderator.Spent, error) {
+	facts heads.Facts) (protocol.Amount, error) {
 	known, ok := r.knownCost(id)
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
 		return known.spent, nil
@@ -356,25 +356,24 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
 
 // spentAlone is what a thread has cost by itself, including tries that left no step.
 func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
-	facts heads.Facts) (moderator.Spent, error) {
+	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.SumUp(ctx, id, head)
 	tries, unread := r.pending(ctx, id, head)
 	if err := cmp.Or(err, unread); err != nil {
-		return moderator.Spent{}, err
+		return protocol.Amount{}, err
 	}
 	sum.Unreported(tries)
 	all := budget.SpentOf(sum)
 	if facts.Fork != nil {
 		before, err := r.before(ctx, id, facts.Fork.Step)
 		if err != nil {
-			return moderator.Spent{}, err
+			return protocol.Amount{}, err
 		}
-		all = budget.Less(all, budget.SpentOf(before))
+		all = all.Less(budget.SpentOf(before))
 	}
 	if own := facts.Limits; own != nil {
-		all = budget.Plus(all, budget.SpentOf(budget.Replaced(own.Replaced)))
-		all = budget.Less(all, moderator.Spent{Unpriced: own.More.Unpriced, Uncounted: own.More.Uncounted,
-			Blind: own.More.Blind})
+		all = all.Plus(budget.SpentOf(budget.Replaced(own.Replaced)))
+		all = all.Less(protocol.Amount{Unknown: own.More.Unknown})
 	}
 	return all, nil
 }
@@ -383,7 +382,7 @@ func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
 type cost struct {
 	head  protocol.Hash
 	ended *heads.Ended
-	spent moderator.Spent
+	spent protocol.Amount
 }
 
 // RememberingCosts returns a reader that reads the cost of children that are not running only

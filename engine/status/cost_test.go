@@ -144,7 +144,7 @@ func TestSpendingOfForksAndReplacedSteps(t *testing.T) {
 	at := w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(4)}, statustest.Answer("again"))
 	fork := w.Start(w.Workflow(wf), heads.Facts{
 		Fork:   &heads.Fork{Thread: id, Step: at},
-		Limits: &heads.Limits{Replaced: heads.Replaced{Last: at, Totals: &protocol.Totals{Usage: statustest.Usage(2)}, Unpriced: 1}},
+		Limits: &heads.Limits{Replaced: heads.Replaced{Last: at, Totals: &protocol.Totals{Usage: statustest.Usage(2)}, Unknown: protocol.Unknown{Unpriced: 1}}},
 	})
 	require.NoError(t, w.Heads.Move(ctx, fork, w.At(fork), at))
 	for n := range 2 {
@@ -270,7 +270,7 @@ func TestLimitsAbove(t *testing.T) {
 	running, err := w.Running(ctx)
 	require.NoError(t, err)
 	require.Empty(t, running)
-	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 1}}}))
+	require.NoError(t, w.Heads.SetFacts(ctx, id, heads.Facts{Limits: &heads.Limits{More: protocol.Amount{CostUSD: 1}}}))
 	pos, err = w.HeadPosition(ctx, kids["b"])
 	require.NoError(t, err)
 	require.Equal(t, 1.25, *pos.Budget().CostUSD, "with what was granted")

@@ -143,11 +143,11 @@ func TestShow(t *testing.T) {
 			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
 		"max time": {limits: &protocol.Limits{MaxTimeMs: 2000}, make: spend(plan, 0, 0),
 			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"more was granted": {limits: &protocol.Limits{MaxCostUSD: 0.3}, facts: heads.Facts{Limits: &heads.Limits{More: heads.Granted{CostUSD: 0.1}}}, make: spend(plan, 0.1, 0.2),
+		"more was granted": {limits: &protocol.Limits{MaxCostUSD: 0.3}, facts: heads.Facts{Limits: &heads.Limits{More: protocol.Amount{CostUSD: 0.1}}}, make: spend(plan, 0.1, 0.2),
 			want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
-		"the thread's own limit": {limits: &protocol.Limits{MaxCostUSD: 5}, facts: heads.Facts{Limits: &heads.Limits{MaxCostUSD: 0.3}}, make: spend(plan, 0.1, 0.2),
+		"the thread's own limit": {limits: &protocol.Limits{MaxCostUSD: 5}, facts: heads.Facts{Limits: &heads.Limits{Limits: protocol.Limits{MaxCostUSD: 0.3}}}, make: spend(plan, 0.1, 0.2),
 			want: stood{Status: suspended, Suspended: "plan", Code: protocol.CodeLimit, Since: 1000}},
-		"an unknown cost was accepted": {limits: &protocol.Limits{MaxCostUSD: 5}, facts: heads.Facts{Limits: &heads.Limits{More: heads.Granted{Unpriced: 1}}}, make: spend(plan, 0.1, -1),
+		"an unknown cost was accepted": {limits: &protocol.Limits{MaxCostUSD: 5}, facts: heads.Facts{Limits: &heads.Limits{More: protocol.Amount{Unknown: protocol.Unknown{Unpriced: 1}}}}, make: spend(plan, 0.1, -1),
 			want: stood{Status: idle, Role: "plan", Since: 1000, Due: true}},
 		"a failed try has cost it": {limits: &protocol.Limits{MaxCostUSD: 0.3}, make: func(w *statustest.World, id string) {
 			w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0.1)}, again)

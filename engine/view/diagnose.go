@@ -11,7 +11,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/status"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -217,17 +216,11 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 }
 
 // ofBudget tells what is left of what the run may cost.
-func (d *diagnosis) ofBudget(l protocol.Limits, spent moderator.Spent) {
-	if l.MaxCostUSD > 0 {
-		d.add("note", "", "the run has cost %s of at most %s (maxCostUsd)", protocol.Dollars(spent.CostUSD),
-			protocol.Dollars(l.MaxCostUSD))
-	}
-	if l.MaxTokens > 0 {
-		d.add("note", "", "the run has used %d of at most %d tokens (maxTokens)", spent.Tokens, l.MaxTokens)
-	}
-	if l.MaxTimeMs > 0 {
-		d.add("note", "", "the steps of the run have taken %s of at most %s (maxTime)", render.Duration(spent.TimeMs),
-			render.Duration(l.MaxTimeMs))
+func (d *diagnosis) ofBudget(l protocol.Limits, spent protocol.Amount) {
+	for i, most := range l.Amount().Figures() {
+		if most > 0 {
+			d.add("note", "", "%s", protocol.Measures()[i].OfAtMost(spent.Figures()[i], most))
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/rundir"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -21,14 +20,12 @@ const totalsVersion = 4
 // tries included, that is not known.
 type Sums struct {
 	protocol.Totals
-	Unpriced  int `json:"unpriced"`
-	Uncounted int `json:"uncounted"`
-	Blind     int `json:"blind"` // neither the cost nor the tokens are known
+	protocol.Unknown
 }
 
 // Replaced is what steps have cost whose place others have taken.
 func Replaced(r heads.Replaced) Sums {
-	sum := Sums{Unpriced: r.Unpriced, Uncounted: r.Uncounted, Blind: r.Blind}
+	sum := Sums{Unknown: r.Unknown}
 	if r.Totals != nil {
 		sum.Totals = *r.Totals
 	}
@@ -39,27 +36,13 @@ func Replaced(r heads.Replaced) Sums {
 func (s *Sums) Add(step protocol.Step) {
 	s.Totals.Add(step)
 	if len(step.Children) == 0 {
-		s.judge(step.Usage)
+		s.Judge(step.Usage)
 	}
 	for _, c := range step.Children {
-		s.judge(c.Usage)
+		s.Judge(c.Usage)
 	}
 	for _, try := range step.Tries {
-		s.judge(try.Usage)
-	}
-}
-
-// judge counts what is not known of a run.
-func (s *Sums) judge(u *protocol.Usage) {
-	priced, counted := u.IsPriced(), u.Counted()
-	if !priced {
-		s.Unpriced++
-	}
-	if !counted {
-		s.Uncounted++
-	}
-	if !priced && !counted {
-		s.Blind++
+		s.Judge(try.Usage)
 	}
 }
 
@@ -166,16 +149,16 @@ func decodeTotals(data []byte) []Mark {
 }
 
 // WithTry is what was spent with a failed try.
-func WithTry(s moderator.Spent, try runfiles.Try) moderator.Spent {
+func WithTry(s protocol.Amount, try runfiles.Try) protocol.Amount {
 	var sum Sums
 	sum.Unreported(runfiles.Tries{try})
-	return Plus(s, SpentOf(sum))
+	return s.Plus(SpentOf(sum))
 }
 
 // Unreported is what failed tries have cost.
 func (s *Sums) Unreported(tries runfiles.Tries) {
 	for _, t := range tries {
-		s.judge(t.Usage)
+		s.Judge(t.Usage)
 		if t.Usage != nil {
 			s.Spend(t.Usage)
 			s.DurationMs += t.Usage.DurationMs

@@ -19,7 +19,7 @@ import (
 // Day is the limit of what the agents of a home may cost until midnight.
 type Day struct {
 	of  Accounts
-	cap protocol.DayLimits
+	cap protocol.Amount
 }
 
 // Today returns the limit of the day that a config sets. If it sets none, nothing is read or
@@ -28,7 +28,7 @@ func (a Accounts) Today(c *protocol.LimitsConfig) Day {
 	if c == nil || c.PerDay == nil {
 		return Day{of: a}
 	}
-	return Day{a, *c.PerDay}
+	return Day{a, protocol.Amount{CostUSD: c.PerDay.CostUSD, Tokens: c.PerDay.Tokens}}
 }
 
 const (
@@ -44,7 +44,7 @@ type spent struct {
 	CostUSD float64 `json:"costUsd"`
 	Tokens  int64   `json:"tokens"`
 	// More is what a person has granted beyond the limit.
-	More protocol.DayLimits `json:"more"`
+	More protocol.Amount `json:"more"`
 	// Unknown: it was damaged, so that nobody knows what was spent before.
 	Unknown bool `json:"unknown,omitempty"`
 	// Counted are the steps whose cost is in, and that are not the heads of their threads yet.
@@ -52,7 +52,7 @@ type spent struct {
 }
 
 // Limited reports whether there is a limit.
-func (d Day) Limited() bool { return d.cap != protocol.DayLimits{} }
+func (d Day) Limited() bool { return d.cap != protocol.Amount{} }
 
 // UsedUp returns until when no agent must start, and why; the zero Limit: they may. No provider
 // has refused anything, so that its Refusals are 0.
@@ -65,24 +65,21 @@ func (d Day) UsedUp() Limit {
 
 func (d Day) limit(s spent) Limit {
 	l := Limit{UntilMs: s.EndsMs}
-	switch most := d.most(s); {
-	case s.Unknown:
+	if s.Unknown {
 		l.Reason = "what was spent today is unknown: " + d.of.file(dayFile) + " was damaged"
-	case d.cap.CostUSD > 0 && s.CostUSD >= most.CostUSD:
-		l.Reason = fmt.Sprintf("the day's limit of %s is used up", protocol.Dollars(most.CostUSD))
-	case d.cap.Tokens > 0 && s.Tokens >= most.Tokens:
-		l.Reason = fmt.Sprintf("the day's limit of %d tokens is used up", most.Tokens)
-	default:
-		return Limit{}
+		return l
 	}
-	return l
+	most, used := d.cap.Plus(s.More).Figures(), s.amount().Figures()
+	for i, x := range protocol.Measures() {
+		if d.cap.Figures()[i] > 0 && used[i] >= most[i] {
+			l.Reason = "the day's limit of " + x.Text(most[i]) + x.Unit + " is used up"
+			return l
+		}
+	}
+	return Limit{}
 }
 
-// most is the limit with what was granted beyond it.
-func (d Day) most(s spent) protocol.DayLimits {
-	usd := protocol.RoundUSD(d.cap.CostUSD + s.More.CostUSD)
-	return protocol.DayLimits{CostUSD: usd, Tokens: d.cap.Tokens + s.More.Tokens}
-}
+func (s spent) amount() protocol.Amount { return protocol.Amount{CostUSD: s.CostUSD, Tokens: s.Tokens} }
 
 // Count adds what an agent has cost, and warns if that is unknown. A step is counted once until
 // [Day.Settle]; "": a failed try.
@@ -121,16 +118,13 @@ func (d Day) Raise() (said string, was Limit, err error) {
 		if s.Unknown {
 			*s = spent{EndsMs: s.EndsMs, Counted: s.Counted}
 		} else {
-			most := d.most(*s)
-			s.More.CostUSD = protocol.RoundUSD(max(most.CostUSD, s.CostUSD))
-			s.More.Tokens = max(most.Tokens, s.Tokens)
+			s.More = d.cap.Plus(s.More).Combined(s.amount(), func(x, y float64) float64 { return max(x, y) })
 		}
 		var may []string
-		if d.cap.CostUSD > 0 {
-			may = append(may, "cost "+protocol.Dollars(d.most(*s).CostUSD))
-		}
-		if d.cap.Tokens > 0 {
-			may = append(may, fmt.Sprintf("use %d tokens", d.most(*s).Tokens))
+		for i, x := range protocol.Measures() {
+			if d.cap.Figures()[i] > 0 {
+				may = append(may, x.May+" "+x.Text(d.cap.Plus(s.More).Figures()[i])+x.Unit)
+			}
 		}
 		until := time.UnixMilli(s.EndsMs).In(d.of.Now().Location()).Format(time.DateTime)
 		said = "granted as much again for today: all threads together may " + strings.Join(may, " and ") + " until " + until

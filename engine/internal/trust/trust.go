@@ -367,8 +367,7 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
 	if own := known.Limits; own != nil {
-		facts.Limits = budget.Said(protocol.Limits{MaxCostUSD: own.MaxCostUSD, MaxTokens: own.MaxTokens,
-			MaxTimeMs: own.MaxTimeMs})
+		facts.Limits = budget.Said(own.Limits)
 	}
 	return facts, nil
 }

@@ -366,8 +366,8 @@ func TestInherited(t *testing.T) {
 			want: heads.Facts{Imported: &heads.Imported{From: "x", AtMs: 7, Confirmed: true, Inherited: true}}},
 		"of the one that nobody has confirmed": {of: []heads.Facts{{Imported: &heads.Imported{AtMs: 9}}, {Imported: imported}},
 			want: heads.Facts{Imported: &heads.Imported{AtMs: 9, Inherited: true}}},
-		"with limits": {of: []heads.Facts{{Limits: &heads.Limits{MaxCostUSD: 3, More: heads.Granted{CostUSD: 5}, Replaced: heads.Replaced{Unpriced: 1}}}},
-			want: heads.Facts{Limits: &heads.Limits{MaxCostUSD: 3}}},
+		"with limits": {of: []heads.Facts{{Limits: &heads.Limits{Limits: protocol.Limits{MaxCostUSD: 3}, More: protocol.Amount{CostUSD: 5}, Replaced: heads.Replaced{Unknown: protocol.Unknown{Unpriced: 1}}}}},
+			want: heads.Facts{Limits: &heads.Limits{Limits: protocol.Limits{MaxCostUSD: 3}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -384,10 +384,8 @@ func limitsOf(c *ucli.Context) protocol.Limits {
 
 // moreOf reads the flags of [moreFlags].
 func moreOf(c *ucli.Context) engine.More {
-	return engine.More{
-		Again: c.Bool("raise-limit"), CostUSD: dollarsOf(c, "add-cost"), Tokens: int64(term.NumberOf(c, "add-tokens")),
-		Time: term.SpanOf(c, "add-time"),
-	}
+	return engine.More{Again: c.Bool("raise-limit"), Amount: protocol.Amount{CostUSD: dollarsOf(c, "add-cost"),
+		Tokens: int64(term.NumberOf(c, "add-tokens")), TimeMs: term.SpanOf(c, "add-time").Milliseconds()}}
 }
 
 // dollars is a flag that is an amount of money.
