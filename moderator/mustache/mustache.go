@@ -59,6 +59,8 @@ type Tag struct {
 	// there a name may also be found in the section's value. Inverted sections
 	// are left out: they have no value.
 	Within []string
+	// Join stands between the items of a list, as {{list | join: ", "}} wants; nil: commas do.
+	Join   *string
 	Line   int    // in the template, from 1
 	Column int    // from 1, in characters
 	Source string // with its delimiters
@@ -197,7 +199,11 @@ func (s *scanner) checkName(t token) error {
 	case t.text == ".":
 		return nil
 	}
-	if slices.Contains(strings.Split(t.text, "."), "") {
+	name := t.text
+	if list, _, ok := joined(t); ok {
+		name = list
+	}
+	if slices.Contains(strings.Split(name, "."), "") {
 		return s.fail(t, "name "+quoteStart(t.text)+" has an empty part")
 	}
 	return nil
@@ -318,11 +324,28 @@ func (b *builder) add(t token) error {
 	return nil
 }
 
+// joined takes {{list | join: ", "}} apart, the only filter.
+func joined(t token) (list, separator string, ok bool) {
+	list, filter, _ := strings.Cut(t.text, "|")
+	word, isJoin := strings.CutPrefix(strings.TrimSpace(filter), "join:")
+	if word = strings.TrimSpace(word); !isJoin || len(word) < 2 || t.sigil == '#' || t.sigil == '^' {
+		return "", "", false
+	}
+	quote, word := word[:1], word[1:]
+	separator, quoted := strings.CutSuffix(word, quote)
+	list = strings.TrimSpace(list)
+	ok = quoted && strings.Contains(`"'`, quote) && !strings.Contains(separator, quote) && list != ""
+	return list, strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(separator), ok
+}
+
 // name records a tag that names a value.
 func (b *builder) name(k Kind, t token) *Tag {
 	tag := Tag{Kind: k, Name: t.text, Line: t.line, Column: t.column, Source: t.source}
-	if t.text != "." {
-		tag.Path = strings.Split(t.text, ".")
+	if list, separator, ok := joined(t); ok {
+		tag.Name, tag.Join = list, &separator
+	}
+	if tag.Name != "." {
+		tag.Path = strings.Split(tag.Name, ".")
 	}
 	for _, section := range b.open {
 		if section.tag.Kind == Section {

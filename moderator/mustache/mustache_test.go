@@ -42,6 +42,7 @@ func TestRender(t *testing.T) {
 		{"what a value holds is no template", "{{a}}", `{"a":"{{b}}"}`, "{{b}}"},
 		{"list joined by commas, nested flattened, null empty", "{{xs}}", `{"xs":["a",[1,[true,null]],null,{"k":"v"}]}`, `a,1,true,,,{"k":"v"}`},
 		{"object as JSON, keys sorted, nothing escaped", "{{o}}", `{"o":{"b":[1.5,null,"<"],"a":{},"c":[]}}`, `{"a":{},"b":[1.5,null,"<"],"c":[]}`},
+		{"list joined by words of its own", `{{xs | join: ", "}};{{{xs|join:'\n'}}};{{ o.ys | join: ". " }};{{a | join: "-"}}`, `{"xs":["a",[1,2],null],"o":{"ys":[{"k":1},2]},"a":"x"}`, "a, 1,2, ;a\n1,2\n;{\"k\":1}. 2;x"},
 		{"section over a list", "{{#xs}}({{.}}){{/xs}}", `{"xs":[1,"b",null]}`, "(1)(b)()"},
 		{"section over objects", "{{#xs}}{{k}}{{outer}} {{/xs}}", `{"xs":[{"k":1},{"k":2}],"outer":"!"}`, "1! 2! "},
 		{"inner name hides outer", "{{#o}}{{a}}{{/o}}{{a}}", `{"a":1,"o":{"a":2}}`, "21"},

@@ -48,7 +48,8 @@ func (t *Template) RenderSpans(stack ...any) (string, []Span, error) {
 // Value is the value that a template stands for which is nothing but one variable, and
 // that exists.
 func (t *Template) Value(stack ...any) (value any, ok bool) {
-	if len(t.nodes) != 1 || t.nodes[0].tag == nil || t.nodes[0].tag.Kind != Variable {
+	if len(t.nodes) != 1 || t.nodes[0].tag == nil || t.nodes[0].tag.Kind != Variable ||
+		t.nodes[0].tag.Join != nil {
 		return nil, false
 	}
 	r := &renderer{stack: stack}
@@ -86,7 +87,7 @@ func (r *renderer) node(n node) error {
 		return r.missing(n.tag)
 	}
 	from := r.out.Len()
-	err := r.print(value, 0)
+	err := r.printJoined(value, n.tag.Join)
 	if to := r.out.Len(); to > from {
 		r.spans = append(r.spans, Span{from, to})
 	}
@@ -240,6 +241,14 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
+// printJoined is print with a text of its own between the items of a list.
+func (r *renderer) printJoined(value any, separator *string) error {
+	if list, isList := value.([]any); isList && separator != nil {
+		return r.printList(list, *separator, 0)
+	}
+	return r.print(value, 0)
+}
+
 // print writes a value as JavaScript converts it to a string, but objects as
 // JSON.
 func (r *renderer) print(value any, depth int) error {
@@ -249,19 +258,19 @@ func (r *renderer) print(value any, depth int) error {
 	case string:
 		return r.write(v)
 	case []any:
-		return r.printList(v, depth)
+		return r.printList(v, ",", depth)
 	}
 	return r.json(value, depth)
 }
 
-// printList joins the items by commas; lists inside it flatten.
-func (r *renderer) printList(items []any, depth int) error {
+// printList joins the items; lists inside it flatten.
+func (r *renderer) printList(items []any, separator string, depth int) error {
 	if depth > maxValue {
 		return ErrTooLarge
 	}
 	for i, item := range items {
 		if i > 0 {
-			if err := r.write(","); err != nil {
+			if err := r.write(separator); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -49,4 +50,51 @@ func TestLiquidTags(t *testing.T) {
 		prosetest.Text(t, def.Notices, "notices: "+tag)
 	}
 	require.ErrorContains(t, accepts("version: 1\n"+base(t, "{{summary}}", "{% if summary %}")), "workflow:46:11: ")
+}
+
+// What the original's templates have besides: variables that are missing at the start, filters, and words that other
+// tools replace.
+func TestOriginalTemplates(t *testing.T) {
+	t.Parallel()
+	start := []string{"{ _: planner }", `{ _: { role: planner, prompt: "{{ $prompt }} in {{ repo }}{{#x}}{{y}}{{/x}}{{^x}} at {{a.b}}{{/x}}." } }`}
+	def, err := parse("version: 1\n" + base(t, start...))
+	require.NoError(t, err)
+	require.Equal(t, "{{ $prompt }} in {{#x}}{{y}}{{/x}}{{^x}} at {{/x}}.", def.Graph["$START"].Edges["_"].Prompt)
+	require.Zero(t, def.Language)
+	prosetest.Text(t, def.Notices, "at the start")
+	prosetest.Error(t, accepts(base(t, start...)), "at the start of another file")
+	_, err = parse("version: 1\n" + base(t, "{ _: planner }", `{ _: { role: planner, prompt: "{{ repo }}: {{$inputs.x}}" } }`))
+	require.Equal(t, 37, lineOf(t, err), "an error stays where it is")
+
+	def, err = parse(base(t, "{{summary}}", `{{summary | join: ", "}}`))
+	require.NoError(t, err)
+	require.Equal(t, protocol.Language3, def.Language)
+
+	for _, text := range []string{
+		`{{summary | default: "none"}}`, "{{summary|join}}", "{{summary | upper}}", "{{summery | join: ', '}}",
+	} {
+		prosetest.Error(t, accepts(base(t, "{{summary}}", text)), text)
+	}
+	def, err = parse(base(t, "{{summary}}", "Do $ARGUMENTS with ${file} in ${HOME}: {{summary}}"))
+	require.NoError(t, err)
+	prosetest.Text(t, def.Notices, "words of other tools")
+}
+
+// TestInputsInRemedies checks that an input is found by its own name.
+func TestInputsInRemedies(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{{topic}}", "{{inputs.topic}}", "{{$inputs.topci}}", "{{nothing}}"} {
+		for _, place := range [][]string{{"{{summary}}", text}, {"{ _: planner }", `{ _: { role: planner, prompt: "` + text + `" } }`}} {
+			edits := append(place, "roles:", "inputs: { topic: { schema: { type: string } } }\nroles:")
+			prosetest.Error(t, accepts(base(t, edits...)), place[0]+" "+text)
+		}
+	}
+}
+
+func lineOf(t *testing.T, err error) int {
+	t.Helper()
+	var problems *workflow.Problems
+	require.ErrorAs(t, err, &problems)
+	require.Len(t, problems.List, 1)
+	return problems.List[0].Line
 }

@@ -433,12 +433,9 @@ func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.P
 	if d.lostInputs {
 		return
 	}
-	names := make([]string, len(d.inputs))
-	for n, i := range d.inputs {
-		names[n] = protocol.InputsVariable + "." + i.name
-		if len(tag.Path) > 1 && tag.Path[1] == i.name {
-			return
-		}
+	names := d.inputVariables()
+	if len(tag.Path) > 1 && slices.Contains(names, strings.Join(tag.Path[:2], ".")) {
+		return
 	}
 	if len(tag.Path) == 1 && tag.Kind != mustache.Variable {
 		return
@@ -448,6 +445,15 @@ func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.P
 		remedy = d.didYouMean(tag.Name, names, "there is")
 	}
 	d.add(at(), remedy, "%s: %s is not an input", what, quote(tag.Name))
+}
+
+// inputVariables are the inputs as templates name them.
+func (d *draft) inputVariables() []string {
+	names := make([]string, len(d.inputs))
+	for n, i := range d.inputs {
+		names[n] = protocol.InputsVariable + "." + i.name
+	}
+	return names
 }
 
 func (i *inputDraft) input() protocol.Input {

@@ -100,6 +100,7 @@ type draft struct {
 	nodeByName map[string]*nodeDraft
 
 	versioned bool // the file has "version: 1", as the original's have
+	language  int  // [protocol.Language3] if it says what only that can
 	// Of the older form, see older.go.
 	older                        bool
 	defaultAgent, agentOverrides *yamldoc.Node

@@ -25,8 +25,9 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	}
 	source := d.sourceOf(n, e)
 	where := " of " + n.at(e)
-	d.checkTemplate("prompt"+where, e.edge.Prompt, e.prompt, source)
-	d.checkTemplate("location"+where, e.edge.Location, e.location, source)
+	e.edge.Prompt = d.checkOriginal("prompt"+where, e.edge.Prompt, e.prompt, source)
+	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
+	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
 }
 
 // answer is the output that the templates of an edge are rendered over.
@@ -38,6 +39,7 @@ type answer struct {
 	item   bool        // it is for a child of each, which has an item
 	part   *childDraft // it is for a command that plays this part
 	skip   bool        // its fields are not known; only the syntax is checked
+	empty  *[]string   // collects the tags of variables that do not exist, instead of errors
 }
 
 // sourceOf tells what is known of the answer that takes an edge.
@@ -77,6 +79,9 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		if from.skip && (tag.Path == nil || tag.Path[0] != protocol.InputsVariable) {
 			continue
 		}
+		if tag.Join != nil {
+			d.language = protocol.Language3
+		}
 		d.checkTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, template, tag.Line, tag.Column) })
 	}
 }
@@ -98,7 +103,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		d.noteOptional(what, tag, from, at)
 		return
 	}
-	names := append(scopeNames(scopes, tag.Path), protocol.PromptVariable)
+	names := append(append(scopeNames(scopes, tag.Path), protocol.PromptVariable), d.inputVariables()...)
 	if tag.Kind != mustache.Variable {
 		// A section over what does not exist is a way to say "if there is", but
 		// one that misses a field by a letter is a mistake.
@@ -106,6 +111,11 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source,
 				quote(tag.Name), from.lacks())
 		}
+		return
+	}
+	if from.empty != nil {
+		*from.empty = append(*from.empty, tag.Source)
+		d.emptyAtStart(what, tag, at)
 		return
 	}
 	d.add(at(), d.variableRemedy(tag, from, names), "%s: variable %s does not exist: %s", what, quote(tag.Name),
@@ -120,8 +130,11 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 	if tag.Path[0] == moderator.ItemVariable && (from.part == nil || !from.part.each) {
 		return "an item is there only in what a child of \"each\" is told"
 	}
-	if strings.Contains(tag.Name, "|") {
-		return "filters do not exist: lists are joined by commas as they are"
+	if remedy := filterRemedy(tag.Name); remedy != "" {
+		return remedy
+	}
+	if input := d.inputMeant(tag); input != "" {
+		return "did you mean " + quote(input) + "?"
 	}
 	if from.part != nil {
 		return fmt.Sprintf("write prompt: %s in %s, and {{prompt}} here", quote(tag.Source), from.part.what)

@@ -96,7 +96,7 @@ func (d *draft) definition() Definition {
 	def := Definition{
 		Workflow: protocol.Workflow{
 			Name: d.name.text, Description: d.description, Limits: d.limits,
-			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{},
+			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}, Language: d.language,
 		},
 		Schemas: map[string]any{}, Uses: d.uses, Notices: append(d.olderNotices(), d.notices...),
 	}

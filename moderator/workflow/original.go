@@ -1,0 +1,147 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// The original's files begin with "version: 1" and keep YAML anchors under keys "x-…". Neither is
+// stored, so a workflow has the same hash with and without them.
+
+// withoutVersion checks the version of a file, and returns the file without it and the keys "x-…".
+func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
+	shown := *root
+	shown.Entries = slices.DeleteFunc(slices.Clone(root.Entries), func(e yamldoc.Entry) bool {
+		if e.Key != "version" {
+			return strings.HasPrefix(e.Key, "x-")
+		}
+		if d.versioned = e.Value.Scalar == int64(1); !d.versioned {
+			d.add(e.Value.Pos, "version: 1", "version %s of the file format is not known", quote(e.Value.Text))
+		}
+		return true
+	})
+	return &shown
+}
+
+// checkLiquid refuses a tag of Liquid, the original's language for templates, in a file of the original's.
+// In any other file it may be meant as text, and is noted.
+func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
+	const open = "{%"
+	at := strings.Index(template, open)
+	if at < 0 {
+		return
+	}
+	tag, _, _ := strings.Cut(template[at+len(open):], "%}")
+	name, rest, _ := strings.Cut(strings.Trim(tag, "- \t\n"), " ")
+	remedy, known := map[string]string{
+		"if":      "write {{#x}}…{{/x}}, and {{^x}}…{{/x}} for what is otherwise",
+		"unless":  "write {{^x}}…{{/x}}",
+		"for":     "write {{#x}}…{{.}}…{{/x}}",
+		"comment": "write {{! … }}",
+		"raw":     "write {{=<% %>=}} before it and <%={{ }}=%> behind it",
+		"assign":  "prepare the value in a role, and write {{x}}",
+	}[name]
+	if about := strings.Fields(rest); len(about) > 0 {
+		x := about[0]
+		if name == "for" { // item in items
+			x = about[len(about)-1]
+		}
+		remedy = strings.ReplaceAll(remedy, "x}}", x+"}}")
+	}
+	place := func() yamldoc.Pos { return d.nth(n.Pos, open, 0) }
+	if d.versioned {
+		d.add(place(), remedy, "%s: the tag {%% %s %%} of Liquid does not exist", what, name)
+	} else if known {
+		d.note(place, "%s: {%% %s %%} is no tag here, and stays in the text; for the same, %s", what, name, remedy)
+	}
+}
+
+// noteForeign notes what other tools replace in a prompt, and what stays in the text here.
+func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
+	if n == nil {
+		return
+	}
+	note := func(word, remedy string) {
+		d.note(func() yamldoc.Pos { return d.nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
+	}
+	if word := "$ARGUMENTS"; strings.Contains(prompt, word) {
+		note(word, "{{"+protocol.PromptVariable+"}}")
+	}
+	if found := dollarPattern().FindStringSubmatch(prompt); found != nil {
+		note(found[0], "{{"+found[1]+"}}")
+	}
+}
+
+// dollarPattern finds ${x}. A name in capitals is a variable of the environment, which a prompt may be about.
+var dollarPattern = lazyregexp.New(`\$\{([a-z][A-Za-z0-9_.]*)\}`)
+
+// bodyPattern finds a tag of the original's name for the text of an answer.
+var bodyPattern = lazyregexp.New(`(\{\{[{&#^/]?\s*)_body(\s*\}\})`)
+
+// withBody is a template with "$body" for the original's "_body", unless the answer has such a field.
+func withBody(template string, from answer) string {
+	if _, own := from.fields.field("_body", false); own || from.skip || from.role == nil {
+		return template
+	}
+	return bodyPattern().ReplaceAllString(template, "${1}"+protocol.BodyVariable+"${2}")
+}
+
+// filterRemedy rewrites a filter of Liquid or Jinja, "" if there is none.
+func filterRemedy(name string) string {
+	x, filter, found := strings.Cut(name, "|")
+	if !found {
+		return ""
+	}
+	x, filter = strings.TrimSpace(x), strings.TrimSpace(filter)
+	word := filter[:len(filter)-len(strings.TrimLeft(filter, "abcdefghijklmnopqrstuvwxyz_"))]
+	switch word {
+	case "default":
+		other := strings.Trim(strings.TrimLeft(strings.TrimPrefix(filter, word), ":( "), `"') `)
+		return "write {{#" + x + "}}{{" + x + "}}{{/" + x + "}}{{^" + x + "}}" + other + "{{/" + x + "}}"
+	case "join":
+		return "write {{" + x + ` | join: ", "}}`
+	}
+	return "join is the only filter; prepare the value in a role with compute, and name its field here"
+}
+
+// inputMeant is the variable of the input that {{topic}} or {{inputs.topic}} is probably about, "" if there is none.
+func (d *draft) inputMeant(tag mustache.Tag) string {
+	path := tag.Path
+	if path[0] == "inputs" {
+		path = path[1:]
+	}
+	for _, i := range d.inputs {
+		if len(path) > 0 && path[0] == i.name {
+			return protocol.InputsVariable + "." + strings.Join(path, ".")
+		}
+	}
+	return ""
+}
+
+// emptyAtStart notes a variable that does not exist at $START. The original renders it as nothing.
+func (d *draft) emptyAtStart(what string, tag mustache.Tag, at func() yamldoc.Pos) {
+	name := tag.Path[len(tag.Path)-1]
+	d.note(at, "%s: %s is empty at %s; add inputs: {%s: string}, and write {{%s.%s}}", what, tag.Source,
+		protocol.StartNode, name, protocol.InputsVariable, name)
+}
+
+// checkOriginal checks a template of an edge, and returns it as it is stored: with the name "$body", and in a
+// file of the original's without the variables that do not exist at $START.
+func (d *draft) checkOriginal(what, template string, n *yamldoc.Node, from answer) string {
+	template = withBody(template, from)
+	if d.versioned && from.role == nil && !from.skip {
+		from.empty = &[]string{}
+	}
+	d.checkTemplate(what, template, n, from)
+	if from.empty != nil {
+		for _, tag := range *from.empty {
+			template = strings.Replace(template, tag, "", 1)
+		}
+	}
+	return template
+}
