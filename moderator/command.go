@@ -45,20 +45,14 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 	}
 	argv := make([]string, len(words))
 	for i, word := range words {
-		fail := func(err error) error {
-			return &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i),
-				Template: word, Err: err}
+		var err error
+		argv[i], err = s.word(word, view(plain(s.Start), at.status, asWord(s, at.node, output)))
+		if err == nil && strings.ContainsRune(argv[i], 0) {
+			err = errNul
 		}
-		t, err := mustache.Parse(word)
 		if err != nil {
-			return nil, fail(err)
-		}
-		argv[i], err = t.Render(view(plain(s.Start), at.status, asWord(s, at, output))...)
-		switch {
-		case err != nil:
-			return nil, fail(err)
-		case strings.ContainsRune(argv[i], 0):
-			return nil, fail(errNul)
+			return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i),
+				Template: word, Err: err}
 		}
 	}
 	if strings.TrimSpace(argv[0]) == "" {
@@ -69,15 +63,15 @@ func commandOf(s State, at place, role string, output any) ([]string, error) {
 }
 
 // asWord is an answer for a word of a command or a location. What a command prints ends with a line
-// feed that belongs to neither, as in a shell's $(…).
-func asWord(s State, at place, output any) any {
+// feed that belongs to neither, wherever it stands.
+func asWord(s State, by string, output any) any {
 	answer, ok := output.(map[string]any)
 	text, printed := answer["output"].(string)
-	if role := s.Workflow.Roles[at.node]; !ok || !printed || len(role.Run) == 0 || role.Parse != "" {
+	if role := s.Workflow.Roles[by]; !ok || !printed || role.Player() != protocol.PlayedByCommand || role.Parse != "" {
 		return output
 	}
 	answer = maps.Clone(answer)
-	answer["output"] = strings.TrimRight(text, "\r\n")
+	answer["output"] = withoutLineFeeds(text)
 	return answer
 }
 

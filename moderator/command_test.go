@@ -15,28 +15,32 @@ func TestKnownCommand(t *testing.T) {
 		KnownCommand([]string{"sh", "-c", "{{{$inputs.test}}}", "{{{$prompt}}}", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{"}, start))
 }
 
-// What a command prints is a word, or a location, without the line feed at its end; a prompt has all of
-// it, and so has what an agent answers.
+// A word or a location that ends with a value has no line feeds at its end; what a command prints has
+// none wherever it stands. A prompt has all of them.
 func TestOutputAsWord(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		role protocol.Role
-		want string
+		mid  string
 	}{
-		"a command":       {protocol.Role{Run: []string{"git"}}, "a\nb"},
-		"data of one":     {protocol.Role{Run: []string{"git"}, Parse: protocol.ParseJSON}, "a\nb\n"},
-		"an agent's text": {protocol.Role{}, "a\nb\n"},
+		"a command":       {protocol.Role{Run: []string{"git"}}, "a\nb/"},
+		"a script":        {protocol.Role{Script: "git"}, "a\nb/"},
+		"data of one":     {protocol.Role{Run: []string{"git"}, Parse: protocol.ParseJSON}, "a\nb\n/"},
+		"an agent's text": {protocol.Role{}, "a\nb\n/"},
 	} {
-		s := State{Workflow: protocol.Workflow{Roles: map[string]protocol.Role{"first": c.role, "use": {Run: []string{"echo", "{{output}}"}}}}}
+		s := State{Workflow: protocol.Workflow{Roles: map[string]protocol.Role{"first": c.role, "use": {Run: []string{"echo", "{{output}}", "{{output}}/", "{{#output}}{{.}}{{/output}}", "x\n"}}}}}
 		output := map[string]any{"output": "a\nb\n"}
 		at := place{node: "first", key: "passed", status: "passed"}
 		argv, err := commandOf(s, at, "use", output)
 		require.NoError(t, err, name)
-		require.Equal(t, []string{"echo", c.want}, argv, name)
+		require.Equal(t, []string{"echo", "a\nb", c.mid, "a\nb", "x\n"}, argv, name)
 		edge := protocol.Edge{Role: "use", Prompt: "{{output}}", Location: "{{output}}"}
 		where, err := locationOf(s, at, edge, output)
 		require.NoError(t, err, name)
-		require.Equal(t, c.want, where, name)
+		require.Equal(t, "a\nb", where, name)
+		inputs, err := inputsFor(s, at, "x", map[string]any{"a": "{{output}}", "b": []any{"- {{output}}", "{{output}}."}}, view(s.Start, "", output))
+		require.NoError(t, err, name)
+		require.Equal(t, map[string]any{"a": "a\nb", "b": []any{"- a\nb", "a\nb\n."}}, inputs, name)
 		prompt, err := promptOf(s, at, edge, output)
 		require.NoError(t, err, name)
 		require.Contains(t, prompt, "a\nb\n", name)

@@ -75,15 +75,7 @@ func inputsOf(s State) map[string]any {
 
 // evaluate asks a condition about the state of a thread.
 func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
-	expr, err := jsonata.Parse(c.expression)
-	if err != nil {
-		return outcome{}, err
-	}
-	input, err := contextFor(s, expr.Reads())
-	if err != nil {
-		return outcome{}, err
-	}
-	value, defined, err := expr.Eval(ctx, input, jsonata.Options{Bindings: map[string]any{inputsBinding: inputsOf(s)}})
+	value, defined, err := valueOf(ctx, s, c.expression, nil)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -93,9 +85,11 @@ func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 // HistoryStep is a step as conditions see it.
 type HistoryStep struct {
 	Role   string
-	Output any // JSON value
+	Output func() (any, error) // JSON value
 	Detail protocol.Hash
 	Agent  string
+	Failed bool           // it is no answer: the role could not be played
+	Visits map[string]int // steps of each role up to this one; nil: unknown
 }
 
 // ContextFields are the names that a condition can use, sorted.
@@ -120,8 +114,12 @@ func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 	}
 	history, steps := make([]any, len(past)), make([]any, len(past))
 	for i, p := range past {
-		history[i] = map[string]any{"role": p.Role, "meta": p.Output}
-		steps[i] = map[string]any{"role": p.Role, "output": p.Output, "detail": string(p.Detail), "agent": p.Agent}
+		output, err := p.Output()
+		if err != nil {
+			return nil, fmt.Errorf("read the steps so far: %w", err)
+		}
+		history[i] = map[string]any{"role": p.Role, "meta": output}
+		steps[i] = map[string]any{"role": p.Role, "output": output, "detail": string(p.Detail), "agent": p.Agent}
 	}
 	c["history"], c["steps"] = history, steps
 	return c, nil

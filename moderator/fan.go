@@ -60,7 +60,7 @@ func fan(ctx context.Context, s State, at place, d *Decision, output any) error 
 	stack := view(s.Start, at.status, output)
 	switch role.Player() {
 	case protocol.PlayedByWorkflow:
-		inputs, err := inputsFor(at, "roles["+d.Role+"]", role.Inputs, stack)
+		inputs, err := inputsFor(s, at, "roles["+d.Role+"]", role.Inputs, stack)
 		d.Children = []Child{{Key: d.Role, Workflow: role.Workflow, Prompt: d.Prompt, Inputs: inputs}}
 		return err
 	case protocol.PlayedByAll:
@@ -169,7 +169,11 @@ func valueOf(ctx context.Context, s State, expression string,
 		return nil, false, err
 	}
 	maps.Copy(input, more)
-	return expr.Eval(ctx, input, jsonata.Options{Bindings: map[string]any{inputsBinding: inputsOf(s)}})
+	bindings, err := s.bindings(expr.Reads())
+	if err != nil {
+		return nil, false, err
+	}
+	return expr.Eval(ctx, input, jsonata.Options{Bindings: bindings})
 }
 
 // childOf renders what a child is told; otherwise is its prompt if it has none.
@@ -177,7 +181,7 @@ func childOf(s State, at place, field string, c protocol.ChildRole, otherwise st
 	child := Child{Role: c.Role, Workflow: c.Workflow, Prompt: otherwise}
 	var err error
 	if c.Prompt != "" {
-		if child.Prompt, err = renderOver(s, at, field+".prompt", c.Prompt, stack, true); err != nil {
+		if child.Prompt, err = renderOver(s, at, field+".prompt", c.Prompt, stack, toModel); err != nil {
 			return child, err
 		}
 	}
@@ -185,39 +189,46 @@ func childOf(s State, at place, field string, c protocol.ChildRole, otherwise st
 		child.Inputs = s.Start.Inputs
 		return child, nil
 	}
-	child.Inputs, err = inputsFor(at, field, c.Inputs, stack)
+	child.Inputs, err = inputsFor(s, at, field, c.Inputs, stack)
 	return child, err
 }
 
 // inputsFor renders the inputs of a child. A text that is nothing but one variable
 // stands for its value, of whatever kind that is.
-func inputsFor(at place, field string, inputs map[string]any, stack []any) (map[string]any, error) {
+func inputsFor(s State, at place, field string, inputs map[string]any, stack []any) (map[string]any, error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
-	value, err := rendered(inputs, stack)
+	value, err := s.rendered(inputs, stack)
 	if err != nil {
 		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: field + ".vars", Err: err}
 	}
 	return value.(map[string]any), nil
 }
 
-func rendered(value any, stack []any) (any, error) {
+func (s State) rendered(value any, stack []any) (any, error) {
 	switch v := value.(type) {
 	case string:
 		t, err := mustache.Parse(v)
 		if err != nil {
 			return nil, err
 		}
-		if value, whole := t.Value(stack...); whole {
+		seen, err := s.withEarlier(t, stack)
+		if err != nil {
+			return nil, err
+		}
+		if value, whole := t.Value(seen...); whole {
+			if text, ok := value.(string); ok {
+				return withoutLineFeeds(text), nil
+			}
 			return value, nil
 		}
-		return t.Render(stack...)
+		return s.word(v, stack)
 	case []any:
 		out := make([]any, len(v))
 		var err error
 		for i := range v {
-			if out[i], err = rendered(v[i], stack); err != nil {
+			if out[i], err = s.rendered(v[i], stack); err != nil {
 				return nil, err
 			}
 		}
@@ -226,7 +237,7 @@ func rendered(value any, stack []any) (any, error) {
 		out := make(map[string]any, len(v))
 		for key, item := range v {
 			var err error
-			if out[key], err = rendered(item, stack); err != nil {
+			if out[key], err = s.rendered(item, stack); err != nil {
 				return nil, err
 			}
 		}
@@ -240,7 +251,7 @@ func rendered(value any, stack []any) (any, error) {
 // but the role.
 func RoleWorkflow(w protocol.Workflow, role string) protocol.Workflow {
 	return protocol.Workflow{
-		Name: w.Name, Description: w.Roles[role].Description, Inputs: w.Inputs,
+		Name: w.Name, Description: w.Roles[role].Description, Inputs: w.Inputs, Language: w.Language,
 		Roles: map[string]protocol.Role{role: w.Roles[role]},
 		Graph: map[string]protocol.GraphNode{
 			protocol.StartNode: {Edges: map[string]protocol.Edge{protocol.DefaultStatus: {Role: role,

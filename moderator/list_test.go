@@ -25,8 +25,8 @@ func listed(output any, list ...protocol.Transition) moderator.State {
 	}
 	s.Start.Workflow = "0000000000001"
 	s.Depth, s.History = 2, past(
-		moderator.HistoryStep{Role: "reviewer", Output: output, Detail: "0000000000003", Agent: "uwf-mock"},
-		moderator.HistoryStep{Role: "developer", Output: obj("summary", "S"), Detail: "0000000000002", Agent: "uwf-mock"})
+		moderator.HistoryStep{Role: "reviewer", Output: given(output), Detail: "0000000000003", Agent: "uwf-mock"},
+		moderator.HistoryStep{Role: "developer", Output: given(obj("summary", "S")), Detail: "0000000000002", Agent: "uwf-mock"})
 	return s
 }
 
@@ -40,6 +40,9 @@ func past(steps ...moderator.HistoryStep) iter.Seq2[moderator.HistoryStep, error
 		}
 	}
 }
+
+// given is an output that can be read.
+func given(output any) func() (any, error) { return func() (any, error) { return output, nil } }
 
 func when(condition, role, prompt string) protocol.Transition {
 	return protocol.Transition{Edge: protocol.Edge{Role: role, Prompt: prompt}, Condition: condition}
@@ -139,7 +142,7 @@ func TestHistoryIsReadAsFarAsItIsAskedFor(t *testing.T) {
 		read := 0
 		s.Depth, s.History = long, func(yield func(moderator.HistoryStep, error) bool) {
 			for range long {
-				if read++; !yield(moderator.HistoryStep{Role: "reviewer", Output: obj("approved", false)}, nil) {
+				if read++; !yield(moderator.HistoryStep{Role: "reviewer", Output: given(obj("approved", false))}, nil) {
 					return
 				}
 			}
@@ -178,7 +181,7 @@ func TestConditionsAreBounded(t *testing.T) {
 func BenchmarkHistoryOf1000Steps(b *testing.B) {
 	var steps []moderator.HistoryStep
 	for i := range 1000 {
-		steps = append(steps, moderator.HistoryStep{Role: []string{"developer", "reviewer"}[i%2], Output: obj("approved", i%3 == 0, "comments", fmt.Sprint("No. ", i))})
+		steps = append(steps, moderator.HistoryStep{Role: []string{"developer", "reviewer"}[i%2], Output: given(obj("approved", i%3 == 0, "comments", fmt.Sprint("No. ", i)))})
 	}
 	s := listed(obj("approved", false), when("$count(history[role='reviewer' and meta.approved]) > 10000", "developer", "x"), when("", "$END", ""))
 	s.Depth, s.History = len(steps), past(steps...)

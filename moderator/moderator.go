@@ -34,6 +34,8 @@ type State struct {
 	// what [Next] errs with.
 	Depth   int
 	History iter.Seq2[HistoryStep, error]
+	// Body reads the text below the block of the newest step's answer; nil: there is none.
+	Body func() (string, error)
 	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
 	Limits protocol.Limits
 	// Visits, Steps: how often each role had its turn and how many steps there
@@ -45,7 +47,8 @@ type State struct {
 	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)
 
-	toAgent bool // the question is for the agent that continues with its answer
+	toAgent   bool // the question is for the agent that continues with its answer
+	toProgram bool // what is rendered is for a program
 }
 
 // Last is the newest step.
@@ -328,6 +331,7 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 	edge, ok := start.Edges[protocol.ResumeStatus]
 	at := place{protocol.StartNode, protocol.ResumeStatus, protocol.ResumeStatus}
 	if !ok {
+		s.History = nil
 		var err error
 		if at, edge, err = pick(ctx, s); err != nil {
 			return Decision{}, err
@@ -394,13 +398,12 @@ const promptField = "prompt"
 // needs no words.
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
 	if edge.Prompt != "" {
-		toPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
-		toModel := edge.Role != protocol.EndNode && (s.toAgent || !toPerson)
-		start := s.Start
-		if !toModel {
-			start = plain(start)
+		asksPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
+		to, start := toModel, s.Start
+		if edge.Role == protocol.EndNode || asksPerson && !s.toAgent {
+			to, start = toPerson, plain(start)
 		}
-		return renderOver(s, at, promptField, edge.Prompt, view(start, at.status, output), toModel)
+		return renderOver(s, at, promptField, edge.Prompt, view(start, at.status, output), to)
 	}
 	switch edge.Role {
 	case protocol.EndNode:
@@ -423,13 +426,22 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	if edge.Location == "" {
 		return "", nil
 	}
-	return renderOver(s, at, "location", edge.Location, view(plain(s.Start), at.status, asWord(s, at, output)), false)
+	return renderOver(s, at, "location", edge.Location, view(plain(s.Start), at.status, asWord(s, at.node, output)), toProgram)
 }
 
-// renderOver renders a template over values, which a model gets as a prompt or not. A
+// reader is who gets what a template renders to.
+type reader int
+
+const (
+	toPerson reader = iota
+	toModel
+	toProgram
+)
+
+// renderOver renders a template over values. A
 // result without any text is an error: an agent with an empty prompt, or in an empty
 // directory, fails far from the cause.
-func renderOver(s State, at place, field, template string, stack []any, toModel bool) (string, error) {
+func renderOver(s State, at place, field, template string, stack []any, to reader) (string, error) {
 	fail := func(err error) error {
 		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
 	}
@@ -437,11 +449,12 @@ func renderOver(s State, at place, field, template string, stack []any, toModel 
 	if err != nil {
 		return "", fail(err)
 	}
-	text, spans, err := t.RenderSpans(stack...)
+	s.toProgram = to == toProgram
+	text, spans, err := s.render(t, stack)
 	if err != nil {
 		return "", fail(err)
 	}
-	if toModel {
+	if to == toModel {
 		text = quoted(text, spans, s.Start.Prompt)
 	}
 	if strings.TrimSpace(text) == "" {

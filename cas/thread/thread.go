@@ -358,27 +358,31 @@ func Refused(ctx context.Context, r cas.Reader, detail cas.Hash) (all []protocol
 	return all
 }
 
-// Content is the last answer of the agent in a step's detail, "" if there is
-// none, or if the detail is of a form that only an agent of the original's knows.
-// If that answer may have been redacted, it is the mark that says so
-// ([cas.RedactedError.Mark]). It reads turns from the last one back, so mostly one.
+// Content is Answer for those who only show it: in the place of one that may have been redacted stands
+// the mark that says so ([cas.RedactedError.Mark]).
 func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
+	text, err := Answer(ctx, r, detail)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		return redacted.Mark(), nil
+	}
+	return text, err
+}
+
+// Answer is the last answer of the agent in a step's detail, "" if there is
+// none, or if the detail is of a form that only an agent of the original's knows.
+// It reads turns from the last one back, so mostly one. Errors: those of [cas.Read];
+// a [*cas.RedactedError] of a turn also if nobody knows whose that was.
+func Answer(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, r, detail)
 	var other *cas.TypeError
 	if errors.As(err, &other) && r.Algorithm() == cas.XXH64 {
 		return "", nil
-	}
-	if redacted, ok := cas.AsRedacted(err); ok {
-		return redacted.Mark(), nil
 	}
 	if err != nil {
 		return "", err
 	}
 	for _, h := range slices.Backward(d.Turns) {
 		turn, err := cas.Read[protocol.Turn](ctx, r, h)
-		if redacted, ok := cas.AsRedacted(err); ok {
-			return redacted.Mark(), nil // nobody knows whose turn it was
-		}
 		if err != nil {
 			return "", fmt.Errorf("turn of detail %s: %w", detail, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/united-workforce/uwf/cas"
@@ -32,6 +33,7 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
@@ -326,6 +328,11 @@ func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Threa
 		return s, err
 	}
 	s.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
+	s.Body = func() (string, error) {
+		text, err := r.body(ctx, *t.Last, out.Type)
+		steps.err = cmp.Or(steps.err, err)
+		return text, err
+	}
 	s.Steps, s.Depth = t.Last.Index+1-t.Last.LimitBase, t.Len()
 	return s, nil
 }
@@ -411,20 +418,46 @@ type history struct {
 func (h *history) steps(ctx context.Context) iter.Seq2[moderator.HistoryStep, error] {
 	return func(yield func(moderator.HistoryStep, error) bool) {
 		for s, err := range h.thread.Steps(ctx) {
-			var out thread.Output
-			if err == nil {
-				out, err = h.thread.Output(ctx, s)
-			}
 			if err != nil {
 				h.err = err
 				yield(moderator.HistoryStep{}, err)
 				return
 			}
-			if !yield(moderator.HistoryStep{Role: s.Role, Output: out.Value, Detail: s.Detail, Agent: s.Agent}, nil) {
+			output := func() (any, error) {
+				out, err := h.thread.Output(ctx, s)
+				h.err = cmp.Or(h.err, err)
+				return out.Value, err
+			}
+			if !yield(moderator.HistoryStep{Role: s.Role, Output: output, Detail: s.Detail, Agent: s.Agent,
+				Failed: s.Error != nil, Visits: s.Visits}, nil) {
 				return
 			}
 		}
 	}
+}
+
+// body reads the text below the block of a step's answer; without a block, all of it. What came as data
+// has none.
+func (r *Reader) body(ctx context.Context, s thread.Step, schema protocol.Hash) (string, error) {
+	if s.Error != nil || s.ExtractedBy == protocol.ByValue {
+		return "", nil
+	}
+	text, err := thread.Answer(ctx, r.Nodes(), s.Detail)
+	if err != nil {
+		return "", err
+	}
+	of, err := cas.Schema(ctx, r.Nodes(), schema)
+	if err != nil {
+		return "", err
+	}
+	role, err := extract.NewRole(of)
+	if err != nil {
+		return "", err
+	}
+	if answer, err := extract.Text(ctx, text, role); err == nil {
+		text = answer.Body
+	}
+	return strings.TrimSpace(text), context.Cause(ctx)
 }
 
 // MayWrite is an error if the reader is for reading alone.

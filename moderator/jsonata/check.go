@@ -267,6 +267,8 @@ type Reads struct {
 	// Unbound are variables that are neither assigned nor functions: they have
 	// no value but that of [Options], in the order written.
 	Unbound []Name
+	// Bound are the paths that begin in one of Unbound, whose name without "$" is the first of theirs.
+	Bound []Path
 }
 
 // Path is the beginning of a path in the input, as far as it has plain names.
@@ -281,6 +283,8 @@ type Path struct {
 	Tested bool
 	// Equals is the text that it is compared with by = or !=, "" if there is none.
 	Equals string
+
+	bound bool // it begins in a variable
 }
 
 // Name is a name with its place.
@@ -299,7 +303,11 @@ func (x *Expr) Reads() Reads {
 	c := cursor{src: x.src, pos: syntax.Position(x.src, 0)}
 	for _, p := range t.paths {
 		p.Pos = c.to(p.Pos.Offset)
-		r.Paths = append(r.Paths, *p)
+		if p.bound {
+			r.Bound = append(r.Bound, *p)
+		} else {
+			r.Paths = append(r.Paths, *p)
+		}
 	}
 	c.pos = syntax.Position(x.src, 0)
 	slices.SortFunc(r.Unbound, func(a, b Name) int { return a.Pos.Offset - b.Pos.Offset })

@@ -49,6 +49,10 @@ func FuzzEval(f *testing.F) {
 		f.Add(c.Expr, input)
 	}
 	f.Add("s[-1].a = s[-2].a ? s[-1][0] : d", `{"s":[1,{"a":1},[{"a":[2]}]],"d":5}`)
+	for _, seed := range []string{"$s.a.b", "$s.*", "$s.(a)", "$lookup($s, 'a')", "($x := $s; $x.a)", "$s{'k': a}", "$s[a = 1].b",
+		"$s^(a)", "$s ~> $keys", "$s.a[$$.b = 1]", "[1].$s.a", "$s ?: 1", "($s := 1; $s)", "$s.$s.a", "$map([1], function($i){$s.b})"} {
+		f.Add(seed, `{"a":{"b":[1]},"b":2}`)
+	}
 	f.Fuzz(func(t *testing.T, src, text string) {
 		defer fuzzing.Bounded(t)()
 		var input any
@@ -96,6 +100,15 @@ func sameWithoutUnused(t *testing.T, x *Expr, input any) {
 	}
 	if outcome(t, x, input) != outcome(t, x, used) {
 		t.Fatalf("%q looks at more than Reads says", x.src)
+	}
+	bound := map[string]any{}
+	for k, v := range o {
+		if slices.ContainsFunc(reads.Bound, func(p Path) bool { return len(p.Names) == 1 || p.Names[1] == k }) {
+			bound[k] = v
+		}
+	}
+	if outcomeOver(t, x, nil, o) != outcomeOver(t, x, nil, bound) {
+		t.Fatalf("%q looks at more of a variable than Reads says", x.src)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestReads(t *testing.T) {
 	tests := []struct {
 		expression, paths string
 		whole             bool
-		unbound           string
+		unbound, bound    string
 	}{
 		{expression: "meta.approved = false", paths: "meta.approved"},
 		{expression: "steps[-1].output.approved = false", paths: "steps.output.approved:1"},
@@ -41,8 +41,19 @@ func TestReads(t *testing.T) {
 		{expression: "meta ~> $keys", paths: "meta"},
 		{expression: "($x := history; $count($x))", paths: "history"},
 		{expression: "($x := $; $x.steps)", whole: true},
-		{expression: "meta.$status = 'done'", paths: "meta", unbound: "status"},
-		{expression: "meta.`$status` = 'done'", paths: "meta.$status"},
+		{expression: "meta.$status = 'done'", paths: "meta", unbound: "status", bound: "status"},
+		{expression: "$steps.plan.size > depth", paths: "depth", unbound: "steps", bound: "steps.plan.size"},
+		{expression: "$steps.plan[x = 1].a & $exists($steps.fix.b)", unbound: "steps steps", bound: "steps.plan.a steps.fix.b?"},
+		{expression: "'a' = $steps.plan.kind", unbound: "steps", bound: "steps.plan.kind=a"},
+		{expression: "$steps.`a-b`.c.*", unbound: "steps", bound: "steps.a-b.c"},
+		{expression: "$steps.*", unbound: "steps", bound: "steps"},
+		{expression: "$steps.(plan)", unbound: "steps", bound: "steps"},
+		{expression: "$steps[plan.x].plan", unbound: "steps", bound: "steps"},
+		{expression: "$lookup($steps, 'plan')", unbound: "steps", bound: "steps"},
+		{expression: "($s := $steps; $s.plan)", unbound: "steps", bound: "steps"},
+		{expression: "($steps := meta; $steps.plan)", paths: "meta"},
+		{expression: "$body = ''", unbound: "body", bound: "body"},
+		{expression: "meta.`$status` = 'done'", paths: "meta.$status=done"},
 		{expression: "history{role: $count(meta)}", paths: "history"},
 		{expression: "{'a': depth}.a", paths: "depth"},
 		{expression: "[1..depth]", paths: "depth"},
@@ -54,21 +65,29 @@ func TestReads(t *testing.T) {
 			x, err := jsonata.Parse(tt.expression)
 			require.NoError(t, err)
 			got := x.Reads()
-			var paths, unbound []string
-			for _, p := range got.Paths {
-				text := strings.Join(p.Names, ".")
-				if p.Newest > 0 {
-					text += ":" + string(rune('0'+p.Newest))
+			var unbound []string
+			shown := func(list []jsonata.Path) string {
+				var paths []string
+				for _, p := range list {
+					text := strings.Join(p.Names, ".")
+					if p.Newest > 0 {
+						text += ":" + string(rune('0'+p.Newest))
+					}
+					if p.Tested {
+						text += "?"
+					}
+					if p.Equals != "" {
+						text += "=" + p.Equals
+					}
+					paths = append(paths, text)
 				}
-				if p.Tested {
-					text += "?"
-				}
-				paths = append(paths, text)
+				return strings.Join(paths, " ")
 			}
 			for _, n := range got.Unbound {
 				unbound = append(unbound, n.Text)
 			}
-			require.Equal(t, tt.paths, strings.Join(paths, " "))
+			require.Equal(t, tt.paths, shown(got.Paths))
+			require.Equal(t, tt.bound, shown(got.Bound))
 			require.Equal(t, tt.whole, got.Whole)
 			require.Equal(t, tt.unbound, strings.Join(unbound, " "))
 		})

@@ -62,6 +62,9 @@ func (t *tracer) value(n syntax.Node, whole bool) bool {
 	case *syntax.Path:
 		return t.path(n, whole)
 	case *syntax.Variable:
+		if t.free(n) {
+			t.begin(n.Name, n.At).bound = true
+		}
 		return n.Name == "$" || n.Name == "" && whole
 	case *syntax.Wildcard, *syntax.Descendants:
 		t.all = t.all || whole
@@ -105,8 +108,14 @@ func (t *tracer) value(n syntax.Node, whole bool) bool {
 // to one path.
 func (t *tracer) path(n *syntax.Path, whole bool) bool {
 	var open *Path
-	for _, step := range n.Steps {
+	for i, step := range n.Steps {
 		name, ok := step.(*syntax.Name)
+		v, isVariable := step.(*syntax.Variable)
+		if isVariable && t.free(v) && i+1 < len(n.Steps) && len(v.Filters)+len(v.Stages) == 0 && v.Group == nil {
+			open = t.begin(v.Name, v.At)
+			open.bound, open.Tested, open.Equals, whole = true, t.tested[n], t.equals[n], false
+			continue
+		}
 		switch {
 		case ok && whole:
 			open = t.begin(name.Name, name.At)
@@ -121,14 +130,23 @@ func (t *tracer) path(n *syntax.Path, whole bool) bool {
 	return whole
 }
 
-// compared notes a path of names that is compared with a text written there.
+// free reports whether a variable has no value but that of [Options].
+func (t *tracer) free(v *syntax.Variable) bool {
+	return v.Name != "" && v.Name != "$" && !v.Assigned && t.functions[v.Name] == nil
+}
+
+// compared notes a path of names, or of names behind a variable, that is compared with a text written there.
 func (t *tracer) compared(n, with syntax.Node) {
 	path, ok := n.(*syntax.Path)
 	text, isText := with.(*syntax.String)
 	if !ok || !isText || len(text.Filters) > 0 || text.Group != nil || path.Group != nil {
 		return
 	}
-	if !slices.ContainsFunc(path.Steps, func(step syntax.Node) bool { _, ok := step.(*syntax.Name); return !ok }) {
+	steps := path.Steps
+	if v, ok := steps[0].(*syntax.Variable); ok && t.free(v) {
+		steps = steps[1:]
+	}
+	if !slices.ContainsFunc(steps, func(step syntax.Node) bool { _, ok := step.(*syntax.Name); return !ok }) {
 		t.equals[path] = text.Text
 	}
 }

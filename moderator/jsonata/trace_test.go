@@ -136,7 +136,17 @@ func TestTouchesIsTrue(t *testing.T) {
 // outcome is everything that a caller sees of an evaluation.
 func outcome(t testing.TB, x *Expr, input any) string {
 	t.Helper()
-	v, defined, err := x.Eval(t.Context(), input, Options{})
+	return outcomeOver(t, x, input, nil)
+}
+
+// outcomeOver is outcome with a value for the variable $s.
+func outcomeOver(t testing.TB, x *Expr, input, variable any) string {
+	t.Helper()
+	o := Options{}
+	if variable != nil {
+		o.Bindings = map[string]any{"s": variable}
+	}
+	v, defined, err := x.Eval(t.Context(), input, o)
 	if err != nil {
 		return err.Error()
 	}

@@ -402,6 +402,7 @@ type MissingError struct {
 	Line, Column int    // of the tag in the template, from 1
 	Nearest      []string
 	Known        []string // what exists at that place, sorted; at most a few
+	Why          string   // instead of them; "": nobody knows
 }
 
 // Error implements error.
@@ -413,6 +414,8 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Message() string {
 	text := fmt.Sprintf("variable %q does not exist", e.Name)
 	switch {
+	case e.Why != "":
+		return text + ": " + e.Why
 	case len(e.Nearest) > 0:
 		return text + "; did you mean " + quoteList(e.Nearest) + "?"
 	case len(e.Known) > 0:

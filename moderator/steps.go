@@ -1,0 +1,203 @@
+package moderator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/jsonata"
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// wanted is what a template or an expression can touch of earlier answers.
+type wanted struct {
+	steps, body bool
+	roles       map[string]bool // of steps; nil: all
+}
+
+// wantedBy collects the names that begin with $steps or $body.
+func wantedBy(names [][]string) (w wanted) {
+	all := false
+	for _, path := range names {
+		switch {
+		case len(path) == 0:
+		case path[0] == protocol.BodyVariable:
+			w.body = true
+		case path[0] != protocol.StepsVariable:
+		case len(path) == 1:
+			w.steps, all = true, true
+		default:
+			if w.steps = true; w.roles == nil {
+				w.roles = map[string]bool{}
+			}
+			w.roles[path[1]] = true
+		}
+	}
+	if all {
+		w.roles = nil
+	}
+	return w
+}
+
+// earlier are the values of $steps and $body, as far as they are wanted.
+func (s State) earlier(w wanted) (map[string]any, error) {
+	values := map[string]any{}
+	if w.steps {
+		steps, err := s.answers(w.roles)
+		if err != nil {
+			return nil, err
+		}
+		values[protocol.StepsVariable] = steps
+	}
+	if w.body && s.Last != nil {
+		body := ""
+		if s.Body != nil && s.Workflow.Roles[s.Last.Role].Player() == protocol.PlayedByAgent {
+			var err error
+			if body, err = s.Body(); err != nil {
+				return nil, fmt.Errorf("read the last answer: %w", err)
+			}
+		}
+		values[protocol.BodyVariable] = body
+	}
+	return values, nil
+}
+
+// answers are the newest answers of some roles, nil for all. The history is read back to the oldest of
+// them. A step that asked a person, or that failed, is no answer.
+func (s State) answers(roles map[string]bool) (map[string]any, error) {
+	found, missing := map[string]any{}, maps.Clone(roles)
+	if roles == nil {
+		missing = map[string]bool{}
+		for role := range s.Workflow.Roles {
+			missing[role] = true
+		}
+	}
+	if s.History == nil && s.Last != nil {
+		return nil, errNoHistory
+	}
+	if s.History == nil || len(missing) == 0 {
+		return found, nil
+	}
+	for step, err := range s.History {
+		if err == nil && missing[step.Role] && !step.Failed {
+			var output any
+			if output, err = step.Output(); err == nil {
+				if status, _ := statusOf(output); status != protocol.SuspendNode {
+					if s.toProgram {
+						output = asWord(s, step.Role, output)
+					}
+					found[step.Role] = output
+					delete(missing, step.Role)
+				}
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the steps so far: %w", err)
+		}
+		if !step.hasBefore(missing) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// hasBefore reports whether one of the roles can have made a step before this one.
+func (h HistoryStep) hasBefore(roles map[string]bool) bool {
+	for role := range roles {
+		own := 0
+		if role == h.Role {
+			own = 1
+		}
+		if h.Visits == nil || h.Visits[role] > own {
+			return true
+		}
+	}
+	return false
+}
+
+// bindings are the values of the variables of an expression.
+func (s State) bindings(r jsonata.Reads) (map[string]any, error) {
+	values := map[string]any{inputsBinding: inputsOf(s)}
+	if s.Workflow.Language == 0 {
+		return values, nil
+	}
+	names := make([][]string, len(r.Bound))
+	for i, p := range r.Bound {
+		names[i] = append([]string{"$" + p.Names[0]}, p.Names[1:]...)
+	}
+	earlier, err := s.earlier(wantedBy(names))
+	for name, value := range earlier {
+		values[strings.TrimPrefix(name, "$")] = value
+	}
+	return values, err
+}
+
+// render renders a template over what it can see, and over the earlier answers that it names. The
+// fields of the answer, which is the second of the stack, go before them. If a text for a program ends
+// with a value, the line feeds at its end are dropped, as in a shell's $(…).
+func (s State) render(t *mustache.Template, stack []any) (string, []mustache.Span, error) {
+	stack, err := s.withEarlier(t, stack)
+	if err != nil {
+		return "", nil, err
+	}
+	text, spans, err := t.RenderSpans(stack...)
+	if missing, ok := errors.AsType[*mustache.MissingError](err); ok {
+		missing.Why = unanswered(missing.Name, stack)
+	}
+	if n := len(spans); s.toProgram && n > 0 && spans[n-1].To == len(text) {
+		from := spans[n-1].From
+		text = text[:from] + withoutLineFeeds(text[from:])
+	}
+	return text, spans, err
+}
+
+func (s State) withEarlier(t *mustache.Template, stack []any) ([]any, error) {
+	if s.Workflow.Language == 0 {
+		return stack, nil
+	}
+	answer, _ := stack[1].(map[string]any)
+	var names [][]string
+	for _, tag := range t.Tags() {
+		if len(tag.Path) > 0 && !has(answer, tag.Path[0]) {
+			names = append(names, tag.Path)
+		}
+	}
+	earlier, err := s.earlier(wantedBy(names))
+	if len(earlier) == 0 {
+		return stack, err
+	}
+	return slices.Insert(slices.Clone(stack), 0, any(earlier)), nil
+}
+
+func has(object map[string]any, name string) bool {
+	_, ok := object[name]
+	return ok
+}
+
+// unanswered says that a variable is missing because its role has not answered, "" if that is not why.
+func unanswered(name string, stack []any) string {
+	path := strings.Split(name, ".")
+	earlier, _ := stack[0].(map[string]any)
+	steps, given := earlier[protocol.StepsVariable].(map[string]any)
+	if path[0] != protocol.StepsVariable || len(path) < 2 || !given || has(steps, path[1]) {
+		return ""
+	}
+	return plaintext.Short(path[1], protocol.MaxName) + " has not answered yet"
+}
+
+// word renders a template for a program.
+func (s State) word(template string, stack []any) (string, error) {
+	t, err := mustache.Parse(template)
+	if err != nil {
+		return "", err
+	}
+	s.toProgram = true
+	text, _, err := s.render(t, stack)
+	return text, err
+}
+
+func withoutLineFeeds(text string) string { return strings.TrimRight(text, "\r\n") }
