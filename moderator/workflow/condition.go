@@ -20,7 +20,7 @@ const example = "meta.approved = false"
 func (d *draft) checkConditions() {
 	for _, c := range d.conditions {
 		if c.expression != nil {
-			d.checkExpression("condition "+quote(c.name), c.text, c.expression, nil)
+			d.checkExpression("condition "+quote(c.name), c.text, c.expression, nil, d.usesOf(c.name))
 		}
 	}
 	for _, n := range d.nodes {
@@ -56,7 +56,7 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 			quote(e.when))
 		return
 	}
-	d.checkExpression("when of "+n.at(e), e.when, e.condition, d.roleByName[n.name])
+	d.checkExpression("when of "+n.at(e), e.when, e.condition, d.roleByName[n.name], func() []answer { return []answer{d.sourceOf(n, e)} })
 }
 
 // wordPattern is compiled when it is first needed: the tables of Unicode's
@@ -91,8 +91,9 @@ func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
 }
 
 // checkExpression checks the syntax of an expression and the names that it uses.
-// The role, if there is one, is whose answer it is about.
-func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft) {
+// The role, if there is one, is whose answer it is about; places are where it is evaluated.
+func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft,
+	places func() []answer) {
 	if d.full() {
 		d.more++
 		return
@@ -104,7 +105,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 	}
 	reads := expr.Reads()
 	for _, v := range reads.Unbound {
-		if "$"+v.Text == protocol.InputsVariable {
+		if slices.Contains([]string{protocol.InputsVariable, protocol.StepsVariable, protocol.BodyVariable}, "$"+v.Text) {
 			continue
 		}
 		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: "+
@@ -112,6 +113,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 			"%s: the variable $%s never has a value", what, v.Text)
 	}
 	d.checkPaths(what, text, n, reads.Paths, r)
+	d.checkEarlierPaths(what, text, n, reads, places)
 }
 
 // checkPaths checks the paths that an expression reads, see checkExpression.

@@ -55,6 +55,10 @@ func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 			"graph:\n  $START: {_: a}\n  a:\n" + each(20_000, "    e#: $END\n"), false},
 		"4,000 variants, each with its edge": {head + role("a", "oneOf: ["+each(4_000, "{properties: {$status: {const: s#}}},")+"]") +
 			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: {role: $END, prompt: '{{x}}'}\n"), false},
+		"2,000 roles that name each other's answers": {head + each(2_000, role("r#", object)) + "graph:\n  $START: {_: r0}\n" +
+			each(1_999, "  r#: {_: {role: r@, prompt: '{{$steps.r#}}{{$steps.r0}}{{^$steps.r1999}}x{{/$steps.r1999}}y'}}\n") + "  r1999: {_: $END}\n", true},
+		"a role of 4,000 variants whose answer 3,000 name": {head + role("a", "oneOf: ["+each(4_000, "{properties: {$status: {const: s#}}},")+"]") + role("b", object) +
+			"graph:\n  $START: {_: a}\n  a:\n" + each(4_000, "    s#: b\n") + "  b: [" + each(3_000, "{role: $END, when: '$steps.a.x# = #', prompt: 'x{{$steps.a.$status}}'},") + "$END]\n", true},
 		"a text of 1 MB":                 {prompt(object, strings.Repeat("x", 1_000_000)), true},
 		"a name of 900 kB":               {"name: " + strings.Repeat("x", 900_000), false},
 		"a role's name of 900 kB":        {head + role(strings.Repeat("x", 900_000), object) + "graph: {$START: {_: $END}}", false},

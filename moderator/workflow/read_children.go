@@ -241,7 +241,7 @@ func (d *draft) checkChildren() {
 			d.checkPart(c)
 		}
 		if r.of != nil && r.role.Each.Of != "" {
-			d.checkExpression("each.of of role "+quote(r.name), r.role.Each.Of, r.of, nil)
+			d.checkExpression("each.of of role "+quote(r.name), r.role.Each.Of, r.of, nil, d.placesBefore(r.name))
 		}
 		if r.join != nil && r.role.Join != "" {
 			d.checkJoin(r)
@@ -317,6 +317,8 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 		for _, v := range c.vars.Entries {
 			if text, ok := v.Value.Scalar.(string); ok && v.Value.Kind == yamldoc.Scalar {
 				d.checkTemplate("vars."+v.Key+" of "+c.what+", by "+n.at(e), text, v.Value, source)
+			} else {
+				d.checkVarsWithin("vars."+v.Key+" of "+c.what+", by "+n.at(e), v.Value, source)
 			}
 		}
 	}
@@ -335,6 +337,7 @@ func (d *draft) checkJoin(r *roleDraft) {
 	}
 	known := append(moderator.ContextFields(), "results")
 	answers := d.answersOfChildren(r)
+	d.checkEarlierPaths(what, r.role.Join, r.join, expr.Reads(), d.placesBefore(r.name))
 	for _, p := range expr.Reads().Paths {
 		at := func() yamldoc.Pos { return d.inExpression(r.join, r.role.Join, p.Pos.Offset) }
 		switch {

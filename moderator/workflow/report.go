@@ -201,6 +201,12 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 		what, quote(name), name, name)
 }
 
+// noteMissing warns of a variable behind $steps whose role may not have answered, or not with that field.
+func (d *draft) noteMissing(what, name string, at func() yamldoc.Pos) {
+	d.note(at, "%s: %s may be missing here, and then the run stops; write {{#%s}}…{{/%s}} around it", what, quote(name),
+		name, name)
+}
+
 // noteFree warns of a role that may answer any status, so that its edges cannot be checked.
 // The edge "_" takes all other statuses.
 func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {

@@ -101,6 +101,7 @@ type draft struct {
 
 	versioned bool // the file has "version: 1", as the original's have
 	language  int  // [protocol.Language3] if it says what only that can
+	reached   *reach
 	// Of the older form, see older.go.
 	older                        bool
 	defaultAgent, agentOverrides *yamldoc.Node

@@ -39,26 +39,27 @@ type answer struct {
 	item   bool        // it is for a child of each, which has an item
 	part   *childDraft // it is for a command that plays this part
 	skip   bool        // its fields are not known; only the syntax is checked
+	node   *nodeDraft  // that the edge leaves
+	edge   *edgeDraft  // nil: unknown
 	empty  *[]string   // collects the tags of variables that do not exist, instead of errors
 }
 
 // sourceOf tells what is known of the answer that takes an edge.
 func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
-	if n.name == protocol.StartNode {
-		return answer{}
+	a := answer{role: d.roleByName[n.name], node: n, edge: e}
+	switch r := a.role; {
+	case n.name == protocol.StartNode:
+	case r == nil || r.schema == nil:
+		a.role, a.skip = nil, true
+	case n.list:
+		a.fields, a.listed = r.answers.any, true
+	case r.answers.byStatus == nil:
+		a.fields = r.answers.always
+	default:
+		f, ok := r.answers.byStatus[e.status]
+		a.status, a.fields, a.skip = e.status, f, !ok
 	}
-	r := d.roleByName[n.name]
-	if r == nil || r.schema == nil {
-		return answer{skip: true}
-	}
-	if n.list {
-		return answer{role: r, fields: r.answers.any, listed: true}
-	}
-	if r.answers.byStatus == nil {
-		return answer{role: r, fields: r.answers.always}
-	}
-	f, ok := r.answers.byStatus[e.status]
-	return answer{role: r, status: e.status, fields: f, skip: !ok}
+	return a
 }
 
 // checkTemplate checks one template: its syntax and the names that it uses.
@@ -92,14 +93,19 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		d.checkInputTag(what, tag, at)
 		return
 	}
+	if d.isEarlier(tag.Path, from) {
+		d.checkEarlierTag(what, tag, from, at)
+		return
+	}
 	if tag.Path == nil || isGlobal(tag.Path[0]) || from.item && tag.Path[0] == moderator.ItemVariable {
 		return
 	}
-	scopes, shown := from.scopes(tag.Within)
+	scopes, shown := from.scopes(d, tag.Within)
 	if !shown {
 		return // inside a section that is left out, nothing is missing
 	}
 	if _, known := find(scopes, tag.Path); known {
+		d.noteOwn(what, tag, from, at)
 		d.noteOptional(what, tag, from, at)
 		return
 	}
@@ -175,7 +181,7 @@ func (a answer) statusesWith(name string) []string {
 
 // scopes are the values that a name is looked up in, innermost last. shown is
 // false inside a section over something that never exists.
-func (a answer) scopes(within []string) (_ []fields, shown bool) {
+func (a answer) scopes(d *draft, within []string) (_ []fields, shown bool) {
 	scopes := []fields{a.fields}
 	for _, section := range within {
 		if section == "." {
@@ -187,6 +193,9 @@ func (a answer) scopes(within []string) (_ []fields, shown bool) {
 			continue
 		}
 		value, known := find(scopes, path)
+		if d.isEarlier(path, a) {
+			value, known = d.earlierValue(path, a)
+		}
 		if !known {
 			return nil, false
 		}

@@ -1,0 +1,449 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator/jsonata"
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// reach tells which roles have answered where an edge is taken. Each role has two points: its edges come in at
+// the first and its answers leave from the second, so that a path has an answer of a role if it goes through
+// the second. Conditions are ignored: every edge counts.
+type reach struct {
+	next  [][]int        // by point
+	in    map[string]int // of a role; the point behind it is where its answers leave
+	walks map[[2]int][]bool
+	work  int
+}
+
+// The points beside those of roles.
+const (
+	startPoint = iota
+	endPoint
+	firstRole
+)
+
+// maxReachWork bounds the searches, in points and edges. Files that need more come from programs, and what is
+// not known of them counts as known.
+const maxReachWork = 20_000_000
+
+// reachOf is the graph of a workflow, made once.
+func (d *draft) reachOf() *reach {
+	if d.reached != nil {
+		return d.reached
+	}
+	g := &reach{in: map[string]int{}, walks: map[[2]int][]bool{}}
+	for _, n := range d.nodes {
+		if n.name != protocol.StartNode {
+			g.in[n.name] = firstRole + 2*len(g.in)
+		}
+	}
+	g.next = make([][]int, firstRole+2*len(g.in))
+	for _, p := range g.in {
+		g.next[p] = append(g.next[p], p+1)
+	}
+	for _, n := range d.nodes {
+		for _, e := range n.edges {
+			if to, ok := g.head(n, e); ok {
+				from := d.tail(g, n, e)
+				g.next[from] = append(g.next[from], to)
+			}
+		}
+	}
+	d.reached = g
+	return g
+}
+
+// tail is the point that an edge leaves.
+func (d *draft) tail(g *reach, n *nodeDraft, e *edgeDraft) int {
+	switch {
+	case n.name == protocol.StartNode && e.status == protocol.ResumeStatus && !n.list:
+		return endPoint
+	case n.name == protocol.StartNode:
+		return startPoint
+	case d.isFailure(n, e):
+		return g.in[n.name]
+	}
+	return g.in[n.name] + 1
+}
+
+// isFailure reports whether an edge is for a role that could not be played.
+func (d *draft) isFailure(n *nodeDraft, e *edgeDraft) bool {
+	if n.list {
+		return e.when == protocol.ErrorStatus
+	}
+	r := d.roleByName[n.name]
+	return e.status == protocol.ErrorStatus && (r == nil || !slices.Contains(r.statuses.values, protocol.ErrorStatus))
+}
+
+// head is the point that an edge leads to.
+func (g *reach) head(n *nodeDraft, e *edgeDraft) (int, bool) {
+	switch target := e.edge.Role; target {
+	case protocol.EndNode, protocol.FailNode:
+		return endPoint, true
+	case protocol.SuspendNode: // resuming runs the same role
+		p, ok := g.in[n.name]
+		return p, ok
+	default:
+		p, ok := g.in[target]
+		return p, ok
+	}
+}
+
+// from are the points that paths from one lead to, but not through another; 0 is none. It is nil if finding
+// out would take too long.
+func (g *reach) from(begin, without int) []bool {
+	key := [2]int{begin, without}
+	if seen, ok := g.walks[key]; ok {
+		return seen
+	}
+	if g.work > maxReachWork {
+		return nil
+	}
+	seen := make([]bool, len(g.next))
+	queue := []int{begin}
+	g.work += len(g.next)
+	for len(queue) > 0 {
+		p := queue[0]
+		if queue = queue[1:]; seen[p] || p == without && p != 0 {
+			continue
+		}
+		seen[p] = true
+		g.work += len(g.next[p])
+		queue = append(queue, g.next[p]...)
+	}
+	g.walks[key] = seen
+	return seen
+}
+
+// at reports whether a role can have answered at a point, and whether it has on every path.
+func (g *reach) at(role string, point int) (possible, certain bool) {
+	in, ok := g.in[role]
+	if !ok {
+		return false, false
+	}
+	begin, after, around := g.from(startPoint, 0), g.from(in+1, 0), g.from(startPoint, in+1)
+	if begin == nil || after == nil || around == nil {
+		return true, true
+	}
+	possible = begin[in+1] && after[point]
+	return possible, possible && !around[point]
+}
+
+// last are the edges of a role's node that its newest answer can have taken when another edge is.
+func (d *draft) last(g *reach, node *nodeDraft, n *nodeDraft, e *edgeDraft) (edges []*edgeDraft) {
+	for _, f := range node.edges {
+		if d.isFailure(node, f) {
+			continue
+		}
+		head, ok := g.head(node, f)
+		if f != e && ok {
+			reached := g.from(head, g.in[node.name]+1)
+			ok = reached == nil || reached[d.tail(g, n, e)]
+		}
+		if f == e || ok {
+			edges = append(edges, f)
+		}
+	}
+	return edges
+}
+
+// earlier is what is known of the newest answer of a role where an edge is taken.
+type earlier struct {
+	role              *roleDraft
+	possible, certain bool
+	statuses          []string // that it may have; nil: all
+	answers           []fields // one of them
+}
+
+// earlierAt finds out what is known of the answer of a role, which has a node.
+func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
+	x := earlier{role: r, possible: true, certain: true, answers: []fields{r.answers.any}}
+	if n := len(r.answers.byStatus); n > 0 && n <= maxAlternatives {
+		x.answers = slices.Collect(maps.Values(r.answers.byStatus))
+	}
+	if r.schema == nil {
+		x.answers = []fields{{open: true}}
+	}
+	node := d.nodeByName[r.name]
+	if from.edge == nil || d.incomplete || d.lostRoles || d.misspeltStart() {
+		return x
+	}
+	g := d.reachOf()
+	if begin := g.from(startPoint, 0); begin == nil || !begin[d.tail(g, from.node, from.edge)] {
+		return x // it is never taken, which is said elsewhere
+	}
+	x.possible, x.certain = g.at(r.name, d.tail(g, from.node, from.edge))
+	if !x.certain || node.list || r.answers.byStatus == nil || len(node.edges) > maxAlternatives {
+		return x
+	}
+	var answers []fields
+	for _, e := range d.last(g, node, from.node, from.edge) {
+		f, ok := r.answers.byStatus[e.status]
+		if !ok {
+			return x
+		}
+		x.statuses, answers = append(x.statuses, e.status), append(answers, f)
+	}
+	x.answers = answers
+	return x
+}
+
+// all are the fields of any of the answers.
+func (x earlier) all() (all fields) {
+	for _, f := range x.answers {
+		all.schemas, all.open = append(all.schemas, f.schemas...), all.open || f.open
+	}
+	if len(all.schemas) > maxAlternatives {
+		return fields{open: true}
+	}
+	return all
+}
+
+// lacks reports whether one of the answers may be without a field.
+func (x earlier) lacks(name string) bool {
+	return slices.ContainsFunc(x.answers, func(f fields) bool {
+		_, known := f.field(name, false)
+		return !known || f.optional(name)
+	})
+}
+
+// earlierValue is what is known of a path that begins with $steps or $body; false: nothing is ever there.
+func (d *draft) earlierValue(path []string, from answer) (fields, bool) {
+	if len(path) == 1 {
+		return fields{open: path[0] == protocol.StepsVariable}, true
+	}
+	r := d.roleByName[path[1]]
+	if from.part != nil || r == nil || d.nodeByName[path[1]] == nil {
+		return fields{}, false
+	}
+	x := d.earlierAt(r, from)
+	if !x.possible {
+		return fields{}, false
+	}
+	if len(path) == 2 {
+		return x.all(), true
+	}
+	return find([]fields{x.all()}, path[2:])
+}
+
+// isEarlier reports whether a name in a template stands for $steps or $body, and not for a field of the answer.
+// Of an answer that may have any field, only a role's name tells.
+func (d *draft) isEarlier(path []string, from answer) bool {
+	if len(path) == 0 || path[0] != protocol.StepsVariable && path[0] != protocol.BodyVariable {
+		return false
+	}
+	if slices.Contains(from.fields.names(), path[0]) {
+		return false
+	}
+	return !from.fields.open || path[0] == protocol.BodyVariable || len(path) > 1 && d.roleByName[path[1]] != nil
+}
+
+// checkEarlierTag checks a name in a template that begins with $steps or $body.
+func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	d.language = protocol.Language3
+	if _, shown := from.scopes(d, tag.Within); !shown || d.full() {
+		return
+	}
+	if tag.Path[0] == protocol.BodyVariable {
+		d.checkBody(what, tag, from, at)
+		return
+	}
+	if tag.Kind != mustache.Variable {
+		return // a way to say "if there is"
+	}
+	if len(tag.Path) == 1 {
+		d.add(at(), "{{"+protocol.StepsVariable+".role}}", "%s: %s needs the name of a role", what, tag.Source)
+		return
+	}
+	name := protocol.StepsVariable + "." + tag.Path[1]
+	if problem, remedy := d.noEarlier(tag.Path[1], tag.Name, []answer{from}); problem != "" {
+		d.add(at(), remedy, "%s: %s %s", what, name, problem)
+		return
+	}
+	x := d.earlierAt(d.roleByName[tag.Path[1]], from)
+	if len(tag.Path) > 2 {
+		if _, known := find([]fields{x.all()}, tag.Path[2:]); !known {
+			d.add(at(), d.didYouMean(tag.Name, prefixed(name+".", scopeNames([]fields{x.all()}, tag.Path[2:])), "there is"),
+				"%s: variable %s does not exist: %s", what, quote(tag.Name),
+				answer{role: x.role, status: only(x.statuses)}.lacks())
+			return
+		}
+		if x.certain && x.lacks(tag.Path[2]) {
+			name += "." + tag.Path[2]
+			x.certain = false
+		}
+	}
+	if !x.certain && len(tag.Within) == 0 && !from.listed {
+		d.noteMissing(what, name, at)
+	}
+}
+
+func prefixed(prefix string, names []string) []string {
+	for i, name := range names {
+		names[i] = prefix + name
+	}
+	return names
+}
+
+// only is the text of a list of one, else "".
+func only(list []string) string {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return ""
+}
+
+// noEarlier says why a role, which a name is about, has no answer at any of some places; "" if it can have one.
+func (d *draft) noEarlier(role, name string, places []answer) (problem, remedy string) {
+	if d.lostRoles || d.lostNodes {
+		return "", ""
+	}
+	if d.roleByName[role] == nil {
+		return "is not a role", d.didYouMean(role, d.roleNames, "the roles are")
+	}
+	if i := slices.IndexFunc(places, func(a answer) bool { return a.part != nil }); i >= 0 {
+		return "has no value here: " + places[i].lacks(),
+			fmt.Sprintf("write prompt: %q in %s, and {{prompt}} here", "{{"+name+"}}", places[i].part.what)
+	}
+	if d.nodeByName[role] == nil {
+		for _, r := range d.roles {
+			if slices.ContainsFunc(r.children, func(c childDraft) bool { return c.role.text == role }) {
+				read := protocol.StepsVariable + "." + r.name
+				if r.role.Join == "" {
+					read += ".results"
+				}
+				return "is only a part", "read " + read
+			}
+		}
+		return "", ""
+	}
+	possible := func(a answer) bool { return d.earlierAt(d.roleByName[role], a).possible }
+	if len(places) > 0 && !slices.ContainsFunc(places, possible) {
+		return "never has an answer here", ""
+	}
+	return "", ""
+}
+
+// checkBody checks a use of $body.
+func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	variable := tag.Kind == mustache.Variable
+	switch {
+	case variable && len(tag.Path) > 1 && (len(tag.Path) > 2 || tag.Path[1] != "length"):
+		d.add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a text", what, protocol.BodyVariable)
+	case variable && from.role == nil && !from.skip:
+		d.add(at(), "", "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
+	case from.role != nil && (from.role.role.Player() != protocol.PlayedByAgent || d.isFailure(from.node, from.edge)):
+		d.note(at, "%s: %s is always empty: no agent answers as %s", what, protocol.BodyVariable, quote(from.role.name))
+	}
+}
+
+// noteOwn notes that a name stands for a field of the answer, although it is also that of a variable.
+func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
+	if name := tag.Path[0]; from.role != nil && (name == protocol.StepsVariable || name == protocol.BodyVariable) {
+		d.note(at, "%s: %s is the field of the answer of %s here, not what uwf calls so", what, name, quote(from.role.name))
+	}
+}
+
+// checkEarlierPaths checks what an expression reads of $steps and $body at the places where it is evaluated;
+// without places only the names are checked.
+func (d *draft) checkEarlierPaths(what, text string, n *yamldoc.Node, reads jsonata.Reads,
+	places func() []answer) {
+	for _, p := range reads.Bound {
+		at := func() yamldoc.Pos { return d.inExpression(n, text, p.Pos.Offset) }
+		switch "$" + p.Names[0] {
+		case protocol.BodyVariable:
+			d.language = protocol.Language3
+		case protocol.StepsVariable:
+			d.language = protocol.Language3
+			if len(p.Names) > 1 {
+				d.checkEarlierPath(what, text[p.Pos.Offset:], p, places(), at)
+			}
+		}
+	}
+}
+
+func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []answer, at func() yamldoc.Pos) {
+	role := p.Names[1]
+	name := protocol.StepsVariable + "." + strings.Join(p.Names[1:], ".")
+	for _, r := range d.roleNames {
+		if len(r) > len(role) && strings.HasPrefix(text, protocol.StepsVariable+"."+r) {
+			d.add(at(), protocol.StepsVariable+".`"+r+"`", "%s: %s.%s needs backquotes", what, protocol.StepsVariable, r)
+			return
+		}
+	}
+	if problem, remedy := d.noEarlier(role, name, places); problem != "" {
+		if !p.Tested || remedy != "" {
+			d.add(at(), remedy, "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
+		}
+		return
+	}
+	r := d.roleByName[role]
+	if len(p.Names) < 3 || r == nil {
+		return
+	}
+	var all earlier
+	if len(places) == 0 || len(places) > maxAlternatives {
+		places = []answer{{}}
+	}
+	for _, place := range places {
+		all.answers = append(all.answers, d.earlierAt(r, place).answers...)
+	}
+	value, known := all.all().field(p.Names[2], false)
+	switch values := value.texts(); {
+	case !known && p.Names[2] != protocol.StatusKey && !(p.Tested && len(nearest(p.Names[2], all.all().names())) == 0):
+		d.add(at(), d.didYouMean(p.Names[2], all.all().names(), "the frontmatter of "+quote(role)+" has"),
+			"%s: %s never has a value", what, quote(name))
+	case p.Equals != "" && len(p.Names) == 3 && len(values) > 0 && !slices.Contains(values, p.Equals):
+		d.add(at(), d.didYouMean(p.Equals, values, "it may be"), "%s: %s is never %s", what, quote(name), quote(p.Equals))
+	}
+}
+
+// placesBefore are the edges that lead to a role, and what is known where they are taken.
+func (d *draft) placesBefore(role string) func() []answer {
+	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return e.edge.Role == role })
+}
+
+// usesOf are the places of the lists that ask for a named condition.
+func (d *draft) usesOf(condition string) func() []answer {
+	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return n.list && e.when == condition })
+}
+
+func (d *draft) places(fit func(*nodeDraft, *edgeDraft) bool) func() []answer {
+	return func() (places []answer) {
+		for _, n := range d.nodes {
+			for _, e := range n.edges {
+				if fit(n, e) {
+					places = append(places, d.sourceOf(n, e))
+				}
+			}
+		}
+		return places
+	}
+}
+
+// checkVarsWithin looks for $steps and $body in texts inside lists and mappings of "vars".
+func (d *draft) checkVarsWithin(what string, n *yamldoc.Node, from answer) {
+	for _, item := range n.Items {
+		d.checkVarsWithin(what, item, from)
+	}
+	for _, e := range n.Entries {
+		d.checkVarsWithin(what+"."+e.Key, e.Value, from)
+	}
+	text, ok := n.Scalar.(string)
+	t, err := mustache.Parse(text)
+	if n.Kind != yamldoc.Scalar || !ok || err != nil {
+		return
+	}
+	for _, tag := range t.Tags() {
+		if d.isEarlier(tag.Path, from) {
+			d.checkEarlierTag(what, tag, from, func() yamldoc.Pos { return d.inTemplate(n, text, tag.Line, tag.Column) })
+		}
+	}
+}
