@@ -76,13 +76,13 @@ func asWord(s State, by string, output any) any {
 }
 
 // KnownCommand is a command with the words rendered that the task and the inputs of a run
-// fill in. The others, which wait for an answer, stay as they are written.
+// fill in. The others, which wait for answers, stay as they are written.
 func KnownCommand(words []string, start protocol.Start) []string {
 	known := map[string]any{protocol.PromptVariable: start.Prompt, protocol.InputsVariable: start.Inputs}
 	argv := make([]string, len(words))
 	for i, word := range words {
 		argv[i] = word
-		if t, err := mustache.Parse(word); err == nil {
+		if t, err := mustache.Parse(word); err == nil && wantedBy(pathsOf(t, nil)).nothing() {
 			if text, err := t.Render(known); err == nil {
 				argv[i] = text
 			}

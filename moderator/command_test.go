@@ -11,8 +11,8 @@ import (
 func TestKnownCommand(t *testing.T) {
 	t.Parallel()
 	start := protocol.Start{Prompt: "task", Inputs: map[string]any{"test": "npm test"}}
-	require.Equal(t, []string{"sh", "-c", "npm test", "task", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{"},
-		KnownCommand([]string{"sh", "-c", "{{{$inputs.test}}}", "{{{$prompt}}}", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{"}, start))
+	require.Equal(t, []string{"sh", "-c", "npm test", "task", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"},
+		KnownCommand([]string{"sh", "-c", "{{{$inputs.test}}}", "{{{$prompt}}}", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"}, start))
 }
 
 // A word or a location that ends with a value has no line feeds at its end; what a command prints has

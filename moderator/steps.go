@@ -43,6 +43,8 @@ func wantedBy(names [][]string) (w wanted) {
 	return w
 }
 
+func (w wanted) nothing() bool { return !w.steps && !w.body }
+
 // earlier are the values of $steps and $body, as far as they are wanted.
 func (s State) earlier(w wanted) (map[string]any, error) {
 	values := map[string]any{}
@@ -160,17 +162,21 @@ func (s State) withEarlier(t *mustache.Template, stack []any) ([]any, error) {
 		return stack, nil
 	}
 	answer, _ := stack[1].(map[string]any)
-	var names [][]string
-	for _, tag := range t.Tags() {
-		if len(tag.Path) > 0 && !has(answer, tag.Path[0]) {
-			names = append(names, tag.Path)
-		}
-	}
-	earlier, err := s.earlier(wantedBy(names))
+	earlier, err := s.earlier(wantedBy(pathsOf(t, answer)))
 	if len(earlier) == 0 {
 		return stack, err
 	}
 	return slices.Insert(slices.Clone(stack), 0, any(earlier)), nil
+}
+
+// pathsOf are the names in a template that are no fields of an answer.
+func pathsOf(t *mustache.Template, answer map[string]any) (paths [][]string) {
+	for _, tag := range t.Tags() {
+		if len(tag.Path) > 0 && !has(answer, tag.Path[0]) {
+			paths = append(paths, tag.Path)
+		}
+	}
+	return paths
 }
 
 func has(object map[string]any, name string) bool {

@@ -88,7 +88,7 @@ func withBody(template string, from answer) string {
 	if _, own := from.fields.field("_body", false); own || from.skip || from.role == nil {
 		return template
 	}
-	return bodyPattern().ReplaceAllString(template, "${1}"+protocol.BodyVariable+"${2}")
+	return bodyPattern().ReplaceAllString(template, "${1}$"+protocol.BodyVariable+"${2}")
 }
 
 // filterRemedy rewrites a filter of Liquid or Jinja, "" if there is none.
