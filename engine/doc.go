@@ -39,7 +39,7 @@
 //
 // What the verbs of Actions are as calls:
 //
-//	continue           Do(Work{}); of a suspended thread Do(Work{Do: DoResume})
+//	continue           Do(Work{Do: DoContinue})
 //	resume             Do(Work{Do: DoResume, Prompt: words})
 //	answer             Do(Work{Do: DoAnswer, Answer: &Answer{Value: data, At: head, By: who}})
 //	retry              Do(Work{Do: DoPoke, Prompt: words}); "" repeats the last step as it was

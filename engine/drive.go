@@ -409,8 +409,12 @@ type Ticked struct {
 // meanwhile is left to it. After a step that failed by fault of the machine no other one begins: it
 // would fail, too, and its thread would wait for a person. The error is about listing the threads;
 // a thread's own failure is
-// passed to told.
-func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) error {
+// passed to told, which can be nil. Errors are *protocol.Error.
+func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) (err error) {
+	defer fault.Coded(&err)
+	if err := e.Reader.MayWrite(); err != nil {
+		return err
+	}
 	e = e.serialized()
 	due, err := e.Reader.Due(ctx)
 	if len(due) == 0 {
@@ -433,7 +437,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		mu.Lock()
 		defer mu.Unlock()
 		broken = broken || protocol.OfMachine(err)
-		if ok {
+		if ok && told != nil {
 			told(t)
 		}
 		return !broken

@@ -32,7 +32,6 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/project"
-	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // Engine steps threads. Build it with [Open], or as a literal.
@@ -147,7 +146,7 @@ func RealDir(dir string) (string, error) { return cwd.Real(dir) }
 
 // Code is the code of an error: "" of nil, protocol.CodeFailed of one that has none.
 func Code(err error) protocol.Code {
-	if err == nil {
+	if known, is := err.(*protocol.Error); err == nil || is && known == nil {
 		return ""
 	}
 	return fault.Of(err).Code
@@ -167,9 +166,8 @@ type Options struct {
 // A program opens its engine with package host, which adds what it takes to run commands and workers.
 func Open(ctx context.Context, process env.Env, o Options) (_ *Engine, err error) {
 	defer fault.Coded(&err)
-	if len(process.Args) > 0 && (process.Args[0] == background.Argument || process.Args[0] == confine.Argument) {
-		return nil, fault.New(protocol.CodeUsage, "an engine has started this program, and its main does not begin with "+
-			"Main of package engine/host")
+	if err := background.NotCalled(); err != nil {
+		return nil, err
 	}
 	dirs, err := home.Find(process, o.Home, o.Store)
 	if err != nil {

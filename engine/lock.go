@@ -250,7 +250,7 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 // again is the request that repeats the action, as a fact of a reason.
 func (a Action) again() string {
 	switch a {
-	case DoStep, DoUndo, DoRedo, DoRetry:
+	case DoStep, DoUndo, DoRedo, DoRetry, DoContinue:
 		return protocol.AgainStep
 	case DoAnswer: // takes its input from other flags
 		return protocol.AgainForm

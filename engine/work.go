@@ -41,6 +41,8 @@ const (
 	DoUndo   Action = "undo"   // back to the step before, with its files
 	DoRedo   Action = "redo"   // forward to the step that was undone
 	DoRetry  Action = "retry"  // another attempt of a child
+	// DoContinue is DoResume of a thread that has stopped at a limit, and DoStep of any other.
+	DoContinue Action = "continue"
 )
 
 // SignalError is the cause of a context that a signal ended.
@@ -81,7 +83,7 @@ type Answer struct {
 // Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.StepOutput, err error) {
 	defer fault.Coded(&err)
-	if err := w.check(); err != nil {
+	if err := e.can(w); err != nil {
 		return nil, err
 	}
 	work := func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) }
@@ -92,13 +94,13 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.St
 	return e.resting().Until(ctx, thread, work)
 }
 
-// check refuses what no engine can do.
-func (w Work) check() error {
-	known := []Action{DoStep, DoResume, DoPoke, DoAnswer, DoUndo, DoRedo, DoRetry}
+// can refuses what no engine can do, or this one.
+func (e *Engine) can(w Work) error {
+	known := []Action{DoStep, DoResume, DoPoke, DoAnswer, DoUndo, DoRedo, DoRetry, DoContinue}
 	if !slices.Contains(known, w.Do) || w.Steps < 0 || w.Parallel < 0 {
 		return fault.New(protocol.CodeUsage, "no engine can do this: %q, %d steps, %d at once", w.Do, w.Steps, w.Parallel)
 	}
-	return nil
+	return e.Reader.MayWrite()
 }
 
 // NotifyAbandoned reports [AtRest] on behalf of killed processes, for the threads that they
@@ -140,6 +142,12 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 		}
 	}
 	e = e.reading(e.Reader.Remembering().Knowing(h.id, &h.facts))
+	if w.Do == DoContinue {
+		w.Do = DoStep
+		if pos, err := e.Reader.Position(ctx, h.id, h.head); err == nil && h.ended == nil && pos.AtLimit() {
+			w.Do = DoResume
+		}
+	}
 	for i := 0; w.Steps == UntilEnd || i < w.Steps; i++ {
 		if i > 0 {
 			w.Do, w.Expect, w.Answer, w.Fresh, w.KeepFiles = DoStep, "", nil, false, false

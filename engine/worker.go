@@ -27,7 +27,7 @@ func (e *Engine) WorkerLog(thread string) string {
 // in between: it is taken here, and the worker inherits it. Whenever one of the two processes is killed,
 // the other keeps the lock until it ends.
 func (e *Engine) Background(ctx context.Context, thread string, w Work) (out protocol.StepOutput, err error) {
-	if err := w.check(); err != nil {
+	if err := e.can(w); err != nil {
 		return out, err
 	}
 	h, err := e.lock(ctx, thread)

@@ -112,9 +112,10 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 }
 
 // Start makes a thread of the workflow that a person names: a file, a name or a hash. No collector
-// comes between storing the workflow and the thread.
+// comes between storing the workflow and the thread. Errors are *protocol.Error.
 func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start,
-	o engine.StartOptions) (protocol.ThreadStarted, error) {
+	o engine.StartOptions) (_ protocol.ThreadStarted, err error) {
+	defer fault.Coded(&err)
 	var none protocol.ThreadStarted
 	release, err := cas.Hold(ctx, e.Reader.Store)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/host"
-	"github.com/united-workforce/uwf/engine/internal/background"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/tmpfstest"
@@ -28,11 +27,15 @@ import (
 // asProgram is set where the test binary is a program that embeds the engine; it may be an agent, too.
 const asProgram = "HOST_TEST_PROGRAM"
 
+const forgetful = "HOST_TEST_FORGETFUL"
+
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "agent":
 		os.Args = append(os.Args[:1], os.Args[2:]...)
 		mock.Run()
+	case os.Getenv(forgetful) != "":
+		forget()
 	case os.Getenv(asProgram) != "":
 		os.Exit(host.Main("program", program))
 	default:
@@ -142,13 +145,57 @@ func TestARunOutlivesItsProgram(t *testing.T) {
 	require.NotEmpty(t, entries, "it keeps a diary")
 }
 
-// A main that forgets host.Main must not open an engine in its own worker, and start the next one.
-func TestAnEngineIsNotOpenedByItsOwnWorker(t *testing.T) {
-	t.Parallel()
-	process, _ := home(t)
-	for _, args := range [][]string{background.Call{Home: "x"}.Args(), {confine.Argument, "{}", "true"}, {background.Argument}} {
-		process.Args = args
-		_, err := host.Open(t.Context(), process, host.Options{})
-		require.Error(t, err)
+// A main that forgets host.Main starts itself once: neither is its own worker another program, nor what it
+// prints the output of a command. It has emptied its arguments.
+func TestAProgramIsNotItsOwnWorker(t *testing.T) {
+	for _, how := range []string{"background", "command"} {
+		t.Run(how, func(t *testing.T) {
+			process, gate := home(t)
+			require.NoError(t, os.WriteFile(gate, nil, 0o600))
+			started := filepath.Join(process.Dir, "..", "started")
+			cmd := exec.Command(process.Exe)
+			cmd.Dir, cmd.Env = process.Dir, append(process.Environ, forgetful+"="+started, "HOW="+how)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), "does not begin with Main")
+			lines, err := os.ReadFile(started)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(lines), len("xx"))
+			if how == "command" && confine.Level() > 0 {
+				require.Contains(t, string(out), string(protocol.CodeUsage))
+				require.NoFileExists(t, filepath.Join(process.Dir, "bin.txt"))
+			}
+		})
 	}
+}
+
+// forget is the main of a program that does not begin with host.Main. It appends to the file of
+// the variable forgetful whenever it is started.
+func forget() {
+	os.Args = os.Args[:1]
+	process, err := env.OS()
+	if err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(process.Get(forgetful), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+			_, err = f.WriteString("x")
+		}
+	}
+	ctx := context.Background()
+	var e *engine.Engine
+	if err == nil {
+		e, err = engine.Open(ctx, process, engine.Options{})
+	}
+	var started protocol.ThreadStarted
+	if err == nil {
+		host.Equip(ctx, e, process)
+		started, err = catalog.Of(e).Start(ctx, e, "one.yaml", protocol.Start{Prompt: "task", Cwd: process.Dir}, engine.StartOptions{})
+	}
+	switch {
+	case err != nil:
+	case process.Get("HOW") == "background":
+		_, err = e.Background(ctx, started.Thread, engine.Work{})
+	default:
+		_, err = e.Do(ctx, started.Thread, engine.Work{})
+	}
+	fmt.Fprintln(os.Stderr, engine.Code(err), err)
 }

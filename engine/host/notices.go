@@ -114,7 +114,7 @@ func (n Notices) startSender() error {
 	dirs := n.Engine.Reader.Dirs
 	_, err := proc.Start(proc.Command{
 		Path: n.Process.Exe, Args: background.Call{Home: dirs.Home, Store: dirs.Store}.Args(), Dir: dirs.Home,
-		Env: n.Process.Environ, Session: true,
+		Env: append(slices.Clip(n.Process.Environ), env.CallMark), Session: true,
 	})
 	return err
 }

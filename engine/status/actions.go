@@ -179,6 +179,12 @@ func AtLimit(at protocol.StepOutput) bool {
 	return stopped && at.Question == nil && at.Error != nil && at.Error.Code == protocol.CodeLimit
 }
 
+// AtLimit reports whether the thread has stopped at a limit, of steps or of cost, so that nothing is asked.
+func (p *Position) AtLimit() bool {
+	at := p.Output()
+	return at.Status == protocol.StatusSuspended && at.Question == nil
+}
+
 // needsPerson reports whether a thread does not go on without a person. A provider's limit needs
 // none.
 func needsPerson(at protocol.StepOutput) bool {

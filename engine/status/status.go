@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -187,6 +188,9 @@ func (r *Reader) Secrets() *secret.Set {
 // Lookup finds a thread's head, and its line in the history if it has ended.
 func (r *Reader) Lookup(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
 	if err := CheckID(id); err != nil {
+		return "", nil, err
+	}
+	if err := r.complete(map[string]bool{}); err != nil {
 		return "", nil, err
 	}
 	at, err := heads.Find(ctx, r.Heads, id)
@@ -465,7 +469,18 @@ func (r *Reader) MayWrite() error {
 	if r.ReadOnly {
 		return fault.New(protocol.CodeUsage, "this engine is read-only")
 	}
-	return nil
+	return r.complete(map[string]bool{"FS": r.FS == nil, "Env.Rand": r.Env.Rand == nil})
+}
+
+// complete names what a reader lacks that was built as a literal.
+func (r *Reader) complete(lacks map[string]bool) error {
+	lacks["Store"], lacks["Heads"], lacks["Env.Now"] = r.Store == nil, r.Heads == nil, r.Env.Now == nil
+	maps.DeleteFunc(lacks, func(_ string, lacks bool) bool { return !lacks })
+	if len(lacks) == 0 {
+		return nil
+	}
+	return fault.New(protocol.CodeUsage, "the reader of this engine has no %s", strings.Join(slices.Sorted(maps.Keys(lacks)),
+		", "))
 }
 
 // HoldStore keeps the collector away until the new nodes are named by something that it reads:

@@ -47,13 +47,34 @@ func OS() (Env, error) {
 	}, nil
 }
 
-// outsideGit is an environment without what `git rev-parse --local-env-vars` lists, and without the
-// quarantine of what is being pushed, in which git moves no branch anywhere. A git hook that
+// CallMark is in the environment of a program that an engine has started for itself: for work in the
+// background, or to confine a command.
+const CallMark = callVar + "=1"
+
+const callVar = "UWF_CALLED"
+
+// Called reports whether an engine has started this process for itself, and nobody has taken that call. It
+// asks the process, since an [Env] can be made without what it was started for.
+func Called() bool {
+	_, called := os.LookupEnv(callVar)
+	return called
+}
+
+// WithoutCall is an environment without that mark.
+func WithoutCall(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return kv == CallMark })
+}
+
+// TakeCall ends what [Called] reports.
+func TakeCall() { _ = os.Unsetenv(callVar) }
+
+// outsideGit is an environment without the mark of a call, without what
+// `git rev-parse --local-env-vars` lists, and without the quarantine of what is being pushed, in which git moves no branch anywhere. A git hook that
 // starts uwf has it, and in an agent's own worktree it would lead git to the hook's repository.
 func outsideGit(environ []string) []string {
 	return slices.DeleteFunc(environ, func(kv string) bool {
 		switch key, _, _ := cut(kv); key {
-		case "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
+		case callVar, "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
 			"GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
 			"GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS",
 			"GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",

@@ -213,7 +213,7 @@ func startInit(c Command) (*Child, error) {
 		_ = read.Close()
 		return nil, err
 	}
-	child.ended = func() (Status, bool) { return reported(read) }
+	child.ended, child.init = func() (Status, bool) { return reported(read) }, true
 	return child, nil
 }
 

@@ -82,6 +82,7 @@ type Child struct {
 	session bool
 	release func()                // what keeps it tied to us
 	ended   func() (Status, bool) // what an init says of its command; nil: it is none
+	init    bool                  // it must say so, unless it could not run the command
 }
 
 // Start starts the child. Call Wait once, or the child's end goes unseen.
@@ -130,6 +131,13 @@ func (c *Child) Pid() int { return c.cmd.Process.Pid }
 // Ask sends a signal to the child's group, as a first word before the context of
 // Wait ends. On Windows it is a break, whatever the signal.
 func (c *Child) Ask(s os.Signal) error { return c.group.ask(&SignalError{Signal: s}) }
+
+// InitFailed is the exit status of an init that cannot run its command, as shells have it for what cannot be
+// run.
+const InitFailed = 126
+
+// ErrNoInit means that a program that was to become the init of a command has ended without being one.
+var ErrNoInit = errors.New("the program did not become the init of the command")
 
 // Status is how a child ended.
 type Status struct {
@@ -211,7 +219,11 @@ func (c *Child) status(waitErr error) (Status, error) {
 		}
 	}
 	state := c.cmd.ProcessState
-	return Status{Code: state.ExitCode(), Signal: endSignal(state)}, nil
+	end := Status{Code: state.ExitCode(), Signal: endSignal(state)}
+	if c.init && end.Signal == "" && end.Code != InitFailed {
+		return Status{Code: -1}, ErrNoInit
+	}
+	return end, nil
 }
 
 // WithSignals returns a context that ends at the first interrupt, terminate or

@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -104,7 +105,7 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 		return proc.Command{}, fmt.Errorf("confine: %w", err)
 	}
 	c.Args = append([]string{Argument, string(text), c.Path}, c.Args...)
-	c.Path = exe
+	c.Path, c.Env = exe, append(slices.Clip(c.Env), env.CallMark)
 	c.Init = r.Profile == Strict
 	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,12 +58,23 @@ func (c Call) Args() []string {
 	return []string{Argument, string(text)}
 }
 
-// CallOf returns the call that a program's arguments are; ok: they are one.
+// CallOf returns the call that a program's arguments are, and takes it; ok: they are one.
 func CallOf(args []string) (c Call, ok bool) {
-	if len(args) != 2 || args[0] != Argument {
+	if len(args) != 2 || args[0] != Argument || json.Unmarshal([]byte(args[1]), &c) != nil {
 		return c, false
 	}
-	return c, json.Unmarshal([]byte(args[1]), &c) == nil
+	env.TakeCall()
+	return c, true
+}
+
+// NotCalled returns an error if an engine has started this program for something, and its main does not do
+// that: it would start itself without end.
+func NotCalled() error {
+	if !env.Called() {
+		return nil
+	}
+	return fault.New(protocol.CodeUsage, "an engine has started this program, and its main does not begin with Main of "+
+		"package engine/host")
 }
 
 // ack is what a worker tells whoever started it, in one line on its stdout: that
@@ -95,6 +107,9 @@ func (a *ackError) err() error {
 // has begun, or, if none does, what the worker would have returned.
 func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
+	if err := NotCalled(); err != nil {
+		return none, err
+	}
 	if j.Env.Exe == "" {
 		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be "+
 			"started in the background")
@@ -138,7 +153,7 @@ func (j Job) start(tell *os.File) (*proc.Child, error) {
 	j.Call.Lock = inheritedAs(lock)
 	return proc.Start(proc.Command{
 		Path: j.Env.Exe, Args: j.Call.Args(),
-		Dir: j.Env.Dir, Env: j.Given, Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
+		Dir: j.Env.Dir, Env: append(slices.Clip(j.Given), env.CallMark), Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
 	})
 }
 

@@ -65,7 +65,7 @@ func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported
 
 // StartOptions are options of [Maker.Start]. The zero value works.
 type StartOptions struct {
-	Limits    protocol.Limits  // of the run's cost; they take precedence over the workflow's
+	Limits    protocol.Limits  // of the run; they take precedence over the workflow's
 	Workspace worktree.Options // how its files are kept
 	// Check may refuse what a catalog starts, as [engine.Engine.CheckFirst] does, or complete it; nil:
 	// nothing is checked.
@@ -78,8 +78,14 @@ type StartOptions struct {
 // Errors are *protocol.Error.
 func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
 	defer fault.Coded(&err)
+	if err := m.MayWrite(); err != nil {
+		return "", err
+	}
 	if !filepath.IsAbs(s.Cwd) {
 		return "", fault.New(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
+	}
+	if o.Limits.Negative() {
+		return "", fault.New(protocol.CodeUsage, "a limit of a thread must be above 0")
 	}
 	if s.Cwd, err = m.chosen(ctx, s.Cwd); err != nil {
 		return "", fmt.Errorf("start a thread: %w", err)

@@ -188,7 +188,10 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	}
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
-	ran, err = agentproc.Run(ctx, inv)
+	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
+		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "a command cannot be confined: the " +
+			"main of this program does not begin with Main of package engine/host"}
+	}
 	said, contained, ended := end()
 	ran.Held, ran.Contained = said, contained
 	return ran, errors.Join(err, ended)

@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
-
-// failed is the exit status when a command cannot be confined or started, as shells have
-// it for what cannot be.
-const failed = 126
 
 // Dispatch does its part if args (without the program's name) are those of
 // [confine.Command]: it becomes the command and does not return, or runs it to its end, and
@@ -30,10 +28,10 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 		err = json.Unmarshal([]byte(args[1]), &r)
 	}
 	if err == nil {
-		if err = become(r, args[2:], environ); err == nil {
+		if err = become(r, args[2:], env.WithoutCall(environ)); err == nil {
 			return 0, true // how the command ended is reported
 		}
 	}
 	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
-	return failed, true
+	return proc.InitFailed, true
 }
