@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func fan(ctx context.Context, s State, at place, d *Decision, output any) error 
 	switch role.Player() {
 	case protocol.PlayedByWorkflow:
 		inputs, err := inputsFor(s, at, "roles["+d.Role+"]", role.Inputs, stack)
-		d.Children = []Child{{Key: d.Role, Workflow: role.Workflow, Prompt: d.Prompt, Inputs: inputs}}
+		d.Children = []Child{{Key: d.Role, Workflow: role.Workflow, Prompt: cmp.Or(d.Prompt, s.Start.Prompt), Inputs: inputs}}
 		return err
 	case protocol.PlayedByAll:
 		for _, key := range slices.Sorted(maps.Keys(role.All)) {
@@ -176,9 +177,11 @@ func valueOf(ctx context.Context, s State, expression string,
 	return expr.Eval(ctx, input, jsonata.Options{Bindings: bindings})
 }
 
-// childOf renders what a child is told; otherwise is its prompt if it has none.
+// childOf renders what a child is told. Without a prompt of its own that is otherwise, its role's description,
+// or the task.
 func childOf(s State, at place, field string, c protocol.ChildRole, otherwise string, stack []any) (Child, error) {
-	child := Child{Role: c.Role, Workflow: c.Workflow, Prompt: otherwise}
+	child := Child{Role: c.Role, Workflow: c.Workflow,
+		Prompt: cmp.Or(otherwise, s.Workflow.Roles[c.Role].Description, s.Start.Prompt)}
 	var err error
 	if c.Prompt != "" {
 		if child.Prompt, err = renderOver(s, at, field+".prompt", c.Prompt, stack, toModel); err != nil {

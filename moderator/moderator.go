@@ -414,8 +414,9 @@ func promptOf(s State, at place, edge protocol.Edge, output any) (string, error)
 		}
 		return fmt.Sprintf("%q answered %q and waits for a person.", at.node, at.status), nil
 	}
-	description := s.Workflow.Roles[edge.Role].Description
-	if strings.TrimSpace(description) == "" {
+	role := s.Workflow.Roles[edge.Role]
+	description := role.Description
+	if p := role.Player(); strings.TrimSpace(description) == "" && (p == protocol.PlayedByAgent || p == protocol.PlayedByPerson) {
 		return "", &TemplateError{Node: at.node, Edge: at.key, Field: "prompt", Err: ErrNoPrompt}
 	}
 	return description, nil

@@ -156,7 +156,7 @@ func (d *draft) wrongPath(p jsonata.Path, r *roleDraft) (remedy string, wrong bo
 	if len(near) == 1 && strings.HasPrefix(near[0], "$") {
 		return "did you mean " + first + ".`" + near[0] + "`?", true
 	}
-	return d.didYouMean(rest[0], answer.names(), "the frontmatter of "+quote(r.name)+" has"), true
+	return d.didYouMean(rest[0], answer.names(), "the schema of "+quote(r.name)+" has"), true
 }
 
 // answerTexts are the texts that a field of a role's answer may be; nil if that

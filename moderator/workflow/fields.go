@@ -203,7 +203,7 @@ func answersOf(schema any, key string) answers {
 	delete(base, "oneOf")
 	grouped := map[string][]any{}
 	for _, variant := range variants {
-		if status, ok := variantStatus(variant, key); ok {
+		for _, status := range variantStatuses(variant, key) {
 			grouped[status] = append(grouped[status], variant)
 		}
 	}

@@ -90,7 +90,7 @@ func TestProblems(t *testing.T) {
 		{"two schemas", []string{"    meta:\n", "    frontmatter: {type: object}\n    meta:\n"}},
 		{"limits", []string{"{ maxSteps: 10, maxVisitsPerRole: 3 }", "{ maxSteps: 0, maxVisitsPerRole: 2.5 }"}},
 		{"an edge that is nothing", []string{"{ _: planner }", "{ _: }"}},
-		{"a node that is a text", []string{"{ _: planner }", "planner"}},
+		{"a node that is a number", []string{"{ _: planner }", "7"}},
 		{"blank prompt and location", []string{`prompt: "{{question}}"`, `prompt: " ", location: "  "`}},
 
 		// Where it does not belong.
@@ -115,7 +115,7 @@ func TestProblems(t *testing.T) {
 		// Statuses.
 		{"a misspelt status", []string{"    ready:", "    redy:"}},
 		{"the reserved status as an edge", []string{"    ready:", "    $SUSPEND: worker\n    ready:"}},
-		{"no const in a variant", []string{"$status: { const: unclear }", "$status: { enum: [unclear] }"}},
+		{"no const in a variant", []string{"$status: { const: unclear }", "$status: { enum: [1] }"}},
 		{"a status that the schema does not know", []string{"    _:\n      role: $END", "    done:\n      role: $END"}},
 	}
 	for _, tt := range tests {

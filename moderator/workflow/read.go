@@ -29,12 +29,11 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{},
 		workflow: src.Workflow}
 	d.refuseTags(root)
-	root = d.modernize(d.withoutVersion(root))
+	root = d.expand(d.modernize(d.withoutVersion(root)))
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
 		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
 		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
-		{key: "roles", required: true, remedy: "each role with description, goal, capabilities, procedure, output and " +
-			"schema"},
+		{key: "roles", required: true, remedy: "each role with a goal, a prompt and an answer"},
 		{key: "conditions"},
 		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
 		{key: "limits"},
@@ -55,6 +54,7 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 type field struct {
 	key      string
 	required bool
+	older    bool   // another spelling, which no remedy names
 	remedy   string // if it is missing
 }
 
@@ -63,14 +63,16 @@ type field struct {
 // A null value counts as missing.
 func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []field) map[string]*yamldoc.Node {
 	values := make(map[string]*yamldoc.Node, len(n.Entries))
-	keys := make([]string, len(fields))
-	for i, f := range fields {
-		keys[i] = f.key
+	var keys, shown []string
+	for _, f := range fields {
+		if keys = append(keys, f.key); !f.older {
+			shown = append(shown, f.key)
+		}
 	}
 	guessed := map[string]bool{}
 	for _, e := range n.Entries {
 		if !slices.Contains(keys, e.Key) {
-			d.add(e.Pos, d.keyRemedy(e, keys), "%s has no key %s", what, quote(e.Key))
+			d.add(e.Pos, d.keyRemedy(e, keys, shown), "%s has no key %s", what, quote(e.Key))
 			for _, key := range nearest(e.Key, keys) {
 				guessed[key] = true
 			}
@@ -89,9 +91,15 @@ func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []f
 }
 
 // keyRemedy is the remedy for a key that does not belong where it is.
-func (d *draft) keyRemedy(e yamldoc.Entry, keys []string) string {
+func (d *draft) keyRemedy(e yamldoc.Entry, keys, shown []string) string {
 	if isSplitText(e) {
 		return splitRemedy
+	}
+	if remedy := foreignKeys()[e.Key]; remedy != "" && !slices.Contains(keys, e.Key) {
+		return remedy
+	}
+	if len(nearest(e.Key, keys)) == 0 {
+		keys = shown
 	}
 	return d.didYouMean(e.Key, keys, "the keys here are")
 }
@@ -265,7 +273,8 @@ func (d *draft) readTransition(node *nodeDraft, i int, n *yamldoc.Node) *edgeDra
 		d.add(n.Pos, "keep one of them", "%s has both \"when\" and \"condition\", which mean the same", what)
 	}
 	edge = d.readTarget(edge, n, what, []field{
-		{key: "role"}, {key: "to"}, {key: "when"}, {key: "condition"}, {key: "prompt"}, {key: "location"},
+		{key: "role"}, {key: "to", older: true}, {key: "when"}, {key: "condition", older: true}, {key: "prompt"},
+		{key: "location"},
 	})
 	if edge == nil || edge.condition == nil || isUnread(edge.condition) {
 		return edge

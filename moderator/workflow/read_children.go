@@ -96,9 +96,9 @@ func (d *draft) checkMerge(r *roleDraft) {
 	}
 	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
 	if err == nil && len(problems) > 0 {
-		d.add(r.yaml.Pos, "oneOf with a variant for it, or no frontmatter and no join",
+		d.add(r.yaml.Pos, "oneOf with a variant for it, or no schema and no join",
 			"merge of %s gives {$status: conflict, files: [path, …]} when two children have changed the same place, which "+
-				"its frontmatter does not allow: %s", quote(r.name), problems[0])
+				"its schema does not allow: %s", quote(r.name), problems[0])
 	}
 }
 
@@ -106,7 +106,7 @@ func (d *draft) checkMerge(r *roleDraft) {
 const unknownWorkflow = protocol.Hash("0000000000000")
 
 // exampleAll is such a role as most are.
-const exampleAll = "all: {first: {role: …}, second: {workflow: ./other.yaml}}"
+const exampleAll = "all: [one, other], or all: {first: {role: …}, second: {workflow: ./other.yaml}}"
 
 func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 	r.role.All = map[string]protocol.ChildRole{}
@@ -114,7 +114,8 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping || len(n.Entries) == 0 {
-		d.add(n.Pos, exampleAll, "all of %s must be a mapping from name to role or workflow, but this is %s", what, kindOf(n))
+		d.add(n.Pos, exampleAll, "all of %s must be a list of roles, or a mapping from name to role or workflow, but this is %s",
+			what, kindOf(n))
 		return
 	}
 	for _, e := range n.Entries {
@@ -253,6 +254,9 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 	if c.role.text != "" {
 		target := d.roleByName[c.role.text]
 		switch {
+		case target == nil && !d.lostRoles && strings.ContainsAny(c.role.text, "./"):
+			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s names the role %s, which does not exist", c.what,
+				quote(c.role.text))
 		case target == nil && !d.lostRoles:
 			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"),
 				"%s names the role %s, which does not exist", c.what, quote(c.role.text))

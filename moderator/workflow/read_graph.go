@@ -23,7 +23,7 @@ func (d *draft) readGraph(n *yamldoc.Node) {
 	}
 	d.hasGraph = true
 	for _, e := range n.Entries {
-		node := &nodeDraft{name: e.Key, pos: e.Pos}
+		node := &nodeDraft{name: e.Key, pos: e.Pos, short: d.short[e.Key]}
 		d.nodes = append(d.nodes, node)
 		d.nodeByName[node.name] = node
 		d.readNode(node, e.Value)
@@ -41,12 +41,8 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 			d.addEdge(node, d.readEdge(node, e))
 		}
 	default:
-		remedy := "write a map from status to edge: {_: {role: …}}"
-		if target, ok := n.Scalar.(string); ok && target != "" {
-			remedy = "{_: " + target + "}"
-		}
-		d.add(n.Pos, remedy, "graph[%s] must be a mapping from status to edge, or a list of transitions, but this is %s",
-			node.name, kindOf(n))
+		d.add(n.Pos, "write the name of the role that is next, or a mapping from status to edge",
+			"graph[%s] must be a role, a mapping from status to edge, or a list of edges, but this is %s", node.name, kindOf(n))
 		d.incomplete = true
 	}
 }
@@ -69,7 +65,8 @@ func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
 		d.refuseTransitionKeys(e.Value, what)
 	}
 	return d.readTarget(edge, e.Value, what, []field{
-		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to"}, {key: "when"}, {key: "condition"},
+		{key: "role"}, {key: "prompt"}, {key: "location"}, {key: "to", older: true}, {key: "when", older: true},
+		{key: "condition", older: true},
 	})
 }
 
@@ -160,7 +157,7 @@ func (d *draft) checkGraph() {
 		case n.name == protocol.StartNode:
 		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
-		case d.roleByName[n.name] == nil && n.isEdge():
+		case d.roleByName[n.name] == nil && n.isEdge() && len(nearest(n.name, d.roleNames)) == 0:
 			d.add(n.pos, "indent it, with what is in it, below its node",
 				"%s looks like an edge, but stands where a node must", quote(n.name))
 			continue
@@ -178,11 +175,9 @@ func (d *draft) checkGraph() {
 	}
 }
 
-// isEdge reports that a node has nothing but keys of an edge: it lacks spaces.
+// isEdge reports that a node is probably an edge that lacks spaces.
 func (n *nodeDraft) isEdge() bool {
-	return !n.list && len(n.edges) > 0 && !slices.ContainsFunc(n.edges, func(e *edgeDraft) bool {
-		return !slices.Contains([]string{"role", "prompt", "location"}, e.status)
-	})
+	return n.short && len(n.edges) > 0 && !strings.HasPrefix(n.name, "$")
 }
 
 // misspeltStart reports that a node must be meant for $START, and none is it.

@@ -48,7 +48,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return r
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "give it description, goal, capabilities, procedure, output and schema",
+		d.add(n.Pos, "give it a goal, a prompt and an answer, or say who plays it: run, person, workflow, all, each",
 			"%s must be a mapping, but this is %s", what, kindOf(n))
 		return r
 	}
@@ -59,7 +59,11 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return s
 	}
 	description, read := d.text(m["description"], "description of "+what)
-	r.blank = read && strings.TrimSpace(description) == ""
+	r.blank, r.player = read && strings.TrimSpace(description) == "", player
+	r.derived = d.derived[e.Key]
+	if prompt, ok := d.text(m["prompt"], "prompt of "+what); ok && strings.TrimSpace(prompt) == "" {
+		d.add(m["prompt"].Pos, "leave it out: then the description serves", "prompt of %s is blank", what)
+	}
 	r.role = protocol.Role{
 		Description: description, Goal: text("goal"), Procedure: text("procedure"),
 		Output: text("output"), ExtractPrompt: text("extractPrompt"),
@@ -84,17 +88,22 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 
 // roleFields are the keys of a role, by who plays it.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
-	fields := []field{{key: "description", required: true, remedy: "one line that says what the role does"}}
+	prompted := says(n, "prompt")
+	instructed := field{key: "description", required: !prompted,
+		remedy: `one line that says what the role does, or "prompt": what it is asked`}
+	fields := []field{{key: "description"}, {key: "prompt"}}
 	// at most one, see readSchema
-	schema := []field{{key: "schema"}, {key: "frontmatter"}, {key: "meta"}, {key: "outputSchema"}}
+	schema := []field{{key: "answer"}, {key: "schema"}, {key: "frontmatter", older: true}, {key: "meta", older: true},
+		{key: "outputSchema", older: true}}
 	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"}}
-	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "parallel"}, {key: "workspace"},
-		{key: "merge"}})
+	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "collect"}, {key: "parallel"},
+		{key: "workspace"}, {key: "merge"}})
 	switch {
 	case says(n, "run"):
 		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
 		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
 	case says(n, "person"):
+		fields[0] = instructed
 		return slices.Concat(fields, players, schema), protocol.PlayedByPerson
 	case says(n, "workflow"):
 		return append(children, field{key: "vars"}), protocol.PlayedByWorkflow
@@ -103,9 +112,10 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	case says(n, "each"):
 		return children, protocol.PlayedByEach
 	}
-	fields = append(fields, field{key: "goal", required: true, remedy: "who the agent is and what it is after"},
+	fields[0] = instructed
+	fields = append(fields, field{key: "goal", required: !prompted && says(n, "description"), remedy: "who the agent is and what it is after"},
 		field{key: "capabilities"}, field{key: "procedure"}, field{key: "output"})
-	return slices.Concat(fields, schema, []field{{key: "extractPrompt"}}, players), protocol.PlayedByAgent
+	return slices.Concat(fields, schema, []field{{key: "extractPrompt", older: true}}, players), protocol.PlayedByAgent
 }
 
 // says reports whether a mapping has something under a key.
@@ -158,16 +168,22 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return // said with the key
 	}
 	if found == nil && r.role.Person {
-		d.add(r.pos, `add "schema": the JSON Schema of the form`, "%s has no \"schema\"", what)
+		d.add(r.pos, `add "answer": the fields of the form, such as {$status: [yes, no], why: string}`, "%s has no \"answer\"", what)
+		return
+	}
+	if found == nil && r.role.Parse == protocol.ParseJSON {
+		d.note(func() yamldoc.Pos { return r.pos }, "%s answers any JSON object, so its fields cannot be checked; add \"answer\" "+
+			"with those that the workflow uses", what)
+		r.use(map[string]any{"type": "object", "additionalProperties": true})
 		return
 	}
 	if found == nil && r.role.Parse != "" {
-		d.add(r.pos, `add "schema": the JSON Schema of what the command prints`, "%s has no \"schema\"", what)
+		d.add(r.pos, `add "answer": the fields that the command prints`, "%s has no \"answer\"", what)
 		return
 	}
 	if found == nil && r.role.HasChildren() {
 		if r.role.Join != "" {
-			d.add(r.pos, `add "schema": the JSON Schema of what the join gives`, "%s has a \"join\", but no \"schema\"", what)
+			d.add(r.pos, `add "answer": the fields that the join gives`, "%s has a \"join\", but no \"answer\"", what)
 		}
 		if r.role.Merge {
 			r.use(moderator.MergeSchema())
@@ -321,7 +337,7 @@ func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 	for _, key := range schemaKeys() {
 		if e := n.Get(key); e != nil && !isNull(e) {
 			d.add(e.Pos, `add "parse: json" or "parse: frontmatter" if the command prints the data, or leave it out: a command answers $status passed or failed, exitCode, output and truncated`,
-				"%s has %q, but it does not say that its command prints data", what, key)
+				"%s has a schema, but it does not say that its command prints data", what)
 			return
 		}
 	}
@@ -380,7 +396,7 @@ func (d *draft) noteProgram(r *roleDraft) {
 // checkSchema checks a role's schema against what a store accepts, so that
 // nothing is wrong with it only after an agent has worked for it.
 func (d *draft) checkSchema(r *roleDraft) {
-	if r.schema == nil || r.yaml == nil {
+	if r.schema == nil || r.yaml == nil || r.derived {
 		return
 	}
 	problems := jsonschema.Check(r.schema)
@@ -390,7 +406,7 @@ func (d *draft) checkSchema(r *roleDraft) {
 			return
 		}
 		at, remedy := d.inSchema(r.yaml, p.Path)
-		d.add(at, remedy, "the frontmatter of %s: %s", quote(r.name), p)
+		d.add(at, remedy, "the schema of %s: %s", quote(r.name), p)
 	}
 }
 

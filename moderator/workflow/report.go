@@ -168,7 +168,7 @@ func (r *report) excerpt(at yamldoc.Pos) string {
 
 // quoteList quotes names for a message, not more than a reader would read.
 func quoteList(names []string, separator string) string {
-	const most = 12
+	const most = 14
 	quoted := make([]string, 0, most+1)
 	for i, n := range names {
 		if i == most {
@@ -213,11 +213,11 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 	named := without(n.keys(), []string{protocol.DefaultStatus})
 	at := func() yamldoc.Pos { return n.pos }
 	if len(named) < len(n.keys()) {
-		d.note(at, "the frontmatter of %s lets it answer any %s: all but %s take the edge %q; an enum would name them",
+		d.note(at, "the schema of %s lets it answer any %s: all but %s take the edge %q; an enum would name them",
 			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
 		return
 	}
-	d.note(at, "the frontmatter of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], "+
+	d.note(at, "the schema of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], "+
 		"or add an edge %q for the others",
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }

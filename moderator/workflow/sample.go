@@ -15,10 +15,8 @@ import (
 // value and a list of it, so what gives a list of many results gives a bare value then,
 // and does not fit a schema that wants a list.
 func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
-	root, _ := r.schema.(map[string]any)
-	properties, _ := root["properties"].(map[string]any)
 	answers := d.answersOfChildren(r)
-	if len(properties) == 0 || len(answers.schemas) == 0 || d.full() {
+	if r.schema == nil || len(answers.schemas) == 0 || d.full() {
 		return
 	}
 	output := map[string]any{}
@@ -36,13 +34,39 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		return // what it needs besides is not known here
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		schema, _ := properties[name].(map[string]any)
-		if _, isList := given[name].([]any); schema["type"] != "array" || isList || given[name] == nil {
+		if _, isList := given[name].([]any); isList || given[name] == nil || !wantsList(r, given, name) {
 			continue
 		}
 		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]",
 			"%s: with a single result %s is not a list, but its schema wants one", what, quote(name))
 	}
+}
+
+// wantsList reports whether a field must be a list in each variant of a schema that an answer may be.
+func wantsList(r *roleDraft, given map[string]any, name string) bool {
+	status, _ := given[r.statuses.key].(string)
+	root, _ := r.schema.(map[string]any)
+	variants, isOneOf := root["oneOf"].([]any)
+	if !isOneOf {
+		variants = []any{root}
+	}
+	wanted := false
+	for _, v := range variants {
+		if statuses := variantStatuses(v, r.statuses.key); status != "" && len(statuses) > 0 &&
+			isOneOf && !slices.Contains(statuses, status) {
+			continue
+		}
+		variant, _ := v.(map[string]any)
+		schema, named := property(variant, name)
+		if !named {
+			schema, named = property(root, name)
+		}
+		if named && schema["type"] != "array" {
+			return false
+		}
+		wanted = wanted || named
+	}
+	return wanted
 }
 
 // sample is a value that a schema is for, as far as that is plain.
@@ -99,8 +123,10 @@ type draft struct {
 	roleByName map[string]*roleDraft
 	nodeByName map[string]*nodeDraft
 
-	versioned bool // the file has "version: 1", as the original's have
-	language  int  // [protocol.Language3] if it says what only that can
+	short     map[string]bool // nodes that are written as their only edge, see short.go
+	derived   map[string]bool // roles whose schema is made of those of their parts
+	versioned bool            // the file has "version: 1", as the original's have
+	language  int             // [protocol.Language3] if it says what only that can
 	reached   *reach
 	// Of the older form, see older.go.
 	older                        bool
@@ -125,7 +151,9 @@ type roleDraft struct {
 	name     string
 	pos      yamldoc.Pos // of the name
 	role     protocol.Role
+	player   protocol.Player
 	blank    bool          // the description was read and says nothing
+	derived  bool          // its schema is made of those of others, where it is checked
 	schema   any           // nil if it has the wrong shape
 	yaml     *yamldoc.Node // of the schema
 	statuses statuses
@@ -148,12 +176,18 @@ type conditionDraft struct {
 type nodeDraft struct {
 	name  string
 	pos   yamldoc.Pos // of the name
+	short bool        // it is written as its only edge
 	list  bool        // transitions: the first whose condition holds is taken
 	edges []*edgeDraft
 }
 
 // at names an edge in messages.
-func (n *nodeDraft) at(e *edgeDraft) string { return "graph[" + n.name + "][" + e.status + "]" }
+func (n *nodeDraft) at(e *edgeDraft) string {
+	if n.short {
+		return "graph[" + n.name + "]"
+	}
+	return "graph[" + n.name + "][" + e.status + "]"
+}
 
 func (n *nodeDraft) keys() []string {
 	keys := make([]string, len(n.edges))

@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -60,24 +61,37 @@ func (s statuses) ofVariants(variants []any) statuses {
 	}
 	seen := map[string]bool{protocol.SuspendNode: true}
 	for i, variant := range variants {
-		value, ok := variantStatus(variant, s.key)
-		switch {
-		case !ok:
+		values := variantStatuses(variant, s.key)
+		if len(values) == 0 {
 			s.vague = append(s.vague, i)
-		case !seen[value]:
-			seen[value] = true
-			s.values = append(s.values, value)
+		}
+		for _, value := range values {
+			if !seen[value] {
+				seen[value] = true
+				s.values = append(s.values, value)
+			}
 		}
 	}
 	return s
 }
 
-// variantStatus is the const of a variant's status.
-func variantStatus(variant any, key string) (string, bool) {
+// variantStatuses are the statuses of a variant: a const, or the texts of an enum. Nil: they are not fixed.
+func variantStatuses(variant any, key string) []string {
 	object, _ := variant.(map[string]any)
 	status, _ := property(object, key)
-	value, ok := status["const"].(string)
-	return value, ok
+	values, _ := status["enum"].([]any)
+	if value, ok := status["const"]; ok {
+		values = []any{value}
+	}
+	var texts []string
+	for _, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func has(key string) func(any) bool {
@@ -108,8 +122,8 @@ func (d *draft) checkStatuses(r *roleDraft) {
 			continue
 		}
 		at, _ := d.inSchema(r.yaml, fmt.Sprintf("/oneOf/%d", i))
-		d.add(at, "properties: {$status: {const: …}}",
-			"variant %d of the frontmatter of %s needs $status with a const: it decides which edge is taken", i+1, quote(r.name))
+		d.add(at, "properties: {$status: {const: …}}, or an enum of several",
+			"variant %d of the schema of %s needs a $status that is fixed: it decides which edge is taken", i+1, quote(r.name))
 	}
 	s := r.statuses
 	onlyDefault := len(n.edges) == 1 && n.edges[0].status == protocol.DefaultStatus
@@ -134,6 +148,10 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 	missing, known := without(values, n.keys()), setOf(values)
 	for _, e := range n.edges {
 		switch {
+		case n.short && e.status == protocol.DefaultStatus:
+			d.add(e.pos, "name each: {"+strings.Join(values, ": …, ")+": …}", "%s answers %s, so one edge is not enough",
+				quote(r.name), quoteList(values, " or "))
+			return
 		case e.status == protocol.DefaultStatus:
 			d.add(e.pos, "name the edges "+quoteList(values, ", "),
 				"%s answers %s, so its node needs an edge for each of them instead of %q",
@@ -163,8 +181,8 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 			at = e.pos
 		}
 	}
-	because := "the frontmatter of " + quote(r.name) + " names no statuses to choose from"
-	remedy := "name the edge _, or give $status in the frontmatter an enum, or oneOf with a const each"
+	because := "the schema of " + quote(r.name) + " names no statuses to choose from"
+	remedy := "name the edge _, or let it choose: answer: {$status: [" + strings.Join(extra, ", ") + "]}"
 	switch {
 	case len(extra) == 0:
 		d.add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)

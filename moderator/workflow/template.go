@@ -19,7 +19,7 @@ import (
 // fields that are there when it is taken.
 func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	target := d.roleByName[e.edge.Role]
-	if e.prompt == nil && target != nil && target.blank {
+	if e.prompt == nil && target != nil && target.blank && target.instructed() {
 		d.add(e.pos, "add a prompt to the edge, or a description to the role",
 			"%s has no prompt, and role %s has no description that could serve", n.at(e), quote(target.name))
 	}
@@ -28,6 +28,11 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	e.edge.Prompt = d.checkOriginal("prompt"+where, e.edge.Prompt, e.prompt, source)
 	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
 	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
+}
+
+// instructed reports whether somebody reads the prompt of a role, so that there must be one.
+func (r *roleDraft) instructed() bool {
+	return r.player == protocol.PlayedByAgent || r.player == protocol.PlayedByPerson
 }
 
 // answer is the output that the templates of an edge are rendered over.
@@ -161,9 +166,9 @@ func (a answer) lacks() string {
 	case a.role == nil:
 		return "at $START nobody has answered yet"
 	case a.status != "":
-		return "the frontmatter of " + quote(a.role.name) + " has no such field when it answers " + quote(a.status)
+		return "the schema of " + quote(a.role.name) + " has no such field when it answers " + quote(a.status)
 	}
-	return "the frontmatter of " + quote(a.role.name) + " has no such field"
+	return "the schema of " + quote(a.role.name) + " has no such field"
 }
 
 // statusesWith are the answers of the role that have a field.
@@ -172,8 +177,8 @@ func (a answer) statusesWith(name string) []string {
 	variants, _ := schema["oneOf"].([]any)
 	var out []string
 	for _, variant := range variants {
-		if status, ok := variantStatus(variant, a.role.statuses.key); ok && has(name)(variant) {
-			out = append(out, status)
+		if has(name)(variant) {
+			out = append(out, variantStatuses(variant, a.role.statuses.key)...)
 		}
 	}
 	return out

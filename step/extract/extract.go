@@ -326,6 +326,7 @@ func variantOf(schema any, candidate map[string]any) (fieldSet, bool) {
 	m, _ := schema.(map[string]any)
 	for _, keyword := range []string{"oneOf", "anyOf"} {
 		variants, _ := m[keyword].([]any)
+		variants, _ = jsonschema.Unfolded(variants)
 		name, values := jsonschema.Discriminator(variants)
 		for i, v := range values {
 			if sameScalar(candidate[name], v) {

@@ -40,6 +40,7 @@ func TestFields(t *testing.T) {
 		"any other word as it is":          {routing, "status: Shipped", map[string]any{"status": "Shipped"}},
 		"a word that the schema wants so":  {`{"properties":{"status":{"const":"DONE"}}}`, "status: DONE", map[string]any{"status": "DONE"}},
 		"fields of another variant":        {variants, "$status: blocked\nreason: r\nplan: p", map[string]any{"$status": "blocked", "reason": "r"}},
+		"fields of another of several":     {`{"oneOf":[{"properties":{"$status":{"enum":["a","b"]},"x":{}},"additionalProperties":false},{"properties":{"$status":{"const":"c"},"y":{}}}]}`, "$status: b\nx: 1\ny: 2", map[string]any{"$status": "b", "x": int64(1)}},
 		"fields by pattern":                {`{"patternProperties":{"^x-":{"type":"integer"}}}`, "x-a: 1\ny: 2", map[string]any{"x-a": int64(1)}},
 		"more properties are asked for":    {`{"properties":{"a":{}},"additionalProperties":{"type":"integer"}}`, "a: x\nb: 2", map[string]any{"a": "x", "b": int64(2)}},
 		"fields of parts":                  {`{"allOf":[{"properties":{"a":{}}}],"if":{"properties":{"b":{}}},"then":{"required":["c"]}}`, "a: 1\nb: 2\nc: 3\nd: 4", map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)}},

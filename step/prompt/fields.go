@@ -103,14 +103,15 @@ func either(a, b map[string]any) map[string]any {
 func discriminated(schema any) (string, []variant) {
 	s, _ := schema.(map[string]any)
 	for _, keyword := range []string{"oneOf", "anyOf"} {
-		if key, values := jsonschema.Discriminator(list(s[keyword])); key != "" {
-			return key, variantsOf(s, keyword, key, values)
+		subs, _ := jsonschema.Unfolded(list(s[keyword]))
+		if key, values := jsonschema.Discriminator(subs); key != "" {
+			return key, variantsOf(s, keyword, subs, key, values)
 		}
 	}
 	return "", nil
 }
 
-func variantsOf(s map[string]any, keyword, key string, values []any) []variant {
+func variantsOf(s map[string]any, keyword string, subs []any, key string, values []any) []variant {
 	shared := map[string]any{}
 	for k, v := range s {
 		if k != keyword {
@@ -118,7 +119,7 @@ func variantsOf(s map[string]any, keyword, key string, values []any) []variant {
 		}
 	}
 	var out []variant
-	for i, sub := range list(s[keyword]) {
+	for i, sub := range subs {
 		found := map[string]field{}
 		collect(sub, found)
 		f := found[key]

@@ -44,6 +44,9 @@ func TestFields(t *testing.T) {
 	require.Equal(t, []string{"yes", "no"}, fields[0].Choices)
 	require.Equal(t, []string{"$status", "when"}, names(formfields.Fields(schema(t, variants), map[string]any{"$status": "yes"}, "$status")))
 	require.Equal(t, []string{"$status", "why"}, names(formfields.Fields(schema(t, variants), map[string]any{"$status": "no"}, "$status")))
+	several := strings.Replace(variants, `"const":"yes"`, `"enum":["yes","soon"]`, 1)
+	require.Equal(t, []string{"yes", "soon", "no"}, formfields.Fields(schema(t, several), nil, "$status")[0].Choices)
+	require.Equal(t, []string{"$status", "when"}, names(formfields.Fields(schema(t, several), map[string]any{"$status": "soon"}, "$status")))
 	require.Empty(t, formfields.Fields(schema(t, `{"type":"integer"}`), nil))
 	require.Empty(t, formfields.Fields(true, nil))
 }

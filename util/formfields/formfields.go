@@ -119,6 +119,7 @@ func (c *collector) choose(list []any, given map[string]any) {
 	if len(list) == 0 {
 		return
 	}
+	list, _ = jsonschema.Unfolded(list)
 	name, values := jsonschema.Discriminator(list)
 	if name == "" {
 		return // which one is meant nobody can ask

@@ -62,6 +62,8 @@ func TestProblems(t *testing.T) {
 		"another variant":      {variants, `{"$status":"blocked","reason":1}`},
 		"no such variant":      {variants, `{"$status":"done"}`},
 		"no variant claimed":   {variants, `{"plan":"p"}`},
+		"one of several":       {strings.Replace(variants, `"const":"ready"`, `"enum":["ready","soon"]`, 1), `{"$status":"soon","reason":"r"}`},
+		"none of several":      {strings.Replace(variants, `"const":"ready"`, `"enum":["ready","soon"]`, 1), `{"$status":"late"}`},
 		"nullable":             {`{"anyOf":[{"type":"string"},{"type":"null"}]}`, `1`},
 		"the right type":       {`{"anyOf":[{"type":"object","required":["a"]},{"type":"null"}]}`, `{}`},
 		"no telling which":     {`{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`},

@@ -2,6 +2,7 @@ package jsonschema
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -382,9 +383,10 @@ func didYouMean(word string, candidates []string) string {
 // tells the variants apart, only the one that is meant counts.
 func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 	variants, _ := p.schema[p.keyword].([]any)
-	if name, values := Discriminator(variants); name != "" {
+	unfolded, of := Unfolded(variants)
+	if name, values := Discriminator(unfolded); name != "" {
 		if object, ok := p.value.(map[string]any); ok {
-			return r.discriminated(p, object, name, values, causes)
+			return r.discriminated(p, object, name, values, func(i int) *lib.ValidationError { return causes[of[i]] })
 		}
 	}
 	reports := make([][]Problem, len(causes))
@@ -403,7 +405,7 @@ func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 // discriminated reports the problems of the variant that an object claims to
 // be, or that it claims to be none.
 func (r reporter) discriminated(p place, object map[string]any, name string, values []any,
-	causes []*lib.ValidationError) []Problem {
+	cause func(variant int) *lib.ValidationError) []Problem {
 	path := p.path + "/" + escape(name)
 	claimed, ok := object[name]
 	if !ok {
@@ -413,7 +415,7 @@ func (r reporter) discriminated(p place, object map[string]any, name string, val
 	if i < 0 {
 		return problem(path, "must be "+oneOfThese(values)+", but is "+show(claimed))
 	}
-	return r.problems(causes[i])
+	return r.problems(cause(i))
 }
 
 // wantedTypes joins what the variants want if each of them only says that the
@@ -474,6 +476,33 @@ func variantNames(p place) string {
 		names = append(names, fmt.Sprint(i+1))
 	}
 	return "the variants are " + strings.Join(names, ", ")
+}
+
+// Unfolded repeats each variant whose "$status" is one of several texts for each of them, so that a constant can
+// tell the variants apart. of[i] is the index of the variant that the i-th came from.
+func Unfolded(variants []any) (all []any, of []int) {
+	for i, v := range variants {
+		enum, _ := valueAt(v, "properties", "$status", "enum").([]any)
+		if len(enum) < 2 {
+			all, of = append(all, v), append(of, i)
+			continue
+		}
+		for _, value := range enum {
+			all, of = append(all, withConstant(v, value)), append(of, i)
+		}
+	}
+	return all, of
+}
+
+// withConstant is a variant whose "$status" is one value.
+func withConstant(variant, value any) any {
+	v, _ := variant.(map[string]any)
+	properties, _ := v["properties"].(map[string]any)
+	status, _ := properties["$status"].(map[string]any)
+	status, properties, v = maps.Clone(status), maps.Clone(properties), maps.Clone(v)
+	delete(status, "enum")
+	status["const"], properties["$status"], v["properties"] = value, status, properties
+	return v
 }
 
 // Discriminator finds the property that tells the variants of a oneOf or anyOf

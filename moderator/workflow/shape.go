@@ -1,0 +1,194 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// A shape is the short form of a JSON Schema, for answers and inputs:
+//
+//	{ $status: [yes, no], n: integer, tags: [string], why: string?, k: integer = 2 }
+
+// typeNames are the words of a shape.
+func typeNames() []string { return []string{"string", "integer", "number", "boolean", "object"} }
+
+// shape is a field as a shape describes it.
+type shape struct {
+	schema   *yamldoc.Node
+	optional bool
+	fallback *yamldoc.Node // nil: none
+}
+
+// shapeReader reads the shapes of one thing.
+type shapeReader struct {
+	*draft
+	of string // what has the shape, behind the name of a field in messages
+}
+
+// readShape turns a shape into a JSON Schema. What is wrong is reported; the schema then accepts anything.
+func (d shapeReader) readShape(n *yamldoc.Node, what string) shape {
+	switch {
+	case isUnread(n):
+		return shape{schema: n}
+	case n.Kind == yamldoc.Mapping:
+		if raw := n.Get("schema"); len(n.Entries) == 1 && raw != nil && raw.Kind == yamldoc.Mapping {
+			return shape{schema: raw}
+		}
+		return shape{schema: d.objectShape(n, what)}
+	case n.Kind == yamldoc.Sequence:
+		return shape{schema: d.listShape(n, what)}
+	}
+	return d.wordShape(n, what)
+}
+
+// objectShape is an object with the fields of a mapping.
+func (d shapeReader) objectShape(n *yamldoc.Node, what string) *yamldoc.Node {
+	properties := &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}
+	required := &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos}
+	for _, e := range n.Entries {
+		field := shape{}
+		about := what + "." + e.Key
+		switch {
+		case isSplitText(e):
+			d.add(e.Pos, splitRemedy, "%s%s has no type", about, d.of)
+			continue
+		case e.Key == protocol.StatusKey && e.Value.Kind == yamldoc.Sequence:
+			field.schema = d.choice(e.Value, about)
+		default:
+			field = d.readShape(e.Value, about)
+		}
+		if field.fallback != nil {
+			field.schema = with(field.schema, "default", field.fallback)
+		} else if !field.optional {
+			required.Items = append(required.Items, textNode(e.Key, e.Pos))
+		}
+		e.Value = field.schema
+		properties.Entries = append(properties.Entries, e)
+	}
+	object := with(typed("object", n.Pos), "properties", properties)
+	if len(required.Items) == 0 {
+		return object
+	}
+	return with(object, "required", required)
+}
+
+// listShape is a list of one type, or a choice.
+func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
+	if len(n.Items) > 1 {
+		return d.choice(n, what)
+	}
+	if len(n.Items) == 0 {
+		d.add(n.Pos, "write [string] for a list of texts", "%s%s: [] says nothing of the items", what, d.of)
+		return typed("array", n.Pos)
+	}
+	item := d.readShape(n.Items[0], what+"[]")
+	if item.optional || item.fallback != nil {
+		d.add(n.Items[0].Pos, "leave ? and = out", "%s%s: an item of a list is there or not", what, d.of)
+	}
+	return with(typed("array", n.Pos), "items", item.schema)
+}
+
+// choice is one of the values of a list.
+func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
+	for _, item := range n.Items {
+		word, _ := item.Scalar.(string)
+		switch {
+		case item.Kind != yamldoc.Scalar || isNull(item):
+			d.add(item.Pos, "name the values, or write {schema: …}", "%s%s: %s cannot be one of the values", what, d.of, kindOf(item))
+		case slices.Contains(typeNames(), strings.TrimSuffix(word, "?")):
+			d.add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type, in a list of values",
+				what, d.of, quote(word))
+		}
+	}
+	if len(n.Items) == 0 {
+		d.add(n.Pos, "name the values", "%s%s: a choice of nothing", what, d.of)
+	}
+	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, "enum", n)
+}
+
+// wordShape is a type, with ? or a default.
+func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
+	text, isText := n.Scalar.(string)
+	word, value, hasDefault := strings.Cut(text, "=")
+	word, optional := strings.CutSuffix(strings.TrimSpace(word), "?")
+	word = strings.TrimSpace(word)
+	anything := shape{schema: &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, optional: optional}
+	if isNull(n) {
+		d.add(n.Pos, "a type: "+strings.Join(typeNames(), ", "), "%s%s has no type", what, d.of)
+		return anything
+	}
+	if !isText || !slices.Contains(typeNames(), word) {
+		d.add(n.Pos, d.typeRemedy(word, n), "%s%s: %s is no type", what, d.of, quote(n.Text))
+		return anything
+	}
+	s := shape{schema: typed(word, n.Pos), optional: optional}
+	if !hasDefault {
+		return s
+	}
+	fallback, ok := defaultOf(word, strings.TrimSpace(value))
+	switch {
+	case optional:
+		d.add(n.Pos, "leave the ? out", "%s%s has a default, so it is never missing", what, d.of)
+	case !ok:
+		d.add(n.Pos, "write {schema: …} for other defaults", "%s%s: %s is no %s", what, d.of,
+			quote(strings.TrimSpace(value)), word)
+	default:
+		s.fallback = &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: fallback, Text: strings.TrimSpace(value), Pos: n.Pos}
+	}
+	return s
+}
+
+// typeRemedy is what is meant by a word that is no type.
+func (d shapeReader) typeRemedy(word string, n *yamldoc.Node) string {
+	known := map[string]string{"text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean",
+		"array": "[string]", "list": "[string]", "dict": "object", "any": "{schema: {}}", "null": "string?"}
+	if t := known[strings.ToLower(word)]; t != "" {
+		return "write " + t
+	}
+	if len(nearest(word, typeNames())) > 0 {
+		return d.didYouMean(word, typeNames(), "the types are")
+	}
+	return "a type: " + strings.Join(typeNames(), ", ") + "; for one value write {schema: {const: " + n.Text + "}}"
+}
+
+// defaultOf reads a default of a type. A text needs quotes only around blanks and quotes.
+func defaultOf(kind, text string) (any, bool) {
+	quoted := strings.HasPrefix(text, `"`)
+	if kind == "string" && !quoted {
+		return text, true
+	}
+	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
+	if err != nil || doc.Root.Kind != yamldoc.Scalar || doc.Root.Tag != "" {
+		return nil, false
+	}
+	ok := false
+	switch doc.Root.Scalar.(type) {
+	case string:
+		ok = kind == "string"
+	case int64:
+		ok = kind == "integer" || kind == "number"
+	case float64:
+		ok = kind == "number"
+	case bool:
+		ok = kind == "boolean"
+	}
+	return doc.Root.Scalar, ok
+}
+
+func typed(kind string, at yamldoc.Pos) *yamldoc.Node {
+	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: at}, "type", textNode(kind, at))
+}
+
+func textNode(text string, at yamldoc.Pos) *yamldoc.Node {
+	return &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: text, Text: text, Pos: at}
+}
+
+// with returns a mapping with one more entry, at the place of its value.
+func with(n *yamldoc.Node, key string, value *yamldoc.Node) *yamldoc.Node {
+	out := *n
+	out.Entries = append(slices.Clip(n.Entries), yamldoc.Entry{Key: key, Text: key, Pos: value.Pos, Value: value})
+	return &out
+}
