@@ -226,7 +226,9 @@ func (s State) rendered(value any, stack []any) (any, error) {
 			}
 			return value, nil
 		}
-		return s.word(v, stack)
+		s.toProgram = true
+		text, _, err := s.render(t, stack)
+		return text, err
 	case []any:
 		out := make([]any, len(v))
 		var err error

@@ -32,8 +32,9 @@ type State struct {
 	// Depth is the number of steps of the thread, and History yields them, newest
 	// first. It is only called if a condition can touch it; what it errs with is
 	// what [Next] errs with.
-	Depth   int
-	History iter.Seq2[HistoryStep, error]
+	Depth     int
+	History   iter.Seq2[HistoryStep, error]
+	Artifacts string // the directory of [protocol.EnvArtifacts]; "": none
 	// Body reads the text below the block of the newest step's answer; nil: there is none.
 	Body func() (string, error)
 	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
@@ -47,8 +48,9 @@ type State struct {
 	// alike, others differently. Nil: all alike, for whoever asks only who is next.
 	KeyOf func(item any) (string, error)
 
-	toAgent   bool // the question is for the agent that continues with its answer
-	toProgram bool // what is rendered is for a program
+	toAgent   bool   // the question is for the agent that continues with its answer
+	toProgram bool   // what is rendered is for a program
+	artifacts string // what [protocol.ArtifactsVariable] renders to; "": it does not exist here
 }
 
 // Last is the newest step.
@@ -450,7 +452,9 @@ func renderOver(s State, at place, field, template string, stack []any, to reade
 	if err != nil {
 		return "", fail(err)
 	}
-	s.toProgram = to == toProgram
+	if s.toProgram = to == toProgram; !s.toProgram { // so that no stored prompt depends on a machine
+		s.artifacts = "$" + protocol.EnvArtifacts
+	}
 	text, spans, err := s.render(t, stack)
 	if err != nil {
 		return "", fail(err)

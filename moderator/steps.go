@@ -15,11 +15,11 @@ import (
 
 // wanted is what a template or an expression can touch of earlier answers.
 type wanted struct {
-	steps, body bool
-	roles       map[string]bool // of steps; nil: all
+	steps, body, artifacts bool
+	roles                  map[string]bool // of steps; nil: all
 }
 
-// wantedBy collects the names that begin with $steps or $body.
+// wantedBy collects the names that begin with $steps, $body or $artifacts.
 func wantedBy(names [][]string) (w wanted) {
 	all := false
 	for _, path := range names {
@@ -27,6 +27,8 @@ func wantedBy(names [][]string) (w wanted) {
 		case len(path) == 0:
 		case path[0] == protocol.BodyVariable:
 			w.body = true
+		case path[0] == protocol.ArtifactsVariable:
+			w.artifacts = true
 		case path[0] != protocol.StepsVariable:
 		case len(path) == 1:
 			w.steps, all = true, true
@@ -43,9 +45,9 @@ func wantedBy(names [][]string) (w wanted) {
 	return w
 }
 
-func (w wanted) nothing() bool { return !w.steps && !w.body }
+func (w wanted) nothing() bool { return !w.steps && !w.body && !w.artifacts }
 
-// earlier are the values of $steps and $body, as far as they are wanted.
+// earlier are the values of $steps, $body and $artifacts, as far as they are wanted.
 func (s State) earlier(w wanted) (map[string]any, error) {
 	values := map[string]any{}
 	if w.steps {
@@ -54,6 +56,9 @@ func (s State) earlier(w wanted) (map[string]any, error) {
 			return nil, err
 		}
 		values[protocol.StepsVariable] = steps
+	}
+	if w.artifacts && s.artifacts != "" {
+		values[protocol.ArtifactsVariable] = s.artifacts
 	}
 	if w.body && s.Last != nil {
 		body := ""
@@ -195,13 +200,13 @@ func unanswered(name string, stack []any) string {
 	return plaintext.Short(path[1], protocol.MaxName) + " has not answered yet"
 }
 
-// word renders a template for a program.
+// word renders a template for a command.
 func (s State) word(template string, stack []any) (string, error) {
 	t, err := mustache.Parse(template)
 	if err != nil {
 		return "", err
 	}
-	s.toProgram = true
+	s.toProgram, s.artifacts = true, s.Artifacts
 	text, _, err := s.render(t, stack)
 	return text, err
 }

@@ -134,6 +134,26 @@ func TestBody(t *testing.T) {
 	require.NoError(t, err, "it is read only if it is used")
 }
 
+// The directory for artifacts is in the words of commands alone; prompts name its variable, so that what is stored
+// is the same on each machine.
+func TestArtifactsVariable(t *testing.T) {
+	t.Parallel()
+	s := earlier(protocol.Edge{Role: "use", Prompt: "Read {{$artifacts}}/plan.md."})
+	s.Artifacts = "/home/artifacts/T"
+	s.Workflow.Roles["use"] = protocol.Role{Run: []string{"cat", "{{$artifacts}}/plan.md"}}
+	d, err := moderator.Next(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, "Read $UWF_ARTIFACTS_DIR/plan.md.", d.Prompt)
+	require.Equal(t, []string{"cat", "/home/artifacts/T/plan.md"}, d.Command)
+	s.Workflow.Graph["test"] = edges("failed", protocol.Edge{Role: "use", Prompt: "x", Location: "{{$artifacts}}"})
+	_, err = moderator.Next(t.Context(), s)
+	require.Error(t, err)
+	s.Workflow.Graph["test"] = edges("failed", protocol.Edge{Role: "spread", Prompt: "x"})
+	s.Workflow.Roles["spread"] = protocol.Role{All: map[string]protocol.ChildRole{"b": {Workflow: "0000000000001", Inputs: map[string]any{"x": "{{$artifacts}}"}}}}
+	_, err = moderator.Next(t.Context(), s)
+	require.Error(t, err)
+}
+
 // A thread that goes on after its end keeps its answers for the edge "resume" alone; without it, it
 // begins as a new one.
 func TestEarlierAnswersAfterTheEnd(t *testing.T) {

@@ -288,7 +288,10 @@ const (
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
 	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
 	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
-	EnvVisitKey  = "UWF_VISIT_KEY"  // the same for all tries of a visit, for effects elsewhere
+	// EnvArtifacts is a directory for files that the roles of a run leave each other. Neither a snapshot nor a
+	// remote has it.
+	EnvArtifacts = "UWF_ARTIFACTS_DIR"
+	EnvVisitKey  = "UWF_VISIT_KEY" // the same for all tries of a visit, for effects elsewhere
 	// how often the engine runs the agent again in this visit after a failure that may pass
 	EnvRetries = "UWF_RETRIES"
 	EnvBudget  = "UWF_BUDGET" // what the whole run may still cost, a [Budget] as JSON

@@ -30,6 +30,8 @@ const (
 	InputsVariable = "$inputs" // the thread's inputs, in every template and condition
 	StepsVariable  = "$steps"  // the newest answer of each role, in every template and condition
 	BodyVariable   = "$body"   // the text below the last answer's block, in the same places
+
+	ArtifactsVariable = "$artifacts" // the directory of [EnvArtifacts], in prompts and the words of commands
 )
 
 // Workflow is a stored workflow: roles and the graph that routes between them.

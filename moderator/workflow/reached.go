@@ -233,26 +233,36 @@ func (d *draft) earlierValue(path []string, from answer) (fields, bool) {
 	return find([]fields{x.all()}, path[2:])
 }
 
-// isEarlier reports whether a name in a template stands for $steps or $body, and not for a field of the answer.
+func isNew(name string) bool {
+	return name == protocol.StepsVariable || name == protocol.BodyVariable || name == protocol.ArtifactsVariable
+}
+
+// isEarlier reports whether a name in a template stands for $steps, $body or $artifacts, and not for a field of the answer.
 // Of an answer that may have any field, only a role's name tells.
 func (d *draft) isEarlier(path []string, from answer) bool {
-	if len(path) == 0 || path[0] != protocol.StepsVariable && path[0] != protocol.BodyVariable {
+	if len(path) == 0 || !isNew(path[0]) {
 		return false
 	}
 	if slices.Contains(from.fields.names(), path[0]) {
 		return false
 	}
-	return !from.fields.open || path[0] == protocol.BodyVariable || len(path) > 1 && d.roleByName[path[1]] != nil
+	return !from.fields.open || path[0] != protocol.StepsVariable || len(path) > 1 && d.roleByName[path[1]] != nil
 }
 
-// checkEarlierTag checks a name in a template that begins with $steps or $body.
+// checkEarlierTag checks a name in a template that begins with $steps, $body or $artifacts.
 func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	d.language = protocol.Language3
 	if _, shown := from.scopes(d, tag.Within); !shown || d.full() {
 		return
 	}
-	if tag.Path[0] == protocol.BodyVariable {
+	switch tag.Path[0] {
+	case protocol.BodyVariable:
 		d.checkBody(what, tag, from, at)
+		return
+	case protocol.ArtifactsVariable:
+		if from.fixed && tag.Kind == mustache.Variable {
+			d.add(at(), "use it in run, env or a prompt", "%s: %s depends on the machine", what, tag.Source)
+		}
 		return
 	}
 	if tag.Kind != mustache.Variable {
@@ -346,7 +356,7 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 
 // noteOwn notes that a name stands for a field of the answer, although it is also that of a variable.
 func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
-	if name := tag.Path[0]; from.role != nil && (name == protocol.StepsVariable || name == protocol.BodyVariable) {
+	if name := tag.Path[0]; from.role != nil && isNew(name) {
 		d.note(at, "%s: %s is the field of the answer of %s here, not what uwf calls so", what, name, quote(from.role.name))
 	}
 }

@@ -318,6 +318,7 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 		if c.vars == nil {
 			continue
 		}
+		source.fixed = true
 		for _, v := range c.vars.Entries {
 			if text, ok := v.Value.Scalar.(string); ok && v.Value.Kind == yamldoc.Scalar {
 				d.checkTemplate("vars."+v.Key+" of "+c.what+", by "+n.at(e), text, v.Value, source)

@@ -101,6 +101,10 @@ func TestEarlierAnswersElsewhere(t *testing.T) {
 		notes int
 	}{
 		"a location":                           {[]string{"ready: impl", "ready: { role: impl, location: '{{$steps.plan.slug}}' }"}, false, 0},
+		"a directory in a command":             {[]string{use, "run: [ls, '{{$artifacts}}']"}, false, 0},
+		"a directory in a prompt":              {[]string{"prompt: x", "prompt: 'Look into {{$artifacts}}'"}, false, 0},
+		"a directory in a location":            {[]string{"ready: impl", "ready: { role: impl, location: '{{$artifacts}}' }"}, true, 0},
+		"a directory in a condition":           {[]string{"impl: { _: check }", "impl: [{ role: check, when: \"$artifacts = ''\" }, check]"}, true, 0},
 		"the end":                              {[]string{"fix-up: { _: $END }", "fix-up: { _: { role: $END, prompt: '{{$steps.both.results}}' } }"}, false, 0},
 		"a body":                               {[]string{"fix-up: { _: $END }", "fix-up: { _: { role: $END, prompt: '{{$body}}' } }"}, false, 0},
 		"the start":                            {[]string{"_: plan ", "_: { role: plan, prompt: '{{$steps.plan.slug}}' } "}, true, 0},
@@ -150,7 +154,8 @@ func TestEarlierAnswersInVars(t *testing.T) {
 	child := workflow.Definition{Workflow: protocol.Workflow{Name: "child", Inputs: map[string]protocol.Input{"list": {}}}}
 	for vars, wrong := range map[string]bool{
 		"{ list: '{{$steps.plan.slug}}' }": false, "{ list: [{ a: '{{$steps.plan.slug}}' }] }": false, "{ list: [{ a: '{{$steps.log.output}}' }] }": true,
-		"{ list: ['{{nothing}}'] }": false, // as ever
+		"{ list: ['{{nothing}}'] }":  false, // as ever
+		"{ list: '{{$artifacts}}' }": true, "{ list: ['{{$artifacts}}'] }": true,
 	} {
 		text := planned("impl", "a: { role: fix, prompt: x }", "a: { workflow: ./child.yaml, vars: "+vars+" }")
 		def, err := workflow.Parse(workflow.Source{File: "base.yaml", Data: []byte(text), Workflow: func(string) (workflow.Used, error) {

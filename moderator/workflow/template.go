@@ -26,6 +26,7 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	source := d.sourceOf(n, e)
 	where := " of " + n.at(e)
 	e.edge.Prompt = d.checkOriginal("prompt"+where, e.edge.Prompt, e.prompt, source)
+	source.fixed = true
 	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
 	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
 }
@@ -46,6 +47,7 @@ type answer struct {
 	skip   bool        // its fields are not known; only the syntax is checked
 	node   *nodeDraft  // that the edge leaves
 	edge   *edgeDraft  // nil: unknown
+	fixed  bool        // it must not depend on the machine
 	empty  *[]string   // collects the tags of variables that do not exist, instead of errors
 }
 
