@@ -473,7 +473,7 @@ func renderOver(s State, at place, field, template string, stack []any, to reade
 func quoted(text string, values []mustache.Span, task string) string {
 	var ofAgents []promptquote.Span
 	for _, v := range values {
-		if text[v.From:v.To] != task {
+		if value := text[v.From:v.To]; value != task && value != "$"+protocol.EnvArtifacts {
 			ofAgents = append(ofAgents, promptquote.Span(v))
 		}
 	}
