@@ -1,5 +1,11 @@
 package workflow
 
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
 // What people write who know other tools: keys that are called something else here, or belong elsewhere.
 
 // foreignKeys are keys of other tools' nodes, with what to write here.
@@ -27,5 +33,52 @@ func foreignKeys() map[string]string {
 		"prompt": "a prompt stands on a role, an edge, or a part of all or each",
 		"if":     when, "when": when, "condition": when,
 		"loop": "let an edge lead back to an earlier role",
+	}
+}
+
+// comingFrom is the page with the words of other tools.
+const comingFrom = "docs/coming-from.md says what its words are called here"
+
+// foreignTool names the tool that a file is a workflow of, with the key that shows it; "" if it is none that is known.
+func foreignTool(root *yamldoc.Node) (tool string, at yamldoc.Pos) {
+	has := map[string]yamldoc.Entry{}
+	for _, e := range root.Entries {
+		has[e.Key] = e
+	}
+	for _, own := range []string{"roles", "graph", "moderator"} {
+		if _, ours := has[own]; ours {
+			return "", at
+		}
+	}
+	for _, t := range []struct {
+		tool, key, beside string
+		kind              yamldoc.Kind
+	}{
+		{"Archon", "nodes", "", yamldoc.Sequence}, {"Conductor", "agents", "workflow", yamldoc.Sequence},
+		{"GitHub Actions", "jobs", "", yamldoc.Mapping}, {"Dagu", "steps", "", yamldoc.Sequence},
+		{"Dagu", "steps", "", yamldoc.Mapping},
+	} {
+		e, ok := has[t.key]
+		if _, beside := has[t.beside]; ok && e.Value.Kind == t.kind && (beside || t.beside == "") {
+			return t.tool, e.Pos
+		}
+	}
+	return "", at
+}
+
+// isDot reports whether a text is a graph in Graphviz's language, as Fabro's workflows are.
+func isDot(text []byte) bool {
+	rest := string(text)
+	for {
+		rest = strings.TrimSpace(rest)
+		switch {
+		case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "#"):
+			_, rest, _ = strings.Cut(rest, "\n")
+		case strings.HasPrefix(rest, "/*"):
+			_, rest, _ = strings.Cut(rest, "*/")
+		default:
+			name, body, found := strings.Cut(strings.TrimPrefix(rest, "strict "), "{")
+			return found && strings.HasPrefix(name, "digraph") && strings.Contains(body, "}")
+		}
 	}
 }

@@ -26,6 +26,10 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 			kindOf(root))
 		return nil
 	}
+	if tool, at := foreignTool(root); tool != "" {
+		r.add(at, comingFrom, "this is a workflow of %s", tool)
+		return nil
+	}
 	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{},
 		workflow: src.Workflow}
 	d.refuseTags(root)

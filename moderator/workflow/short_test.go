@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -298,18 +297,5 @@ graph:
 			_, err := parse(replace(edits))
 			prosetest.Text(t, told(t, err), "%q → %q", edits[0], edits[1])
 		})
-	}
-}
-
-// TestForeignKeys checks that a key of another tool gets the place where it belongs here.
-func TestForeignKeys(t *testing.T) {
-	t.Parallel()
-	for _, key := range []string{"model", "tools", "timeout", "retry", "env", "bash", "approval", "depends_on", "when", "system"} {
-		_, err := parse(base(t, "    goal: Plan it.\n", "    goal: Plan it.\n    "+key+": x\n"))
-		var problems *workflow.Problems
-		require.ErrorAs(t, err, &problems)
-		require.Len(t, problems.List, 1)
-		require.Equal(t, 7, problems.List[0].Line)
-		prosetest.Text(t, told(t, err), key)
 	}
 }

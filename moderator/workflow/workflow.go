@@ -53,6 +53,10 @@ type Source struct {
 // Parse reads and checks a file. It returns the definition or *[Problems].
 func Parse(src Source) (Definition, error) {
 	r := newReport(src)
+	if isDot(src.Data) {
+		r.add(yamldoc.Pos{Line: 1, Column: 1}, comingFrom, "this is a workflow of Fabro")
+		return Definition{}, r.problems()
+	}
 	doc, err := yamldoc.Parse(src.Data, yamldoc.Bounds{})
 	if err != nil {
 		r.addYAML(err, 0)
