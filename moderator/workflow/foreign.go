@@ -55,8 +55,8 @@ func foreignTool(root *yamldoc.Node) (tool string, at yamldoc.Pos) {
 		kind              yamldoc.Kind
 	}{
 		{"Archon", "nodes", "", yamldoc.Sequence}, {"Conductor", "agents", "workflow", yamldoc.Sequence},
-		{"GitHub Actions", "jobs", "", yamldoc.Mapping}, {"Dagu", "steps", "", yamldoc.Sequence},
-		{"Dagu", "steps", "", yamldoc.Mapping},
+		{"GitHub Actions", "jobs", "", yamldoc.Mapping}, {"another tool, such as Dagu", "steps", "", yamldoc.Sequence},
+		{"another tool, such as Dagu", "steps", "", yamldoc.Mapping},
 	} {
 		e, ok := has[t.key]
 		if _, beside := has[t.beside]; ok && e.Value.Kind == t.kind && (beside || t.beside == "") {
