@@ -51,6 +51,9 @@ func fromJSON(t *testing.T, text string) (v any) {
 func good(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older, "players": players}
+	for _, p := range pairs() {
+		texts["short: "+p.name], texts["long: "+p.name] = p.short, p.long
+	}
 	files, err := filepath.Glob(filepath.Join(repository, "examples", "*.yaml"))
 	require.NoError(t, err)
 	for _, file := range files {
