@@ -359,7 +359,7 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 	}
 	account := a.e.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
 	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
-	a.e.Accounts().Refused(account, refusal, retry.Of(c, last.Agent))
+	a.e.accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 
 // answers reports whether a step records the same question as the one asked now.

@@ -120,8 +120,8 @@ func (e *Engine) reading(r *status.Reader) *Engine {
 	return &with
 }
 
-// Accounts are those that the home's agents use, with their limits.
-func (e *Engine) Accounts() limits.Accounts {
+// accounts are those that the home's agents use, with their limits.
+func (e *Engine) accounts() limits.Accounts {
 	return limits.Accounts{Dir: e.Reader.Dirs.Limits(), FS: e.Reader.FS, Now: e.Reader.Env.Now, Warn: e.warn}
 }
 

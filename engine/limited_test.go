@@ -78,11 +78,11 @@ func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
 	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.RateLimitedUntil, 60_000)
 	prosetest.Text(t, w.show(id).Error.Message)
-	require.Len(t, w.Accounts().Active(), 2)
+	require.Len(t, w.accounts().Active(), 2)
 	out, err = w.Step(ctx, id, StepOptions{Wake: true})
 	require.NoError(t, err)
 	require.NotEmpty(t, out.StepHash)
-	require.Len(t, w.Accounts().Active(), 1, "what was granted ends the limit")
+	require.Len(t, w.accounts().Active(), 1, "what was granted ends the limit")
 }
 
 // A person's answer to a question is kept when its visit is not tried.
@@ -139,7 +139,7 @@ func TestLimitsHoldUnderKills(t *testing.T) {
 		}
 		require.NotEqual(t, made, w.show(id).Head, "killed at change %d", n)
 		require.Equal(t, 3, w.agentRuns(), "killed at change %d", n)
-		require.Empty(t, w.Accounts().Active(), "killed at change %d", n)
+		require.Empty(t, w.accounts().Active(), "killed at change %d", n)
 		if cmd.ProcessState.Exited() {
 			return
 		}
@@ -244,7 +244,7 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 				a.OnRateLimit, a.Fallback, a.Retry.Attempts = protocol.LimitFallback, []string{"later"}, 1
 			})
 			if c.held {
-				pass, _, err := w.Accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: 9 * time.Hour}})
+				pass, _, err := w.accounts().Enter(ctx, limits.NewAccount("later", nil), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: 9 * time.Hour}})
 				require.NoError(t, err)
 				pass.Refused(limits.Refusal{RetryAt: time.Now().Add(c.second)})
 				pass.Leave()
@@ -387,7 +387,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	w := newWorld(t, "ready")
 	cmd, err := w.Casting().Agent(ctx, agentselect.Wish{}, "test", "planner")
 	require.NoError(t, err)
-	pass, _, err := w.Accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
+	pass, _, err := w.accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
 	require.NoError(t, err)
 	pass.Refused(limits.Refusal{RetryAt: time.Now().Add(50 * time.Second)})
 	pass.Leave()
@@ -435,7 +435,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 		w.retries(func(a *protocol.Agent) { a.Account, a.OnRateLimit, a.Fallback = "now", onRateLimit, fallback })
 	}
 	refuse := func(account string, in time.Duration) {
-		w.Accounts().Refused(limits.NewAccount(account, nil),
+		w.accounts().Refused(limits.NewAccount(account, nil),
 			limits.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
 	}
 	id := w.start()

@@ -52,7 +52,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	if err != nil {
 		return out, err
 	}
-	a.day = a.e.Accounts().Today(c.Limits)
+	a.day = a.e.accounts().Today(c.Limits)
 	first := retry.Of(c, a.cmd.Alias)
 	if first.Fallback, err = a.goOnWith(ctx, c, first.Fallback, o); err != nil {
 		return out, err
@@ -157,7 +157,7 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 		return a.waits(ctx)
 	}
 	a.blocked = blocked{}
-	pass, held, err := a.e.Accounts().Enter(ctx, account, terms)
+	pass, held, err := a.e.accounts().Enter(ctx, account, terms)
 	if a.pass = pass; pass == nil && err == nil {
 		a.blocked = a.notStarted(held, account.Name)
 		a.reason = a.blocked.why.Error()
@@ -178,7 +178,7 @@ func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 // today is the limit of the day, which the user's config sets.
 func (e *Engine) today(ctx context.Context) (limits.Day, error) {
 	c, err := e.Reader.Config(ctx)
-	return e.Accounts().Today(c.Limits), err
+	return e.accounts().Today(c.Limits), err
 }
 
 // spend counts what an agent has cost today; step is what it has made, "" if it has failed.
@@ -201,7 +201,7 @@ func (e *Engine) accountOf(
 		if day, err := e.today(ctx); err == nil && day.UsedUp() != (limits.Limit{}) {
 			return decide.Limited, day.UsedUp()
 		}
-		if l, held := e.Casting().Held(ctx, e.Accounts(), o.Wish(), pos.Workflow.Name, role); held {
+		if l, held := e.Casting().Held(ctx, e.accounts(), o.Wish(), pos.Workflow.Name, role); held {
 			return decide.Limited, l
 		}
 	}

@@ -38,8 +38,8 @@ type Entry struct {
 	Code     string    `json:"code,omitempty"` // of an error
 }
 
-// File is the log of a day.
-type File struct {
+// file is the log of a day.
+type file struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"` // bytes
 	Date string `json:"date"` // 2006-01-02
@@ -65,12 +65,12 @@ func Append(disk durable.FS, dir string, e Entry) error {
 }
 
 // Files lists the log, newest day first. A missing directory is empty.
-func Files(dir string) ([]File, error) {
+func Files(dir string) ([]file, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	files := []File{}
+	files := []file{}
 	for _, entry := range entries {
 		date, ok := strings.CutSuffix(entry.Name(), extension)
 		if _, err := time.Parse(time.DateOnly, date); !ok || err != nil {
@@ -80,9 +80,9 @@ func Files(dir string) ([]File, error) {
 		if err != nil {
 			continue // somebody has just removed it
 		}
-		files = append(files, File{Name: entry.Name(), Size: info.Size(), Date: date})
+		files = append(files, file{Name: entry.Name(), Size: info.Size(), Date: date})
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(b.Date, a.Date) })
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(b.Date, a.Date) })
 	return files, nil
 }
 

@@ -162,7 +162,7 @@ func (s Sender) command(ctx context.Context, data []byte) error {
 
 // The headers of what is posted. The signature is over the time, a dot and the body.
 const (
-	HeaderID        = "X-Uwf-Id"
+	headerID        = "X-Uwf-Id"
 	HeaderTime      = "X-Uwf-Time"
 	HeaderSignature = "X-Uwf-Signature"
 )
@@ -185,7 +185,7 @@ func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, e
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "uwf")
-	r.Header.Set(HeaderID, id)
+	r.Header.Set(headerID, id)
 	if s.Config.Secret != "" {
 		at := strconv.FormatInt(s.Env.Now().Unix(), 10)
 		r.Header.Set(HeaderTime, at)

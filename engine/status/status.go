@@ -145,8 +145,8 @@ func (r *Reader) Nodes() cas.Reader {
 	return r.recall
 }
 
-// Facts is what is known of a thread besides its chain.
-func (r *Reader) Facts(ctx context.Context, id string) (heads.Facts, error) {
+// facts is what is known of a thread besides its chain.
+func (r *Reader) facts(ctx context.Context, id string) (heads.Facts, error) {
 	if r.factsOf != nil {
 		if facts, known := r.factsOf(id); known {
 			return facts, nil
@@ -264,7 +264,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.State, err = r.state(ctx, p.Workflow, t, steps); err != nil {
 		return p, err
 	}
-	if p.Facts, err = r.Facts(ctx, id); err != nil {
+	if p.Facts, err = r.facts(ctx, id); err != nil {
 		return p, err
 	}
 	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {

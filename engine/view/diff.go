@@ -27,7 +27,7 @@ type Diff struct {
 	Same    int      `json:"same"`   // steps from the first one that are the same in substance, with the shared ones
 	At      *int     `json:"at"`     // number of the step where they part, from 1; 0: the start; null: they do not
 	Changes []Change `json:"changes"`
-	Rest    []Pair   `json:"rest"` // the steps after that
+	Rest    []pair   `json:"rest"` // the steps after that
 }
 
 // Change is a field that differs. A side that does not have it is null.
@@ -37,8 +37,8 @@ type Change struct {
 	New   any    `json:"new"`
 }
 
-// Pair are the steps of both threads with one number; null where one has ended.
-type Pair struct {
+// pair are the steps of both threads with one number; null where one has ended.
+type pair struct {
 	Number int    `json:"number"`
 	Old    *Brief `json:"old"`
 	New    *Brief `json:"new"`
@@ -54,7 +54,7 @@ type Brief struct {
 // Compare compares the threads with these heads. Errors are those of reading
 // them; a node that is missing wraps cas.ErrNotFound.
 func Compare(ctx context.Context, r cas.Reader, before, after protocol.Hash) (Diff, error) {
-	d := Diff{Changes: []Change{}, Rest: []Pair{}}
+	d := Diff{Changes: []Change{}, Rest: []pair{}}
 	a, err := open(ctx, r, before)
 	if err != nil {
 		return d, err
@@ -88,7 +88,7 @@ func Compare(ctx context.Context, r cas.Reader, before, after protocol.Hash) (Di
 // add compares the steps with one number, of which one may be nil.
 func (d *Diff) add(number int, x, y *delivered) {
 	if d.At != nil {
-		d.Rest = append(d.Rest, Pair{Number: number, Old: x.brief(), New: y.brief()})
+		d.Rest = append(d.Rest, pair{Number: number, Old: x.brief(), New: y.brief()})
 	} else if changes := stepChanges(x, y); len(changes) > 0 {
 		d.At, d.Changes = &number, changes
 	} else {

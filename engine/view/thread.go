@@ -191,42 +191,42 @@ func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter
 	}
 }
 
-// LiveTurn is a turn of a step in flight.
-type LiveTurn struct {
+// liveTurn is a turn of a step in flight.
+type liveTurn struct {
 	Turn protocol.Hash
 	Step *protocol.Hash // the finished step in which it was first seen; nil: it was announced
 }
 
 // Live yields the turns of a step in flight, until it has ended: each once, whether it
 // was announced or is first seen in the finished step.
-func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) iter.Seq2[LiveTurn, error] {
-	return func(yield func(LiveTurn, error) bool) {
+func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) iter.Seq2[liveTurn, error] {
+	return func(yield func(liveTurn, error) bool) {
 		told := 0
 		for now := f; now != nil && now.Head == f.Head && now.Started.Equal(f.Started); {
 			for ; told < len(now.Turns); told++ {
-				if !yield(LiveTurn{Turn: now.Turns[told]}, nil) {
+				if !yield(liveTurn{Turn: now.Turns[told]}, nil) {
 					return
 				}
 			}
 			select {
 			case <-ctx.Done():
-				yield(LiveTurn{}, context.Cause(ctx))
+				yield(liveTurn{}, context.Cause(ctx))
 				return
 			case <-time.After(pause):
 			}
 			var err error
 			if now, err = e.Reader.Flight(ctx, id); err != nil {
-				yield(LiveTurn{}, err)
+				yield(liveTurn{}, err)
 				return
 			}
 		}
 		step, turns, err := landed(ctx, e, id, f)
 		if err != nil {
-			yield(LiveTurn{}, err)
+			yield(liveTurn{}, err)
 			return
 		}
 		for ; told < len(turns); told++ {
-			if !yield(LiveTurn{Turn: turns[told], Step: &step}, nil) {
+			if !yield(liveTurn{Turn: turns[told], Step: &step}, nil) {
 				return
 			}
 		}

@@ -24,11 +24,11 @@ type Trace struct {
 	// Changes are what was done to the files, by role: what each step did, added up.
 	Changes map[string]protocol.FileTotals
 	// Children are the threads that have played a role last, or do, by role.
-	Children map[string][]Played
+	Children map[string][]played
 }
 
-// Played is a thread that has played a role with others, or does.
-type Played struct {
+// played is a thread that has played a role with others, or does.
+type played struct {
 	protocol.ChildOutput
 	TookMs int64 // its steps; 0: it is unknown
 }
@@ -48,7 +48,7 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 		return nil, err
 	}
 	trace := &Trace{Workflow: wf, Status: state.Status, Totals: map[string]*protocol.Totals{},
-		Changes: map[string]protocol.FileTotals{}, Children: map[string][]Played{}}
+		Changes: map[string]protocol.FileTotals{}, Children: map[string][]played{}}
 	if role := cmp.Or(state.CurrentRole, state.SuspendedRole); role != "" {
 		trace.atWork(ctx, e, string(role), state.Children)
 	}
@@ -184,9 +184,9 @@ func (j *Trace) Roles() []protocol.RoleTotals {
 
 // joined notes the children whose results a step has joined.
 func (j *Trace) joined(s thread.Step, labels map[string]string) {
-	all := make([]Played, len(s.Children))
+	all := make([]played, len(s.Children))
 	for i, c := range s.Children {
-		all[i] = Played{ChildOutput: protocol.ChildOutput{Key: c.Key, Status: c.Status, Label: labels[c.Key]}}
+		all[i] = played{ChildOutput: protocol.ChildOutput{Key: c.Key, Status: c.Status, Label: labels[c.Key]}}
 		if c.Usage != nil {
 			all[i].TookMs = c.Usage.DurationMs
 		}
@@ -199,7 +199,7 @@ func (j *Trace) joined(s thread.Step, labels map[string]string) {
 func (j *Trace) atWork(ctx context.Context, e *engine.Engine, role string, children []protocol.ChildOutput) {
 	const most = 500
 	for i, c := range children {
-		p := Played{ChildOutput: c}
+		p := played{ChildOutput: c}
 		if i < most && c.Status != protocol.StatusIdle {
 			if head, err := e.Reader.Head(ctx, c.Thread); err == nil {
 				if sum, err := e.Reader.Totals(ctx, c.Thread, head); err == nil {
@@ -212,7 +212,7 @@ func (j *Trace) atWork(ctx context.Context, e *engine.Engine, role string, child
 }
 
 // lanes are children one by one if they are few, else counted by where they stand.
-func lanes(all []Played) []diagram.Lane {
+func lanes(all []played) []diagram.Lane {
 	const few = 8
 	sums := map[protocol.Status]*diagram.Lane{}
 	took := map[protocol.Status]int64{}
@@ -233,7 +233,7 @@ func lanes(all []Played) []diagram.Lane {
 		lanes = append(lanes, *sum)
 	}
 	if len(all) > few {
-		slices.SortFunc(lanes, func(a, b diagram.Lane) int { return cmp.Compare(Urgency(a.Status), Urgency(b.Status)) })
+		slices.SortFunc(lanes, func(a, b diagram.Lane) int { return cmp.Compare(urgency(a.Status), urgency(b.Status)) })
 	}
 	return lanes
 }
@@ -245,8 +245,8 @@ func tookText(ms int64) string {
 	return render.Duration(ms)
 }
 
-// Urgency is how much a person cares about where a child stands: the least first.
-func Urgency(s protocol.Status) int {
+// urgency is how much a person cares about where a child stands: the least first.
+func urgency(s protocol.Status) int {
 	order := []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
 		protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
@@ -261,5 +261,5 @@ func Urgency(s protocol.Status) int {
 // ByUrgency are children, those first that a person cares about.
 func ByUrgency(all []protocol.ChildOutput) []protocol.ChildOutput {
 	return slices.SortedStableFunc(slices.Values(all),
-		func(a, b protocol.ChildOutput) int { return cmp.Compare(Urgency(a.Status), Urgency(b.Status)) })
+		func(a, b protocol.ChildOutput) int { return cmp.Compare(urgency(a.Status), urgency(b.Status)) })
 }

@@ -275,7 +275,7 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 			return "", fault.New(protocol.CodeFailed, "branch %s of the worktree of thread %s was deleted",
 				plaintext.Word(a.w.Branch), a.ID).Because("branch-deleted", "head", string(a.Head), "dir", a.o.Dir)
 		}
-		only, err := k.Look(ctx, a.w.Base, nil)
+		only, err := k.look(ctx, a.w.Base, nil)
 		if err != nil {
 			return "", err
 		}

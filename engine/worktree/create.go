@@ -296,7 +296,7 @@ const (
 // furnish makes a new worktree one that can run. dir is where the thread works in it;
 // foreign: its files come from elsewhere, so nothing of them runs unasked.
 func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir string, foreign bool) error {
-	if _, err := Include(ctx, from, to); err != nil {
+	if _, err := include(ctx, from, to); err != nil {
 		return fmt.Errorf("take along what git ignores: %w", err)
 	}
 	c, err := e.Config(ctx)
@@ -419,7 +419,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 			e.Warn("the fork works with the files of " + cwd.Shown(facts.Workspace.Root) + " as they are, not with those of " +
 				"that step")
 		}
-		if here, err := e.InPlace(ctx, facts.Workspace.Root); err == nil {
+		if here, err := e.inPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
 		}
 		return facts.Workspace, nil
@@ -547,9 +547,9 @@ const (
 // line.
 const linksFile = "uwf-links"
 
-// Include copies the files that a work tree's [includeFile] names and that git ignores into
+// include copies the files that a work tree's [includeFile] names and that git ignores into
 // another work tree, unless something is already in their place. It returns how many.
-func Include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
+func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	list := filepath.Join(r.Root, includeFile)
 	text, err := safeopen.ReadFile(list, maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
@@ -678,8 +678,8 @@ func link(r, to snapshot.Repo, dirs []string) error {
 	return nil
 }
 
-// Links are the paths that [link] has made.
-func Links(r snapshot.Repo) []string {
+// links are the paths that [link] has made.
+func links(r snapshot.Repo) []string {
 	text, err := safeopen.ReadFile(filepath.Join(r.Dir, linksFile), maxList, safeopen.NoFollow)
 	if err != nil {
 		return nil

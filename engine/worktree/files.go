@@ -222,7 +222,7 @@ func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	if its == nil || !t.Ended {
 		return "the thread goes on", nil
 	}
-	only, err := e.onlyInWorktree(ctx, id, its, false, e.KeptTrees(ctx, t.Head)...)
+	only, err := e.onlyInWorktree(ctx, id, its, false, e.treesOf(ctx, t.Head)...)
 	if err != nil || !only.None() {
 		return has(only), err
 	}

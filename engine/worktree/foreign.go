@@ -221,7 +221,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		return was, none, nil
 	}
 	if was != nil && was.Mode == InPlace || last != nil {
-		kept, err := e.InPlace(ctx, in.Root)
+		kept, err := e.inPlace(ctx, in.Root)
 		if err == nil {
 			return kept, none, nil
 		}

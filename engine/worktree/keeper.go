@@ -190,7 +190,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 			s.Outputs = append(s.Outputs, safeopen.Identity(info))
 		}
 	}
-	s.Skip = Links(repo)
+	s.Skip = links(repo)
 	for _, dir := range []string{e.Dirs.Home, e.Dirs.Store} {
 		real, err := cwd.Real(dir)
 		if err != nil {
@@ -251,15 +251,15 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 	case "", ModeNone:
 		return nil, nil
 	case ModeInPlace, InPlace:
-		return e.InPlace(ctx, dir)
+		return e.inPlace(ctx, dir)
 	case InWorktree:
 		return e.startTree(ctx, id, workflow, dir, o)
 	}
 	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: in-place, worktree or none", mode)
 }
 
-// InPlace is the workspace of a thread that works in a person's own directory.
-func (e Keeper) InPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
+// inPlace is the workspace of a thread that works in a person's own directory.
+func (e Keeper) inPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
 		return nil, noWorkTreeError(dir, err)
@@ -378,7 +378,7 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	if err != nil {
 		return nil, err
 	}
-	return e.InPlace(ctx, root)
+	return e.inPlace(ctx, root)
 }
 
 // placeIn is a place below a directory, which is made if it is not there. No link leads out.

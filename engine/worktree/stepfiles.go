@@ -344,10 +344,10 @@ func (k *Checkout) Tidy(ctx context.Context) {
 	}
 }
 
-// Finder finds the states of files that are kept in this home: in the git directory of ours for the work
+// finder finds the states of files that are kept in this home: in the git directory of ours for the work
 // tree that one was made in, or in another, also if the repository was moved since. It looks at each work
 // tree once.
-type Finder struct {
+type finder struct {
 	e    Keeper
 	at   map[string]string // git directory of ours by the root of a work tree; "": it has none
 	all  []string          // git directories of ours; nil: not looked for yet
@@ -357,10 +357,10 @@ type Finder struct {
 }
 
 // Finder returns one that has not looked yet.
-func (e Keeper) Finder() *Finder { return &Finder{e: e, at: map[string]string{}} }
+func (e Keeper) Finder() *finder { return &finder{e: e, at: map[string]string{}} }
 
 // Stores returns all git directories of ours in this home.
-func (f *Finder) Stores(ctx context.Context) ([]string, error) {
+func (f *finder) Stores(ctx context.Context) ([]string, error) {
 	if f.all != nil {
 		return f.all, nil
 	}
@@ -380,7 +380,7 @@ func (f *Finder) Stores(ctx context.Context) ([]string, error) {
 // Find returns what stands on this machine for a state that was made in a work tree, mostly itself, and
 // the git directory of ours that has it; both are "" if nothing does. Of several directories, one is
 // preferred that has other states, too: a repository that was moved has a directory before and one after.
-func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree,
+func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 	others ...protocol.Tree) (store string, by protocol.Tree, err error) {
 	if tree == "" {
 		return "", "", nil
@@ -421,7 +421,7 @@ func (f *Finder) Find(ctx context.Context, root string, tree protocol.Tree,
 }
 
 // Objects reads from where states were found. The error is a *protocol.Error.
-func (f *Finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
+func (f *finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
 	defer fault.Coded(&err)
 	if store := f.partial.Store(f.e.Dirs.Git()); f.partial.Root != "" && slices.Contains(f.from, store) {
 		if err := f.partial.Seed(ctx, store, true); err != nil { // what was fetched since
@@ -437,7 +437,7 @@ func (f *Finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
 }
 
 // Redacted returns the contents of files that were redacted on this machine.
-func (f *Finder) Redacted(ctx context.Context) (map[protocol.Tree]bool, error) {
+func (f *finder) Redacted(ctx context.Context) (map[protocol.Tree]bool, error) {
 	stores, err := f.Stores(ctx)
 	redacted := map[protocol.Tree]bool{}
 	for _, store := range stores {
@@ -452,7 +452,7 @@ func (f *Finder) Redacted(ctx context.Context) (map[protocol.Tree]bool, error) {
 
 // Redaction returns what was redacted of some states of files, which are given with their work trees,
 // as far as they are kept on this machine; nil: nothing.
-func (f *Finder) Redaction(
+func (f *finder) Redaction(
 	ctx context.Context, states func() (map[protocol.Tree]string, error),
 ) (*heads.Redacted, error) {
 	stores, err := f.Stores(ctx)

@@ -324,7 +324,7 @@ func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
 	if err == nil {
-		only, err = k.Look(ctx, w.Base, edited)
+		only, err = k.look(ctx, w.Base, edited)
 	}
 	if err != nil {
 		return only, fmt.Errorf("look into the worktree %s: %w", cwd.Shown(w.Root), err)
@@ -332,9 +332,9 @@ func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 	return only, nil
 }
 
-// Look finds what exists only in the work tree: edited are files whose state is kept nowhere else, and
+// look finds what exists only in the work tree: edited are files whose state is kept nowhere else, and
 // base is the commit that it began with.
-func (k *Checkout) Look(ctx context.Context, base string, edited []string) (only Unsaved, err error) {
+func (k *Checkout) look(ctx context.Context, base string, edited []string) (only Unsaved, err error) {
 	left := k.Left
 	if k.Repo.Head != "" {
 		// Where a commit has files in the place of a submodule, snapshots overlook what is there.
@@ -379,8 +379,8 @@ func (k *Checkout) differing(ctx context.Context, others []protocol.Tree) (paths
 	return paths, nil
 }
 
-// KeptTrees are the states of the files that are kept with a head, and with the start of its thread.
-func (e Keeper) KeptTrees(ctx context.Context, head protocol.Hash) (kept []protocol.Tree) {
+// treesOf are the states of the files that are kept with a head, and with the start of its thread.
+func (e Keeper) treesOf(ctx context.Context, head protocol.Hash) (kept []protocol.Tree) {
 	chain, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
 		return nil // a damaged thread can still be ended
@@ -411,7 +411,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return
 	}
-	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Held, e.KeptTrees(ctx, l.Head)...)
+	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Held, e.treesOf(ctx, l.Head)...)
 	switch {
 	case err != nil:
 		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())

@@ -79,34 +79,34 @@ func Mood(s protocol.Status) string {
 type Workflow struct {
 	Name, Limits string
 	Description  Text
-	Roles        []Role
+	Roles        []rolePage
 	MoreRoles    int
-	Inputs       []Input
+	Inputs       []inputPage
 }
 
-// Role is one to show.
-type Role struct {
+// rolePage is one to show.
+type rolePage struct {
 	Name, Player            string
 	Agent, Model, Path, Why string // who would play it, and by which key of the config; "": not known, or nobody
 	Timeout                 string
 	About                   Text
-	Texts                   []NamedText
-	Parts                   []RolePart
+	Texts                   []namedText
+	Parts                   []partPage
 	Problem                 string // why it could not be played now
 	Hints                   []string
 }
 
-// NamedText is a text of a role.
-type NamedText struct {
+// namedText is a text of a role.
+type namedText struct {
 	Name string
 	Text
 }
 
-// RolePart is what a child of a role plays.
-type RolePart struct{ Key, Role, Workflow, WorkflowLink string }
+// partPage is what a child of a role plays.
+type partPage struct{ Key, Role, Workflow, WorkflowLink string }
 
-// Input is what a run needs besides its task.
-type Input struct {
+// inputPage is what a run needs besides its task.
+type inputPage struct {
 	Name, Default string
 	About         Text
 	Schema        Text
@@ -134,12 +134,12 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 		role := roleOf(def, name, most)
 		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Wish{}), c, def.Name)
 		for i, p := range partsOfRole(def.Roles[name]) {
-			part := RolePart{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
+			part := partPage{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {
 				part.Workflow, part.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
 			}
 			if i == childrenShownOfRole {
-				role.Parts = append(role.Parts, RolePart{Key: "…"})
+				role.Parts = append(role.Parts, partPage{Key: "…"})
 				break
 			}
 			role.Parts = append(role.Parts, part)
@@ -148,7 +148,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	}
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
 		in := def.Inputs[name]
-		w.Inputs = append(w.Inputs, Input{
+		w.Inputs = append(w.Inputs, inputPage{
 			Name: Line(name, Longest), Default: Line(ValueText(in.Default, Longest*4).Body, Longest),
 			About: TextOf(in.Description, most), Schema: ValueText(def.InputSchemas[name], most),
 		})
@@ -159,12 +159,12 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 // childrenShownOfRole is how many children of a role are listed.
 const childrenShownOfRole = 100
 
-func roleOf(def workflow.Definition, name string, most int) Role {
+func roleOf(def workflow.Definition, name string, most int) rolePage {
 	r := def.Roles[name]
-	role := Role{Name: Line(name, Longest), Player: playerText(r.Player()), About: TextOf(r.Description, most)}
+	role := rolePage{Name: Line(name, Longest), Player: playerText(r.Player()), About: TextOf(r.Description, most)}
 	add := func(name string, t Text) {
 		if !t.Empty() {
-			role.Texts = append(role.Texts, NamedText{Name: name, Text: t})
+			role.Texts = append(role.Texts, namedText{Name: name, Text: t})
 		}
 	}
 	if len(r.Run) > 0 {
@@ -195,7 +195,7 @@ func playerText(p protocol.Player) string {
 }
 
 // cast says who would play the role now.
-func (r *Role) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
+func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
 	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
 	if c.Timeout > 0 {
 		r.Timeout = render.Duration(c.Timeout.Milliseconds())
@@ -238,16 +238,16 @@ func partsOfRole(r protocol.Role) (parts []rolePart) {
 // WorkflowGraph draws a workflow as SVG.
 func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).SVG() }
 
-// Files is what a step has done to the files that are kept with it.
-type Files struct {
-	List    []File
+// changedFiles is what a step has done to the files that are kept with it.
+type changedFiles struct {
+	List    []file
 	More    int      // that are not listed
 	Diff    []Change // nil: it is not small, or not shown
 	Problem string   // why they are not known
 }
 
-// File is one that a step has added, changed or removed.
-type File struct{ Path, What, Lines string }
+// file is one that a step has added, changed or removed.
+type file struct{ Path, What, Lines string }
 
 // What is shown of the files of a step.
 const (
@@ -258,18 +258,18 @@ const (
 
 // FilesOf is what a step has done to the files, with the lines that differ if they are few
 // and are wanted; nil if none are kept with it.
-func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *Files {
+func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *changedFiles {
 	if s.Files == nil {
 		return nil
 	}
-	shown := &Files{}
+	shown := &changedFiles{}
 	if err := shown.read(ctx, e, s.Hash, diff); err != nil {
 		shown.Problem = firstLine(err)
 	}
 	return shown
 }
 
-func (f *Files) read(ctx context.Context, e *engine.Engine, step protocol.Hash, diff bool) error {
+func (f *changedFiles) read(ctx context.Context, e *engine.Engine, step protocol.Hash, diff bool) error {
 	states, err := e.Files().StepFiles(ctx, step)
 	if err != nil {
 		var coded *protocol.Error
@@ -296,8 +296,8 @@ func (f *Files) read(ctx context.Context, e *engine.Engine, step protocol.Hash, 
 	return err
 }
 
-func fileOf(c kept.Change) File {
-	f := File{Path: Line(c.Path, LongestTitle), What: "changed", Lines: "no text"}
+func fileOf(c kept.Change) file {
+	f := file{Path: Line(c.Path, LongestTitle), What: "changed", Lines: "no text"}
 	switch c.Status {
 	case 'A':
 		f.What = "added"

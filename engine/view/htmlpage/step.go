@@ -31,8 +31,8 @@ type Bounds struct {
 	Whole bool // with the prompt as the agent was given it
 }
 
-// Try is one that failed before a step.
-type Try struct {
+// failedTry is one that failed before a step.
+type failedTry struct {
 	Agent string
 	Error Text
 }
@@ -49,24 +49,24 @@ type Step struct {
 	Prompt, Data, Answer  Text
 	Whole                 Text // the prompt as the agent was given it; empty: it is not kept, or not shown
 	Usage                 string
-	Tries                 []Try
-	Refused               []string  // why answers were refused
-	Children              *Children // of a server; nil: nobody has played a part of it
-	Gone                  string    // what stands in place of turns that were redacted, or how the agent ended
-	Changes               []Change  // of the answer, since the role's last one
-	Files                 *Files    // nil: none are kept, or none are shown
+	Tries                 []failedTry
+	Refused               []string      // why answers were refused
+	Children              *Children     // of a server; nil: nobody has played a part of it
+	Gone                  string        // what stands in place of turns that were redacted, or how the agent ended
+	Changes               []Change      // of the answer, since the role's last one
+	Files                 *changedFiles // nil: none are kept, or none are shown
 	Turns                 []Turn
 	AllTurns, FirstTurn   int    // how many there are; the first that is shown, from 1
 	Problem               string // what cannot be read of it
 	Link, Earlier, Latter string // of a server; "": none
 	Open                  bool
-	Parts                 iter.Seq[Part] // nil: nobody has played a part of it, or none is shown
+	Parts                 iter.Seq[part] // nil: nobody has played a part of it, or none is shown
 	MoreParts             int            // that are not shown
 	Within                string         // before its number, in the names of places on the page
 }
 
-// Part is a thread that has played a part of a step, read as it is shown.
-type Part struct {
+// part is a thread that has played a part of a step, read as it is shown.
+type part struct {
 	Key, Status string
 	Task        Text
 	Steps       iter.Seq[Step]
@@ -110,7 +110,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 		shown.Agent = "1 child"
 	}
 	for _, try := range s.Tries {
-		shown.Tries = append(shown.Tries, Try{Agent: Line(try.Agent, Longest), Error: TextOf(try.Error, b.Text)})
+		shown.Tries = append(shown.Tries, failedTry{Agent: Line(try.Agent, Longest), Error: TextOf(try.Error, b.Text)})
 	}
 	var problems error
 	out, err := t.Shown(ctx, s)
@@ -154,9 +154,9 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 }
 
 func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, now time.Time, b Bounds,
-	within string) iter.Seq[Part] {
+	within string) iter.Seq[part] {
 	b.Skip = 0
-	return func(yield func(Part) bool) {
+	return func(yield func(part) bool) {
 		for i, c := range children {
 			if ctx.Err() != nil || !yield(partOf(ctx, r, c, now, b, fmt.Sprintf("%s%d-", within, i+1))) {
 				return
@@ -168,8 +168,8 @@ func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, 
 // partSteps is how many steps of a part are shown, the newest.
 const partSteps = 100
 
-func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds, within string) Part {
-	p := Part{Key: Line(c.Key, Longest), Status: string(c.Status)}
+func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds, within string) part {
+	p := part{Key: Line(c.Key, Longest), Status: string(c.Status)}
 	t, err := thread.Open(ctx, r, c.Head)
 	if err != nil {
 		p.Problem = firstLine(err)
@@ -255,14 +255,14 @@ func changes(before, after string) []Change {
 // most now.
 type Children struct {
 	ID     string // of their place on the page
-	Counts []ChildCount
+	Counts []childCount
 	Shown  []Child
 	More   int
 	Lost   string // why some of them have no page
 }
 
-// ChildCount is how many of them stand so.
-type ChildCount struct {
+// childCount is how many of them stand so.
+type childCount struct {
 	N            int
 	Status, Mood string
 }
@@ -289,7 +289,7 @@ func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(threa
 		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
 			k.Counts[n-1].N++
 		} else {
-			k.Counts = append(k.Counts, ChildCount{N: 1, Status: status, Mood: mood})
+			k.Counts = append(k.Counts, childCount{N: 1, Status: status, Mood: mood})
 		}
 		if len(k.Shown) == most {
 			k.More++
@@ -421,8 +421,8 @@ func chainOf(ctx context.Context, t *thread.Thread, most int) (steps []thread.St
 	return steps, before, err
 }
 
-// Chain is some steps of a thread, one after the other.
-type Chain struct {
+// chain is some steps of a thread, one after the other.
+type chain struct {
 	Steps  []thread.Step // oldest first
 	Before protocol.Hash // the head for those before them; "": there are none
 	of     *thread.Thread
@@ -430,7 +430,7 @@ type Chain struct {
 
 // ChainUpTo reads the steps of a chain up to a head, at most so many. What was read
 // before an error is returned with it.
-func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int) (c Chain, err error) {
+func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int) (c chain, err error) {
 	if c.of, err = thread.Open(ctx, e.Reader.Store, head); err != nil {
 		return c, err
 	}
@@ -439,7 +439,7 @@ func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most i
 }
 
 // Shown is what is to be shown of the steps.
-func (c Chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
+func (c chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
 	bars := barsOf(c.Steps)
 	for i, s := range c.Steps {
 		step := StepOf(ctx, c.of, e.Reader.Store, s, e.Reader.Env.Now(), b)

@@ -22,21 +22,21 @@ import (
 type Timeline struct {
 	From, To    When
 	First, Last int // step numbers; 0: none was made
-	Lanes       []*Lane
+	Lanes       []*lane
 	More        int // lanes that are not shown
 	Shortened   bool
 }
 
-// Lane is what one role, or one child, has done.
-type Lane struct {
+// lane is what one role, or one child, has done.
+type lane struct {
 	Name, Facts, Link string
-	Bars              []Bar
-	Children, Folded  []*Lane // who has played the role; the first few, and the others
+	Bars              []bar
+	Children, Folded  []*lane // who has played the role; the first few, and the others
 	More              int     // children that are not shown
 }
 
-// Bar is a piece of a lane. X and W are percent of its width.
-type Bar struct{ Kind, X, W, Title, Link string }
+// bar is a piece of a lane. X and W are percent of its width.
+type bar struct{ Kind, X, W, Title, Link string }
 
 // The kinds of bars. A mark is a call of a tool, and has no width.
 const (
@@ -417,9 +417,9 @@ func (l *lines) placed() *Timeline {
 }
 
 // drawn is a lane in its places. Bars that would lie on each other are one.
-func (l *line) drawn(sc scale) *Lane {
-	lane := &Lane{Name: l.name, Link: l.link, Facts: l.facts()}
-	var marks []Bar
+func (l *line) drawn(sc scale) *lane {
+	lane := &lane{Name: l.name, Link: l.link, Facts: l.facts()}
+	var marks []bar
 	var last span
 	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar, and of the last mark
 	slices.SortStableFunc(l.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -430,7 +430,7 @@ func (l *line) drawn(sc scale) *Lane {
 		x, to := sc.place(s.from), sc.place(s.to)
 		if s.kind == barMark {
 			if x > mark+narrowest/2 {
-				marks, mark = append(marks, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", x), Title: s.title}), x
+				marks, mark = append(marks, bar{Kind: s.kind, X: fmt.Sprintf("%.2f", x), Title: s.title}), x
 			}
 			continue
 		}
@@ -448,7 +448,7 @@ func (l *line) drawn(sc scale) *Lane {
 		if s.first > 0 {
 			title = fmt.Sprintf("step %d: %s", s.first, s.title)
 		}
-		lane.Bars = append(lane.Bars, Bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin),
+		lane.Bars = append(lane.Bars, bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin),
 			Title: title, Link: s.link})
 	}
 	lane.Bars = append(lane.Bars, marks...)
@@ -476,16 +476,16 @@ type Plot struct {
 	What, By, Of string // what is plotted; of which groups; how long a column is
 	Most         string // the highest column
 	First, Last  string
-	Groups       []PlotGroup
-	Bars         []PlotBar
+	Groups       []plotGroup
+	Bars         []plotBar
 	Words        string // what a screen reader says
 }
 
-// PlotGroup is a colour.
-type PlotGroup struct{ Name, Sum, Class string }
+// plotGroup is a colour.
+type plotGroup struct{ Name, Sum, Class string }
 
-// PlotBar is one colour of one column. X and W are percent, Y and H are pixels.
-type PlotBar struct{ Class, X, W, Y, H, Title string }
+// plotBar is one colour of one column. X and W are percent, Y and H are pixels.
+type plotBar struct{ Class, X, W, Y, H, Title string }
 
 // What a plot has at most, and how high it is.
 const (
@@ -585,10 +585,10 @@ func (p *Plot) group(sums map[string]float64, text func(float64) string) map[str
 		if p.By == "" {
 			shown = "all"
 		}
-		p.Groups = append(p.Groups, PlotGroup{Name: shown, Sum: text(sums[name]), Class: class[name]})
+		p.Groups = append(p.Groups, plotGroup{Name: shown, Sum: text(sums[name]), Class: class[name]})
 	}
 	if rest > 0 {
-		p.Groups = append(p.Groups, PlotGroup{Name: others, Sum: text(rest), Class: fmt.Sprintf("g%d", plotGroups)})
+		p.Groups = append(p.Groups, plotGroup{Name: others, Sum: text(rest), Class: fmt.Sprintf("g%d", plotGroups)})
 	}
 	return class
 }
@@ -635,7 +635,7 @@ func (p *Plot) draw(names []string, heights map[string]map[string]float64, most 
 			}
 			h := max(v*plotHeight/most, 1)
 			y -= h
-			p.Bars = append(p.Bars, PlotBar{
+			p.Bars = append(p.Bars, plotBar{
 				Class: g.Class, X: fmt.Sprintf("%.2f", float64(i)*width+gap/2), W: fmt.Sprintf("%.2f", min(width-gap, 8)),
 				Y: fmt.Sprintf("%.1f", max(y, 0)), H: fmt.Sprintf("%.1f", h), Title: name + ": " + g.Name + " " + text(v),
 			})
