@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/internal/trust"
+	"github.com/united-workforce/uwf/moderator/discover"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
@@ -53,7 +54,7 @@ type Catalog struct {
 	reading  []string                    // the files that are being read, the outermost first
 	known    map[string]known            // that the outermost file runs, by path and project
 	below    int                         // how deep others lie inside the file that is being read
-	projects map[string][]workflow.Found // by the directory that was looked from
+	projects map[string][]discover.Found // by the directory that was looked from
 }
 
 // Of returns the catalog of an engine, whose Heads must be a [heads.Registry] too, as
@@ -261,21 +262,21 @@ func (c *Catalog) Hash(ctx context.Context, def workflow.Definition) (cas.Hash, 
 }
 
 // Project lists the project's workflows. What is ignored is said, once.
-func (c *Catalog) Project() ([]workflow.Found, error) {
+func (c *Catalog) Project() ([]discover.Found, error) {
 	return c.projectOfDir(c.Env.Dir)
 }
 
 // projectOfDir is [Catalog.Project] for any directory.
-func (c *Catalog) projectOfDir(dir string) ([]workflow.Found, error) {
+func (c *Catalog) projectOfDir(dir string) ([]discover.Found, error) {
 	if found, ok := c.projects[dir]; ok {
 		return found, nil
 	}
-	found, ignored, err := workflow.Discover(project.From(c.Env, dir))
+	found, ignored, err := discover.Workflows(project.From(c.Env, dir))
 	if err != nil {
 		return nil, fmt.Errorf("look for project workflows: %w", err)
 	}
 	if c.projects == nil {
-		c.projects = map[string][]workflow.Found{}
+		c.projects = map[string][]discover.Found{}
 	}
 	c.projects[dir] = found
 	for _, i := range ignored {
@@ -286,7 +287,7 @@ func (c *Catalog) projectOfDir(dir string) ([]workflow.Found, error) {
 
 // readProject reads a workflow of the project. If it hides a registered one, that is
 // said each time: somebody else may have put it there.
-func (c *Catalog) readProject(ctx context.Context, f workflow.Found) (def workflow.Definition, hides bool, err error) {
+func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workflow.Definition, hides bool, err error) {
 	if def, err = c.readIn(ctx, f.Path, f.Project); err != nil {
 		return def, false, err
 	}
@@ -329,17 +330,17 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 	c.reading = append(c.reading, by)
 	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
 	path := ""
-	var found []workflow.Found
+	var found []discover.Found
 	switch {
 	case protocol.Hash(name).Valid():
 	case isPath(name):
 		path = filepath.Join(filepath.Dir(by), filepath.FromSlash(name))
 	default:
 		var err error
-		if found, err = c.projectOfDir(workflow.Around(by)); err != nil {
+		if found, err = c.projectOfDir(discover.Around(by)); err != nil {
 			return none, err
 		}
-		if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(found, func(f discover.Found) bool { return f.Name == name }); i >= 0 {
 			return c.once(ctx, name, found[i].Path, found[i].Project, func() (workflow.Definition, error) {
 				def, _, err := c.readProject(ctx, found[i])
 				return def, err

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/moderator/discover"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -53,7 +54,7 @@ func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string
 	if err != nil {
 		return "", "", err
 	}
-	if i := slices.IndexFunc(found, func(f workflow.Found) bool { return f.Name == arg }); i >= 0 {
+	if i := slices.IndexFunc(found, func(f discover.Found) bool { return f.Name == arg }); i >= 0 {
 		def, hides, err := c.readProject(ctx, found[i])
 		if err != nil {
 			return "", "", err
@@ -73,7 +74,7 @@ func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string
 
 // stored finds a workflow by its hash, its name in the registry or a prefix of its hash.
 // found is what else might have been meant.
-func (c *Catalog) stored(ctx context.Context, name string, found []workflow.Found) (cas.Hash, error) {
+func (c *Catalog) stored(ctx context.Context, name string, found []discover.Found) (cas.Hash, error) {
 	if h := protocol.Hash(name); h.Valid() {
 		return c.byHash(ctx, h)
 	}
@@ -99,7 +100,7 @@ func (c *Catalog) registered(ctx context.Context, name string) (cas.Hash, error)
 
 // byPrefix finds a workflow by the beginning of its hash, in any case.
 // Nodes of other kinds that begin so do not count.
-func (c *Catalog) byPrefix(ctx context.Context, arg string, found []workflow.Found) (cas.Hash, error) {
+func (c *Catalog) byPrefix(ctx context.Context, arg string, found []discover.Found) (cas.Hash, error) {
 	const fewest, most = 4, 64 // characters; nodes to look at
 	prefix := protocol.FoldCrockford(arg)
 	if len(prefix) < fewest || len(prefix) > protocol.HashLen ||
@@ -175,7 +176,7 @@ func (c *Catalog) byHash(ctx context.Context, h cas.Hash) (cas.Hash, error) {
 	return h, err
 }
 
-func (c *Catalog) unknown(ctx context.Context, arg string, found []workflow.Found) error {
+func (c *Catalog) unknown(ctx context.Context, arg string, found []discover.Found) error {
 	var names []string
 	for _, f := range found {
 		names = append(names, f.Name)

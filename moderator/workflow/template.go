@@ -342,7 +342,7 @@ func impliedName(path string) string {
 	if path == "" {
 		return ""
 	}
-	stem := yamlStem(filepath.Base(path))
+	stem := Stem(filepath.Base(path))
 	if stem != "index" {
 		return stem
 	}
@@ -353,7 +353,8 @@ func impliedName(path string) string {
 	return folder
 }
 
-func yamlStem(name string) string {
+// Stem is the name of a YAML file without its ending.
+func Stem(name string) string {
 	for _, ending := range []string{".yaml", ".yml"} {
 		if stem, ok := strings.CutSuffix(name, ending); ok {
 			return stem

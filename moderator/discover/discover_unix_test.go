@@ -1,6 +1,6 @@
 //go:build unix
 
-package workflow_test
+package discover_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/discover"
 	proj "github.com/united-workforce/uwf/util/project"
 )
 
@@ -19,7 +19,7 @@ func TestDiscoverFollowsLinks(t *testing.T) {
 	for link, to := range map[string]string{"a.yaml": "../shared/flow.yaml", "b": "../shared/folder", "nowhere.yaml": "../gone"} {
 		require.NoError(t, os.Symlink(to, filepath.Join(root, ".workflow", link)))
 	}
-	require.Equal(t, []string{"a .workflow/a.yaml", "b .workflow/b/index.yaml"}, discover(t, root, "."))
+	require.Equal(t, []string{"a .workflow/a.yaml", "b .workflow/b/index.yaml"}, foundIn(t, root, "."))
 }
 
 // A repository can bring links to anything, and git keeps them.
@@ -33,7 +33,7 @@ func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 		} {
 			require.NoError(t, os.Symlink(to, filepath.Join(root, dir, link)))
 		}
-		found, ignored, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, dir)})
+		found, ignored, err := discover.Workflows(proj.Search{Dir: filepath.Join(root, dir)})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.Equal(t, filepath.Join(root, dir), found[0].Project)

@@ -1,4 +1,4 @@
-package workflow_test
+package discover_test
 
 import (
 	"io/fs"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/moderator/discover"
 	proj "github.com/united-workforce/uwf/util/project"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -30,10 +30,10 @@ func tree(t *testing.T, paths ...string) string {
 	return root
 }
 
-// discover lists what is found from a directory of a tree, as "name path".
-func discover(t *testing.T, root, dir string) []string {
+// foundIn lists what is found from a directory of a tree, as "name path".
+func foundIn(t *testing.T, root, dir string) []string {
 	t.Helper()
-	found, ignored, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))})
+	found, ignored, err := discover.Workflows(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))})
 	require.NoError(t, err)
 	require.Empty(t, ignored)
 	list := []string{}
@@ -52,7 +52,7 @@ func TestDiscoverFindsAllForms(t *testing.T) {
 	require.Equal(t, []string{
 		"a .workflow/a.yml", "b .workflow/b.yaml", "folder .workflow/folder/index.yaml", "other .workflow/other/index.yml",
 		"d .workflows/d.yaml",
-	}, discover(t, root, "."))
+	}, foundIn(t, root, "."))
 }
 
 func TestDiscoverPrecedence(t *testing.T) {
@@ -70,7 +70,7 @@ func TestDiscoverPrecedence(t *testing.T) {
 		"index-too .workflow/index-too/index.yaml",
 		"one-before-the-other .workflow/one-before-the-other/index.yml",
 		"yaml-before-yml .workflow/yaml-before-yml.yaml",
-	}, discover(t, root, "sub/deeper"))
+	}, foundIn(t, root, "sub/deeper"))
 }
 
 func TestDiscoverStopsAtTheRepository(t *testing.T) {
@@ -78,16 +78,16 @@ func TestDiscoverStopsAtTheRepository(t *testing.T) {
 	root := tree(t, ".workflow/outside.yaml",
 		"repo/.git/", "repo/.workflow/root.yaml", "repo/pkg/.workflow/inner.yaml",
 		"worktree/.git", "worktree/.workflows/wt.yaml", "worktree/x/")
-	require.Equal(t, []string{"inner repo/pkg/.workflow/inner.yaml", "root repo/.workflow/root.yaml"}, discover(t, root, "repo/pkg"))
-	require.Equal(t, []string{"wt worktree/.workflows/wt.yaml"}, discover(t, root, "worktree/x"), "a .git file is a root as well")
+	require.Equal(t, []string{"inner repo/pkg/.workflow/inner.yaml", "root repo/.workflow/root.yaml"}, foundIn(t, root, "repo/pkg"))
+	require.Equal(t, []string{"wt worktree/.workflows/wt.yaml"}, foundIn(t, root, "worktree/x"), "a .git file is a root as well")
 }
 
 func TestDiscoverWithoutWorkflows(t *testing.T) {
 	t.Parallel()
 	root := tree(t, ".git/", ".workflow", "sub/")
-	require.Empty(t, discover(t, root, "sub"), "a file called .workflow is no folder")
-	require.Empty(t, discover(t, root, "gone/and/gone"), "the directory need not exist")
-	_, _, err := workflow.Discover(proj.Search{Dir: "relative"})
+	require.Empty(t, foundIn(t, root, "sub"), "a file called .workflow is no folder")
+	require.Empty(t, foundIn(t, root, "gone/and/gone"), "the directory need not exist")
+	_, _, err := discover.Workflows(proj.Search{Dir: "relative"})
 	prosetest.Error(t, err)
 }
 
@@ -96,7 +96,7 @@ func TestDiscoverStopsAtTheHome(t *testing.T) {
 	t.Parallel()
 	root := tree(t, ".workflow/above.yaml", "home/.workflow/own.yaml", "home/.git/", "home/notes/.workflow/a.yaml", "home/notes/sub/", "beside/sub/")
 	search := func(dir string) []string {
-		found, _, err := workflow.Discover(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir)), Home: filepath.Join(root, "home")})
+		found, _, err := discover.Workflows(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir)), Home: filepath.Join(root, "home")})
 		require.NoError(t, err)
 		var names []string
 		for _, f := range found {
@@ -128,7 +128,7 @@ func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 		},
 	}
 	names := func() (list, passed []string) {
-		found, ignored, err := workflow.Discover(s)
+		found, ignored, err := discover.Workflows(s)
 		require.NoError(t, err)
 		for _, f := range found {
 			list = append(list, f.Name)

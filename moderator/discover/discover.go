@@ -1,4 +1,5 @@
-package workflow
+// Package discover finds the workflow files of a project.
+package discover
 
 import (
 	"cmp"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/util/project"
 )
 
@@ -36,7 +38,7 @@ func Around(path string) string {
 	return dir
 }
 
-// Discover finds the workflow files that apply in a directory: those in its
+// Workflows finds the workflow files that apply in a directory: those in its
 // .workflow/ and .workflows/ and in those of its parents, as far as the search
 // goes; see [project.Search]. Whoever can place a file in that way chooses what the user
 // runs.
@@ -50,7 +52,7 @@ func Around(path string) string {
 // repository, or else the directory with the folder. What leads out of it is
 // ignored, and so is what belongs to somebody whose files do not count, or can be written by others. A folder
 // that cannot be read is an error, never an empty one.
-func Discover(s project.Search) ([]Found, []project.Ignored, error) {
+func Workflows(s project.Search) ([]Found, []project.Ignored, error) {
 	dirs, repository, err := s.Dirs()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find workflows: %w", err)
@@ -159,7 +161,7 @@ func (l *lookout) asWorkflow(folder, name string) ([]candidate, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		stem := yamlStem(name)
+		stem := workflow.Stem(name)
 		if !info.Mode().IsRegular() || stem == name || stem == "index" {
 			return nil, nil
 		}

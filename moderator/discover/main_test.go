@@ -1,0 +1,10 @@
+package discover_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(prosetest.Run(m)) }
