@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -50,20 +51,29 @@ func foreignTool(root *yamldoc.Node) (tool string, at yamldoc.Pos) {
 			return "", at
 		}
 	}
+	_, alsoWorkflow := has["workflow"]
 	for _, t := range []struct {
-		tool, key, beside string
-		kind              yamldoc.Kind
+		tool, key string
+		kind      yamldoc.Kind
+		is        bool
 	}{
-		{"Archon", "nodes", "", yamldoc.Sequence}, {"Conductor", "agents", "workflow", yamldoc.Sequence},
-		{"GitHub Actions", "jobs", "", yamldoc.Mapping}, {"another tool, such as Dagu", "steps", "", yamldoc.Sequence},
-		{"another tool, such as Dagu", "steps", "", yamldoc.Mapping},
+		{"Archon", "nodes", yamldoc.Sequence, true}, {"Conductor", "agents", yamldoc.Sequence, alsoWorkflow},
+		{"GitHub Actions", "jobs", yamldoc.Mapping, true}, {"Dagu", "steps", yamldoc.Sequence, isDagu(has["steps"].Value)},
 	} {
-		e, ok := has[t.key]
-		if _, beside := has[t.beside]; ok && e.Value.Kind == t.kind && (beside || t.beside == "") {
+		if e, ok := has[t.key]; ok && t.is && e.Value.Kind == t.kind {
 			return t.tool, e.Pos
 		}
 	}
 	return "", at
+}
+
+// isDagu reports whether the steps of a file are Dagu's. A script of uwf-mock has steps, too.
+func isDagu(steps *yamldoc.Node) bool {
+	return steps != nil && slices.ContainsFunc(steps.Items, func(step *yamldoc.Node) bool {
+		return slices.ContainsFunc(step.Entries, func(e yamldoc.Entry) bool {
+			return slices.Contains([]string{"command", "script", "depends", "call", "run", "executor"}, e.Key)
+		})
+	})
 }
 
 // isDot reports whether a text is a graph in Graphviz's language, as Fabro's workflows are.

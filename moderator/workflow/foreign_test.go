@@ -36,7 +36,7 @@ func TestForeignFiles(t *testing.T) {
 		require.Len(t, told(t, err), 1, tool)
 		prosetest.Error(t, err, tool)
 	}
-	for _, text := range []string{"nodes: {}\n", "agents: []\n", "digraph: x\n", "steps: []\nroles: {}\n", "/* digraph {}"} {
+	for _, text := range []string{"nodes: {}\n", "agents: []\n", "digraph: x\n", "steps: []\nroles: {}\n", "steps: [{role: a, output: b}]\n", "/* digraph {}"} {
 		_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(text)})
 		require.NotContains(t, err.Error(), "a workflow of", text)
 	}

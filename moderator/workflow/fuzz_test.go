@@ -28,6 +28,9 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	for _, p := range pairs() {
+		f.Add([]byte(p.short))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer fuzzing.Bounded(t)()
 		def, err := workflow.Parse(workflow.Source{Data: data})

@@ -65,7 +65,10 @@ func roles(def workflow.Definition) yamltext.Map {
 	m := yamltext.Map{}
 	for _, name := range flow.Roles(def.Workflow) {
 		r := def.Roles[name]
-		fields := append(yamltext.Map{{Key: "description", Value: r.Description}}, player(r)...)
+		fields := player(r)
+		if p := r.Player(); r.Description != "" || p == protocol.PlayedByAgent || p == protocol.PlayedByPerson {
+			fields = append(yamltext.Map{{Key: "description", Value: r.Description}}, fields...)
+		}
 		if !isCommand(r) && !isJoin(r, def.Schemas[name]) {
 			fields = append(fields, yamltext.Entry{Key: "schema", Value: schema(def.Schemas[name])})
 		}
