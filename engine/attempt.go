@@ -47,7 +47,8 @@ type attempt struct {
 	toEnd  bool               // and all that come after it
 	kept   *worktree.Checkout // its files; nil: they are not kept
 
-	failedTry *runfiles.Try // the last one, kept already; nil: none was begun
+	joinFailed bool          // what the children have given cannot be joined
+	failedTry  *runfiles.Try // the last one, kept already; nil: none was begun
 
 	runs     int           // of the agent in this visit
 	retries  int           // how often it may be run again
@@ -501,12 +502,12 @@ func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutp
 	return pos.Output(), nil
 }
 
-// archive ends a thread that has reached $END.
+// archive ends a thread that has reached $END or $FAIL.
 func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Position) (protocol.StepOutput, error) {
 	out := pos.Output()
 	ended := heads.Ended{
 		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head,
-		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(),
+		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(), Failed: pos.Next.Failed,
 	}
 	if err := e.Reader.Heads.Archive(ctx, ended); err != nil {
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)
@@ -565,6 +566,9 @@ type own struct {
 	// Of a join: whose results it joins, and what they have cost.
 	children []protocol.ChildEnded
 	usage    *protocol.Usage
+	// Of a step that is a failure.
+	failure *protocol.StepFailure
+	ended   int64 // ms; 0: now
 }
 
 // submit makes the step of the attempt durable and leaves its result in the run
@@ -572,7 +576,7 @@ type own struct {
 // it. The caller holds the store ([status.Reader.HoldStore]).
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
 	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
-	ended := max(a.record.StartedAt, a.e.nowMs())
+	ended := max(a.record.StartedAt, cmp.Or(o.ended, a.e.nowMs()))
 	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
 	if len(o.children) > 0 {
 		usage = o.usage
@@ -582,7 +586,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
 		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
-		Usage: usage, Children: o.children,
+		Usage: usage, Children: o.children, Failure: o.failure,
 		Snapshot: cmp.Or(a.kept.SnapshotSpec(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.reader.Env.Environ,
 		Warn: a.e.warn,
 	})

@@ -46,7 +46,14 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 			s.log(ctx, a)
 			out, err = s.do(ctx, a)
 		}
-		if s.release(); err != nil || !a.Again || out.drive {
+		if s.release(); err != nil && s.becomesStep(ctx, a) {
+			w := r.Work
+			w.Do, w.Prompt, w.At, w.Expect, w.Answer, w.Fresh, w.KeepFiles = DoStep, "", "", "", nil, false, false
+			r = w.request()
+			e = e.reading(e.Reader.Recalling())
+			continue
+		}
+		if err != nil || !a.Again || out.drive {
 			return out, err
 		}
 		settled = settled || a.Kind == decide.Finish || a.Kind == decide.TakeBack || a.Kind == decide.LeaveFiles ||
@@ -110,6 +117,8 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 		err = s.discard(ctx)
 	case decide.RecordAnswer:
 		out.StepOutput, err = s.answer(ctx)
+	case decide.RecordFailure:
+		out.StepOutput, err = s.recordFailure(ctx)
 	case decide.CreateChildren:
 		out.StepOutput, err = s.createChildren(ctx)
 	case decide.DriveChildren:
@@ -482,7 +491,11 @@ func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error)
 		return out, err
 	}
 	defer a.kept.Release()
-	return a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinChildren(ctx) })
+	out, err = a.withoutProcess(ctx, func() (protocol.Result, error) { return a.joinChildren(ctx) })
+	if a.joinFailed {
+		a.conclude(decide.Then{Kind: decide.ThenExhausted})
+	}
+	return out, err
 }
 
 // byItself is an attempt for which no program is started.

@@ -230,7 +230,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, er
 	at.Status = protocol.StatusError
 	if err == nil {
 		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
-			at.Status = ended.Status
+			at.Status = ended.Shown()
 		} else if out, lookErr := e.Reader.Show(ctx, k.ID); lookErr == nil {
 			at.Status = out.Status
 		}
@@ -284,7 +284,7 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Children))}
 	var all protocol.Totals
 	for i, k := range a.pos.Children {
-		if results[i], err = k.Result(ctx, a.reader.Nodes()); err != nil {
+		if results[i], err = a.result(ctx, k); err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		sum, err := a.reader.Cost(ctx, k.ID, k.Ended.Head)
@@ -292,7 +292,7 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		all.Spend(sum.Usage)
-		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status,
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Shown(),
 			Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage
@@ -393,7 +393,12 @@ func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 }
 
 func (a *attempt) unjoined(err error) error {
-	return (&protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}).Because("not-joined",
+	a.joinFailed = true
+	code := protocol.CodeInvalid
+	if e := new(protocol.Error); errors.As(err, &e) {
+		code = e.Code
+	}
+	return (&protocol.Error{Code: code, Message: err.Error(), Err: err}).Because("not-joined",
 		"thread", a.locked.id, "again", a.again())
 }
 

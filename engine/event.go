@@ -89,6 +89,12 @@ func (e *Engine) serialized() *Engine {
 
 // started reports that the step has begun.
 func (a *attempt) started(agent string, adopted bool) {
+	a.describe(agent, adopted)
+	a.report(Event{Kind: StepStarted})
+}
+
+// describe says which step is meant in what is reported of it.
+func (a *attempt) describe(agent string, adopted bool) {
 	a.info = StepInfo{
 		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role, Agent: agent, Program: a.cmd.Alias,
 		Started: a.reader.Env.Now(), Adopted: adopted, Earlier: a.cmd.Earlier, Path: a.e.path, Label: a.e.label,
@@ -96,7 +102,6 @@ func (a *attempt) started(agent string, adopted bool) {
 	if a.info.Program == "" && len(a.cmd.Argv) > 0 {
 		a.info.Program = strings.TrimSuffix(filepath.Base(a.cmd.Argv[0]), ".exe")
 	}
-	a.report(Event{Kind: StepStarted})
 	a.locked.inStep = true
 }
 

@@ -78,6 +78,8 @@ func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session
 	f := &s.facts
 	switch {
 	case h.ended == nil:
+	case h.ended.Failed:
+		f.Life = decide.Failed
 	case h.ended.Status == protocol.StatusCompleted:
 		f.Life = decide.Completed
 	default:
@@ -310,15 +312,22 @@ func (s *session) readRun(ctx context.Context) error {
 		f.Run = decide.InFlight
 	case r.Damaged:
 		f.Run = decide.InFlight
-	case r.Head != s.locked.head || !r.Status.InFlight() && r.Status != rundir.Failed, r.Replaces &&
-		s.pos.Thread.Last == nil:
+	case r.Replaces && s.pos.Thread.Last == nil:
+		f.Run = decide.Ended
+		return nil
+	case exhausted(r, s.locked.head):
+		var err error
+		f.OnError, err = s.reader.OnError(ctx, s.pos, r.Role)
+		if f.Run = decide.Exhausted; r.Status == rundir.Rejected && !f.OnError {
+			f.Run = decide.Ended
+		}
+		return err
+	case r.Head != s.locked.head || !r.Status.InFlight() && r.Status != rundir.Failed:
 		f.Run = decide.Ended
 		return nil
 	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 &&
 		f.Asked != decide.ByGraph: // killed while it waited
-		if f.Run = decide.Errored; r.Exhausted {
-			f.Run = decide.Exhausted
-		}
+		f.Run = decide.Errored
 		return nil
 	default:
 		f.Run = decide.InFlight

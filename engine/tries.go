@@ -108,7 +108,8 @@ func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
 		f.Kind = a.failedTry.Kind
 	}
 	code := fault.Of(failed).Code
-	f.Own = a.record.Status == rundir.Failed && (code == protocol.CodeAgent || code == protocol.CodeTimeout) &&
+	ended := a.record.Status == rundir.Failed || a.record.Status == rundir.Rejected
+	f.Own = ended && (code == protocol.CodeAgent || code == protocol.CodeTimeout) &&
 		(a.cmd.Plain != nil || !protocol.OfMachine(failed))
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
@@ -18,12 +19,17 @@ func pickTransition(ctx context.Context, s State, list []protocol.Transition) (p
 		status = protocol.DefaultStatus
 	}
 	var tried []trial
+	failed := s.Last != nil && s.Last.Failed
 	for i, t := range list {
 		at := place{s.node(), strconv.Itoa(i), status}
-		if t.Condition == "" {
+		asked, ofFailure := OfFailure(s.Workflow, t.Condition)
+		if ofFailure != failed {
+			continue
+		}
+		if asked == "" {
 			return at, t.Edge, nil
 		}
-		c := conditionOf(s.Workflow, t.Condition)
+		c := conditionOf(s.Workflow, asked)
 		result, err := c.evaluate(ctx, s)
 		if err != nil {
 			return place{}, protocol.Edge{}, conditionError(s, at, c, err)
@@ -33,7 +39,37 @@ func pickTransition(ctx context.Context, s State, list []protocol.Transition) (p
 		}
 		tried = append(tried, trial{c, result})
 	}
+	if failed {
+		return place{s.node(), protocol.ErrorStatus, protocol.ErrorStatus}, protocol.Edge{}, nil
+	}
 	return place{}, protocol.Edge{}, noTransition(s, tried)
+}
+
+// OfFailure reports whether an entry of a list with this condition is for a failure of its role, and
+// returns what else it asks: "$error", or "$error and (…)".
+func OfFailure(w protocol.Workflow, condition string) (asked string, ok bool) {
+	rest, ok := strings.CutPrefix(condition, protocol.ErrorStatus)
+	if !ok || w.Language != protocol.Language3 {
+		return condition, false
+	}
+	if rest == "" {
+		return "", true
+	}
+	rest, ok = strings.CutPrefix(rest, " and (")
+	if rest, closed := strings.CutSuffix(rest, ")"); ok && closed {
+		return rest, true
+	}
+	return condition, false
+}
+
+// LeadsOn reports whether the graph leads on from a failure of a role.
+func LeadsOn(w protocol.Workflow, role string) bool {
+	n := w.Graph[role]
+	_, ok := n.Edges[protocol.ErrorStatus]
+	return w.Language == protocol.Language3 && (ok || slices.ContainsFunc(n.Transitions, func(t protocol.Transition) bool {
+		_, ok := OfFailure(w, t.Condition)
+		return ok
+	}))
 }
 
 // condition is what an entry of a list asks.

@@ -66,6 +66,11 @@ func fan(ctx context.Context, s State, at place, d *Decision, output any) error 
 		return err
 	case protocol.PlayedByAll:
 		for _, key := range slices.Sorted(maps.Keys(role.All)) {
+			if plays, err := hasPart(ctx, s, d.Role, key); err != nil {
+				return err
+			} else if !plays {
+				continue
+			}
 			c, err := childOf(s, at, fmt.Sprintf("roles[%s].all[%s]", d.Role, key), role.All[key], d.Prompt, stack)
 			if err != nil {
 				return err
@@ -74,8 +79,23 @@ func fan(ctx context.Context, s State, at place, d *Decision, output any) error 
 			d.Children = append(d.Children, c)
 		}
 		return nil
+	case protocol.PlayedByCompute:
+		return nil
 	}
 	return fanOut(ctx, s, at, d, stack)
+}
+
+// hasPart reports whether a part of a role is played now.
+func hasPart(ctx context.Context, s State, role, key string) (bool, error) {
+	when := s.Workflow.Roles[role].All[key].When
+	if when == "" {
+		return true, nil
+	}
+	value, defined, err := valueOf(ctx, s, when, nil)
+	if err != nil {
+		err = &FanError{Role: role, Message: fmt.Sprintf("when of %s (%s)", key, plaintext.Short(when, 200)), Err: err}
+	}
+	return jsonata.Truthy(value, defined), err
 }
 
 // fanOut makes a child for each item. Equal items have numbers after their keys, so
@@ -328,6 +348,8 @@ func Join(ctx context.Context, s State, role string, results []Result, own bool)
 	}
 	r := s.Workflow.Roles[role]
 	switch {
+	case r.Compute != "":
+		return joined(ctx, s, role, "compute", r.Compute, nil)
 	case r.Join == "" && own && r.Player() == protocol.PlayedByWorkflow && len(results) == 1:
 		if results[0].Status != JoinDone {
 			return nil, &FanError{Role: role, Message: "its workflow has failed", Err: errors.New(results[0].Error)}
@@ -336,12 +358,17 @@ func Join(ctx context.Context, s State, role string, results []Result, own bool)
 	case r.Join == "":
 		return map[string]any{protocol.StatusKey: status, "results": list}, nil
 	}
-	value, defined, err := valueOf(ctx, s, r.Join, map[string]any{"results": list})
+	return joined(ctx, s, role, "join", r.Join, map[string]any{"results": list})
+}
+
+// joined is the value of the expression that gives a role's answer.
+func joined(ctx context.Context, s State, role, field, expression string, more map[string]any) (any, error) {
+	value, defined, err := valueOf(ctx, s, expression, more)
 	if err == nil && !defined {
 		err = errors.New("it has no value")
 	}
 	if err != nil {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("join (%s)", plaintext.Short(strings.TrimSpace(r.Join),
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("%s (%s)", field, plaintext.Short(strings.TrimSpace(expression),
 			200)), Err: err}
 	}
 	return value, nil

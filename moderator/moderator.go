@@ -59,6 +59,8 @@ type Last struct {
 	Output   any               // JSON value
 	Suspend  *protocol.Suspend // set if the step suspended
 	Location string            // where the step ran: a resumed role runs there again
+	// Failed: the role could not be played. Output is then [protocol.Step.FailureAnswer].
+	Failed bool
 }
 
 // Kind is what a decision is about.
@@ -102,6 +104,7 @@ type Decision struct {
 	// that it answers. A limit that a person lifted shows here.
 	Cause  Cause
 	Status string // the status that was routed by
+	Failed bool   // of End: the thread has failed
 }
 
 // Next decides. It errs if the graph has no answer (*[RouteError]), a condition
@@ -135,6 +138,10 @@ func route(ctx context.Context, s State) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	if edge.Role == "" { // a failure that nothing leads on from
+		why, _ := s.Last.Output.(map[string]any)["error"].(string)
+		return Decision{Kind: End, Failed: true, Prompt: why, Status: protocol.ErrorStatus}, nil
+	}
 	return follow(ctx, s, at, edge, s.output())
 }
 
@@ -157,7 +164,8 @@ func (s State) node() string {
 	return s.Last.Role
 }
 
-// pick finds the edge that fits the newest step.
+// pick finds the edge that fits the newest step. After a failure that is an edge without a role if
+// there is none.
 func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 	node := s.node()
 	n, ok := s.Workflow.Graph[node]
@@ -166,6 +174,9 @@ func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 	}
 	if n.Transitions != nil {
 		return pickTransition(ctx, s, n.Transitions)
+	}
+	if s.Last != nil && s.Last.Failed {
+		return place{node, protocol.ErrorStatus, protocol.ErrorStatus}, n.Edges[protocol.ErrorStatus], nil
 	}
 	status, edge, err := pickEdge(n, node, s.output())
 	return place{node, status, status}, edge, err
@@ -228,8 +239,8 @@ func statusOf(output any) (string, bool) {
 func follow(ctx context.Context, s State, at place, edge protocol.Edge, output any) (Decision, error) {
 	d := Decision{Kind: Run, Role: edge.Role, Status: at.status}
 	switch _, isRole := s.Workflow.Roles[edge.Role]; {
-	case edge.Role == protocol.EndNode:
-		d.Kind, d.Role = End, ""
+	case edge.Role == protocol.EndNode, edge.Role == protocol.FailNode:
+		d.Kind, d.Role, d.Failed = End, "", edge.Role == protocol.FailNode
 	case edge.Role == protocol.SuspendNode:
 		if at.node == protocol.StartNode {
 			return Decision{}, &RouteError{Node: at.node, Status: at.status,
@@ -401,14 +412,15 @@ const promptField = "prompt"
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
 	if edge.Prompt != "" {
 		asksPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
+		ends := edge.Role == protocol.EndNode || edge.Role == protocol.FailNode
 		to, start := toModel, s.Start
-		if edge.Role == protocol.EndNode || asksPerson && !s.toAgent {
+		if ends || asksPerson && !s.toAgent {
 			to, start = toPerson, plain(start)
 		}
 		return renderOver(s, at, promptField, edge.Prompt, view(start, at.status, output), to)
 	}
 	switch edge.Role {
-	case protocol.EndNode:
+	case protocol.EndNode, protocol.FailNode:
 		return "", nil
 	case protocol.SuspendNode:
 		if at.status == protocol.DefaultStatus {

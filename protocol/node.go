@@ -74,6 +74,11 @@ type StepFailure struct {
 	Code Code `json:"code"`
 }
 
+// FailureAnswer is what a step that is a failure has answered. why is the text of its output.
+func (s Step) FailureAnswer(why string) map[string]any {
+	return map[string]any{StatusKey: ErrorStatus, "error": why, "code": string(s.Error.Code), "tries": len(s.Tries)}
+}
+
 // ExtractedBy tells how an agent's answer became data.
 type ExtractedBy string
 

@@ -35,6 +35,15 @@ const (
 	StatusResumed Status = "resumed"
 )
 
+// AtEnd reports whether a thread has reached $END or $FAIL.
+func (s Status) AtEnd() bool { return s == StatusCompleted || s == StatusFailed }
+
+// Statuses are those that a thread can have.
+func Statuses() []Status {
+	return []Status{StatusIdle, StatusRunning, StatusWaitingForChildren, StatusRateLimited, StatusSuspended, StatusError,
+		StatusCompleted, StatusFailed, StatusCancelled, StatusCorrupt}
+}
+
 // NullString is a text of which the empty one is null in JSON.
 type NullString string
 

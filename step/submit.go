@@ -51,6 +51,9 @@ type Submission struct {
 	Warn    func(text string)
 
 	Children []protocol.ChildEnded // whose results the step joins
+
+	// Failure: the role could not be played, and Answer says why; nil: it was.
+	Failure *protocol.StepFailure
 }
 
 // Submit adds the nodes of a step to a batch, commits it, and returns the result
@@ -83,6 +86,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		Output:    output, Detail: detail, Prompt: told,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept, Children: s.Children,
+		Error: s.Failure,
 	})
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("step: %w", err)
@@ -165,6 +169,9 @@ func asText(calls []protocol.ToolCall) {
 }
 
 func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error) {
+	if s.Failure != nil {
+		return b.Add(ctx, protocol.Text(valid(s.Answer)))
+	}
 	if s.Output.Suspend != nil {
 		return b.Add(ctx, protocol.NewSuspend(valid(s.Output.Suspend.Reason)))
 	}

@@ -191,6 +191,7 @@ type Next struct {
 	Root                                    string
 	Files                                   *protocol.Files
 	Children                                []protocol.ChildEnded
+	Error                                   *protocol.StepFailure
 }
 
 // Append adds the step that follows the head to a batch and returns its hash.
@@ -204,6 +205,7 @@ func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, er
 		Output: n.Output, Detail: n.Detail, Prompt: n.Prompt,
 		StartedAtMs: n.StartedAtMs, CompletedAtMs: n.CompletedAtMs,
 		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files, Children: n.Children,
+		Error: n.Error,
 	}
 	if t.Last != nil {
 		s.Prev = &t.Last.Hash
@@ -275,6 +277,9 @@ func (t *Thread) Output(ctx context.Context, s Step) (Output, error) {
 	out, err := readOutput(ctx, t.reader, s.Output)
 	if err != nil {
 		return Output{}, fmt.Errorf("output of step %s: %w", s.Hash, err)
+	}
+	if why, ok := out.Value.(string); ok && s.Error != nil {
+		out.Value = s.FailureAnswer(why)
 	}
 	return out, nil
 }

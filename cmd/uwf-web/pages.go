@@ -77,11 +77,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	p := threadsPage{
 		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"),
 		Workflow: query.Get("workflow"),
-		Statuses: []protocol.Status{
-			protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
-			protocol.StatusSuspended, protocol.StatusError,
-			protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
-		},
+		Statuses: protocol.Statuses(),
 	}
 	f := view.Filter{Ended: true}
 	if slices.Contains(p.Statuses, protocol.Status(p.Status)) {

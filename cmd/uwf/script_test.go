@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,6 +89,7 @@ func stories(files []string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   cmdExits,
 			"json":    cmdJSON,
 			"jsonis":  cmdJSONIs,
 			"flipbit": cmdFlipBit,
@@ -96,6 +98,18 @@ func stories(files []string) testscript.Params {
 			"prose":   prosetest.StoryProse[*testscript.TestScript],
 			"code":    prosetest.StoryCode[*testscript.TestScript],
 		},
+	}
+}
+
+// cmdExits runs a program that must end with an exit status.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit status %d", code)
 	}
 }
 

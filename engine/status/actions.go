@@ -137,6 +137,8 @@ func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Posi
 	f.Player, f.Last = decide.Nobody, decide.Nobody
 	switch {
 	case ended == nil:
+	case ended.Failed:
+		f.Life = decide.Failed
 	case ended.Status == protocol.StatusCompleted:
 		f.Life = decide.Completed
 	default:
@@ -202,7 +204,7 @@ func NoticeOf(out protocol.StepOutput) string {
 		return protocol.NoticeLimit
 	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
 		return protocol.NoticeError
-	case out.Status == protocol.StatusCompleted:
+	case out.Status.AtEnd():
 		return protocol.NoticeCompleted
 	case out.Status == protocol.StatusSuspended:
 		return protocol.NoticeWaiting
@@ -230,7 +232,7 @@ func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 		add(protocol.VerbWait, nil, "wait", id)
 	case at.Status == protocol.StatusError, at.Status == protocol.StatusCorrupt:
 		add(protocol.VerbDiagnose, nil, "diagnose", id)
-	case at.Status == protocol.StatusCompleted:
+	case at.Status.AtEnd():
 		add(protocol.VerbRead, nil, "read", id)
 	}
 	for _, v := range []struct {

@@ -218,7 +218,7 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	var due []string
 	for item := range r.Overview().Standings(ctx, threads) {
 		// One at its end that is active was killed before that was noted, which is its next step.
-		if item.Status == protocol.StatusIdle || item.Status == protocol.StatusCompleted || item.At.Pending ||
+		if item.Status == protocol.StatusIdle || item.Status.AtEnd() || item.At.Pending ||
 			r.CutOff(item.Thread) {
 			due = append(due, item.Thread)
 		}

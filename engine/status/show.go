@@ -81,7 +81,7 @@ func (r *Reader) showActive(ctx context.Context, id string,
 func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
-		Status: ended.Status, Done: true,
+		Status: ended.Shown(), Done: true,
 	}
 	if w, err := r.Workflow(ctx, ended.Workflow); err == nil {
 		out.WorkflowName = w.Name
@@ -162,7 +162,9 @@ func (p *Position) Output() protocol.StepOutput {
 		out.CurrentRole, out.Parallel = protocol.NullString(role), p.Workflow.Roles[role].Parallel
 		p.Children.Tell(p.Place(), &out)
 	case p.Next.Kind == moderator.End: // also before it is archived
-		out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt
+		if out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt; p.Next.Failed {
+			out.Status = protocol.StatusFailed
+		}
 	case p.Next.Kind == moderator.Suspend:
 		out.Status = protocol.StatusSuspended
 		role, prompt := p.Next.Role, p.Next.Prompt

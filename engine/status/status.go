@@ -331,7 +331,8 @@ func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Threa
 	if err != nil {
 		return s, err
 	}
-	s.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd}
+	s.Last = &moderator.Last{Role: t.Last.Role, Output: out.Value, Suspend: out.Suspend, Location: t.Last.Cwd,
+		Failed: t.Last.Error != nil}
 	s.Body = func() (string, error) {
 		text, err := r.body(ctx, *t.Last, out.Type)
 		steps.err = cmp.Or(steps.err, err)

@@ -158,12 +158,12 @@ func (f Filter) wantsEnded() bool {
 	if f.Statuses == nil {
 		return f.Ended
 	}
-	return slices.Contains(f.Statuses, protocol.StatusCompleted) || slices.Contains(f.Statuses, protocol.StatusCancelled)
+	return slices.ContainsFunc(f.Statuses, func(s protocol.Status) bool { return s.AtEnd() || s == protocol.StatusCancelled })
 }
 
 func (f Filter) wants(s protocol.Status) bool {
 	if f.Statuses == nil {
-		return f.Ended || s != protocol.StatusCompleted // a fork of a last step is at its end, though nobody has ended it
+		return f.Ended || !s.AtEnd() // a fork of a last step is at its end, though nobody has ended it
 	}
 	return slices.Contains(f.Statuses, s)
 }

@@ -84,7 +84,7 @@ func standing(s protocol.StepOutput) protocol.Reason {
 		return protocol.Why("at-running-step", "thread", s.Thread)
 	case protocol.StatusIdle:
 		return protocol.Why("at-next-step", "thread", s.Thread)
-	case protocol.StatusCompleted:
+	case protocol.StatusCompleted, protocol.StatusFailed:
 		return protocol.Why("at-end", "thread", s.Thread)
 	}
 	return protocol.Reason{}

@@ -119,6 +119,8 @@ func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
 	switch {
 	case state.Status == protocol.StatusCompleted:
 		return protocol.EndNode
+	case state.Status == protocol.StatusFailed:
+		return protocol.FailNode
 	case state.Status == protocol.StatusSuspended && j.target(last, status) == protocol.SuspendNode:
 		return protocol.SuspendNode
 	case state.SuspendedRole != "":
@@ -139,7 +141,7 @@ func (j *Trace) move(from, to, status string) {
 	case target == protocol.SuspendNode:
 		j.Moves = append(j.Moves, diagram.Move{From: from, To: target, Status: status})
 		return
-	case target == protocol.EndNode:
+	case target == protocol.EndNode, target == protocol.FailNode:
 		j.Moves = append(j.Moves, diagram.Move{From: from, To: target, Status: status})
 		from, status = protocol.StartNode, ""
 	}
@@ -248,7 +250,7 @@ func tookText(ms int64) string {
 // urgency is how much a person cares about where a child stands: the least first.
 func urgency(s protocol.Status) int {
 	order := []protocol.Status{
-		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
+		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed, protocol.StatusRunning,
 		protocol.StatusWaitingForChildren, protocol.StatusRateLimited,
 		protocol.StatusIdle, protocol.StatusCancelled, protocol.StatusCompleted,
 	}

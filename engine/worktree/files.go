@@ -139,7 +139,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 }
 
 func hasEnded(s protocol.Status) bool {
-	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
+	return s.AtEnd() || s == protocol.StatusCancelled
 }
 
 // worktree describes one worktree; w is nil if it belongs to no thread.
@@ -150,7 +150,7 @@ func (e Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) pro
 		switch at, err := heads.Find(ctx, e.Heads, id); {
 		case err != nil:
 		case at.End != nil:
-			out.Status = at.End.Status
+			out.Status = at.End.Shown()
 		default:
 			out.Status = protocol.StatusIdle
 			if now, err := e.Show(ctx, id); err == nil {

@@ -249,7 +249,7 @@ func routesOf(g Graph) []route {
 		if !ok {
 			i = len(routes)
 			index[key] = i
-			routes = append(routes, route{from: e.From, to: e.To, back: e.Back, part: e.Part})
+			routes = append(routes, route{from: e.From, to: e.To, back: e.Back, part: e.Part || e.Failure})
 		}
 		routes[i].count += e.Count
 		label := e.label()

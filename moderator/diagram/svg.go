@@ -282,7 +282,7 @@ func (d *drawing) label(b box, x, y float64, class string) {
 type Graph struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND and $END if used
+	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND, $FAIL and $END if used
 	Edges       []Edge `json:"edges"` // in the order of their nodes
 
 	busy bool // the run is at work at the node that is marked
@@ -296,6 +296,7 @@ const (
 	Start   Kind = "start"
 	Role    Kind = "role"
 	Suspend Kind = "suspend"
+	Fail    Kind = "fail"
 	End     Kind = "end"
 )
 
@@ -318,6 +319,8 @@ type Edge struct {
 	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
 	Part  bool   `json:"part,omitempty"`  // not a way on: threads of role To play role From
 	Count int    `json:"count,omitempty"` // how often a run has taken it
+	// Failure: it is taken if the role could not be played.
+	Failure bool `json:"failure,omitempty"`
 }
 
 // Of reads the graph of a workflow. Edges to roles that do not exist are left out; a stored
@@ -342,13 +345,16 @@ func Of(w protocol.Workflow) Graph {
 	if used[protocol.SuspendNode] {
 		add(protocol.SuspendNode, Suspend, "waits for a person")
 	}
+	if used[protocol.FailNode] {
+		add(protocol.FailNode, Fail, "the run has failed")
+	}
 	if used[protocol.EndNode] {
 		add(protocol.EndNode, End, "")
 	}
 	for from, name := range names {
 		for _, way := range flow.Ways(w, name) {
 			if to, ok := place[way.Role]; ok {
-				g.Edges = append(g.Edges, Edge{From: from, To: to, Label: oneLine(way.Label())})
+				g.Edges = append(g.Edges, Edge{From: from, To: to, Label: oneLine(way.Label()), Failure: way.OfFailure(w)})
 			}
 		}
 	}

@@ -147,7 +147,7 @@ func (g Graph) Mermaid() string {
 		switch {
 		case e.Count > 0:
 			arrow = "==>"
-		case e.Back, e.Part:
+		case e.Back, e.Part, e.Failure:
 			arrow = "-.->"
 		}
 		if label := e.label(); label != "" {
@@ -175,7 +175,7 @@ func (g Graph) mermaidStates(b *strings.Builder) {
 func mermaidNode(n Node) string {
 	text := mermaidText(n.Name)
 	switch n.Kind {
-	case Start, End:
+	case Start, End, Fail:
 		return `(["` + text + `"])`
 	case Suspend:
 		return `{{"` + text + `"}}`
@@ -235,7 +235,7 @@ func (g Graph) DOT() string {
 		switch {
 		case e.Back:
 			attributes = append(attributes, "style=dashed")
-		case e.Part:
+		case e.Part, e.Failure:
 			attributes = append(attributes, "style=dotted")
 		}
 		switch {
@@ -259,7 +259,7 @@ func dotShape(n Node) string {
 	switch n.Kind {
 	case Start:
 		shape = ", shape=oval"
-	case End:
+	case End, Fail:
 		shape = ", shape=oval, peripheries=2"
 	case Suspend:
 		shape = ", shape=hexagon, style=solid"

@@ -31,7 +31,7 @@ func (l Lane) text() string {
 	switch l.Status {
 	case protocol.StatusCompleted:
 		mark = "✓"
-	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusCancelled:
+	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed, protocol.StatusCancelled:
 		mark = "✗"
 	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		mark = "?"

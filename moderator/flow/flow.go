@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -35,12 +36,21 @@ func (w Way) Label() string {
 	return strconv.Itoa(w.Number) + ". " + cmp.Or(w.Condition, "otherwise")
 }
 
+// OfFailure reports whether the way is taken if its role could not be played.
+func (w Way) OfFailure(of protocol.Workflow) bool {
+	text := w.Status
+	if w.Number > 0 {
+		text = w.Condition
+	}
+	return of.Language == protocol.Language3 && strings.HasPrefix(text, protocol.ErrorStatus)
+}
+
 func isStart(w Way) bool {
 	return w.From == protocol.StartNode && w.Status == protocol.StartAlias
 }
 
 // Ways lists the ways on from a node: a list in its own order, a map by status,
-// with "_" first and the "resume" of $START last.
+// with "_" first and "$error", or the "resume" of $START, last.
 func Ways(w protocol.Workflow, node string) []Way {
 	n := w.Graph[node]
 	var ways []Way
@@ -58,7 +68,7 @@ func byStatus(node string) func(a, b string) int {
 		switch {
 		case status == protocol.DefaultStatus:
 			return 0
-		case node == protocol.StartNode && status == protocol.ResumeStatus:
+		case node == protocol.StartNode && status == protocol.ResumeStatus, status == protocol.ErrorStatus:
 			return 2
 		}
 		return 1

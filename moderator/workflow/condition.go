@@ -26,6 +26,8 @@ func (d *draft) checkConditions() {
 	for _, n := range d.nodes {
 		if n.list {
 			d.checkList(n)
+		} else if n.guarded {
+			d.checkGuards(n)
 		}
 	}
 }
@@ -34,6 +36,8 @@ func (d *draft) checkList(n *nodeDraft) {
 	var always *edgeDraft
 	for _, e := range n.edges {
 		switch {
+		case e.failure:
+			d.checkFailureCondition(n, e)
 		case always != nil:
 			d.add(e.pos, "give entry "+always.status+" a condition, or move it to the end",
 				"%s is never taken: entry %s before it has no condition", n.at(e), always.status)

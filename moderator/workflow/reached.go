@@ -67,19 +67,10 @@ func (d *draft) tail(g *reach, n *nodeDraft, e *edgeDraft) int {
 		return endPoint
 	case n.name == protocol.StartNode:
 		return startPoint
-	case d.isFailure(n, e):
+	case e.failure:
 		return g.in[n.name]
 	}
 	return g.in[n.name] + 1
-}
-
-// isFailure reports whether an edge is for a role that could not be played.
-func (d *draft) isFailure(n *nodeDraft, e *edgeDraft) bool {
-	if n.list {
-		return e.when == protocol.ErrorStatus
-	}
-	r := d.roleByName[n.name]
-	return e.status == protocol.ErrorStatus && (r == nil || !slices.Contains(r.statuses.values, protocol.ErrorStatus))
 }
 
 // head is the point that an edge leads to.
@@ -139,7 +130,7 @@ func (g *reach) at(role string, point int) (possible, certain bool) {
 // last are the edges of a role's node that its newest answer can have taken when another edge is.
 func (d *draft) last(g *reach, node *nodeDraft, n *nodeDraft, e *edgeDraft) (edges []*edgeDraft) {
 	for _, f := range node.edges {
-		if d.isFailure(node, f) {
+		if f.failure {
 			continue
 		}
 		head, ok := g.head(node, f)
@@ -349,7 +340,7 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 		d.add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a text", what, protocol.BodyVariable)
 	case variable && from.role == nil && !from.skip:
 		d.add(at(), "", "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
-	case from.role != nil && (from.role.role.Player() != protocol.PlayedByAgent || d.isFailure(from.node, from.edge)):
+	case from.role != nil && (from.role.role.Player() != protocol.PlayedByAgent || from.edge != nil && from.edge.failure):
 		d.note(at, "%s: %s is always empty: no agent answers as %s", what, protocol.BodyVariable, quote(from.role.name))
 	}
 }

@@ -98,6 +98,7 @@ func TestReachedAgainstAllWalks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
 		d := walked(rand.New(rand.NewPCG(seed, 1)))
+		d.markFailures()
 		type known struct {
 			some     bool
 			all      bool

@@ -263,12 +263,11 @@ func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 		d.incomplete = true
 	}
 	for i, item := range n.Items {
-		d.addEdge(node, d.readTransition(node, i, item))
+		d.addEdge(node, d.readTransition(node, &edgeDraft{status: strconv.Itoa(i), pos: item.Pos}, item))
 	}
 }
 
-func (d *draft) readTransition(node *nodeDraft, i int, n *yamldoc.Node) *edgeDraft {
-	edge := &edgeDraft{status: strconv.Itoa(i), pos: n.Pos}
+func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node) *edgeDraft {
 	what := node.at(edge)
 	if n.Get("role") != nil && n.Get("to") != nil {
 		d.add(n.Pos, "keep one of them", "%s has both \"role\" and \"to\", which mean the same", what)

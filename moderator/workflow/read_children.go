@@ -29,13 +29,15 @@ type childDraft struct {
 	used         *Used
 	prompt, vars *yamldoc.Node
 	text         string // of the prompt
+	when         *yamldoc.Node
+	condition    string // of when
 	each         bool   // the item is known
 }
 
 // onePlayer reports that a role has more than one player.
 func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 	first := ""
-	for _, key := range []string{"run", "person", "workflow", "all", "each"} {
+	for _, key := range []string{"run", "person", "workflow", "all", "each", "compute"} {
 		switch n := m[key]; {
 		case n == nil:
 		case first != "":
@@ -65,8 +67,10 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 		r.children = []childDraft{c}
 	case protocol.PlayedByAll:
 		d.readAll(r, m["all"], what)
+		d.readOnFailure(r, m["onFailure"], what)
 	default:
 		d.readEach(r, m["each"], what)
+		d.readOnFailure(r, m["onFailure"], what)
 	}
 }
 
@@ -123,7 +127,8 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 		if problem := RoleNameProblem(e.Key); problem != "" {
 			d.add(e.Pos, "", "the name %s in %s %s", quote(e.Key), what, problem)
 		}
-		c, role := d.readChild(e.Value, e.Pos, what, nil)
+		c, role := d.readChild(e.Value, e.Pos, what, []field{{key: "when"}})
+		d.readWhen(&c, &role, e.Value.Get("when"))
 		r.children = append(r.children, c)
 		r.role.All[e.Key] = role
 	}
@@ -240,12 +245,18 @@ func (d *draft) checkChildren() {
 		for _, c := range r.children {
 			d.checkChild(r, c)
 			d.checkPart(c)
+			if c.when != nil {
+				d.checkExpression("when of "+c.what, c.condition, c.when, nil, d.placesBefore(r.name))
+			}
 		}
 		if r.of != nil && r.role.Each.Of != "" {
 			d.checkExpression("each.of of role "+quote(r.name), r.role.Each.Of, r.of, nil, d.placesBefore(r.name))
 		}
 		if r.join != nil && r.role.Join != "" {
-			d.checkJoin(r)
+			d.checkJoin(r, "join", r.role.Join)
+		}
+		if r.join != nil && r.role.Compute != "" {
+			d.checkJoin(r, "compute", r.role.Compute)
 		}
 	}
 }
@@ -332,19 +343,22 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 // resultFields are those of a result, as a join sees it.
 func resultFields() []string { return []string{"key", "item", "status", "output", "error", "files"} }
 
-// checkJoin checks the expression that makes one answer of many.
-func (d *draft) checkJoin(r *roleDraft) {
-	what := "join of role " + quote(r.name)
-	expr, err := jsonata.Parse(r.role.Join)
+// checkJoin checks the expression that makes a role's answer, of many or of none.
+func (d *draft) checkJoin(r *roleDraft, field, expression string) {
+	what := field + " of role " + quote(r.name)
+	expr, err := jsonata.Parse(expression)
 	if syntax, ok := errors.AsType[*jsonata.Error](err); ok {
-		d.add(d.inExpression(r.join, r.role.Join, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
+		d.add(d.inExpression(r.join, expression, syntax.Pos.Offset), syntax.Hint, "%s: %s", what, syntax.Message)
 		return
 	}
-	known := append(moderator.ContextFields(), "results")
+	known := moderator.ContextFields()
+	if field == "join" {
+		known = append(known, "results")
+	}
 	answers := d.answersOfChildren(r)
-	d.checkEarlierPaths(what, r.role.Join, r.join, expr.Reads(), d.placesBefore(r.name))
+	d.checkEarlierPaths(what, expression, r.join, expr.Reads(), d.placesBefore(r.name))
 	for _, p := range expr.Reads().Paths {
-		at := func() yamldoc.Pos { return d.inExpression(r.join, r.role.Join, p.Pos.Offset) }
+		at := func() yamldoc.Pos { return d.inExpression(r.join, expression, p.Pos.Offset) }
 		switch {
 		case !slices.Contains(known, p.Names[0]):
 			d.add(at(), d.didYouMean(p.Names[0], known, "the context has"), "%s: %s never has a value", what,
@@ -390,7 +404,9 @@ func (d *draft) answersOfChildren(r *roleDraft) fields {
 func (d Definition) lastSchemas() []any {
 	var all []any
 	for name, n := range d.Graph {
-		if slices.ContainsFunc(edgesOf(n), func(e protocol.Edge) bool { return e.Role == protocol.EndNode }) {
+		if slices.ContainsFunc(edgesOf(n), func(e protocol.Edge) bool {
+			return e.Role == protocol.EndNode || e.Role == protocol.FailNode
+		}) {
 			all = append(all, d.Schemas[name])
 		}
 	}

@@ -38,6 +38,10 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 		d.readTransitions(node, n)
 	case n.Kind == yamldoc.Mapping:
 		for _, e := range n.Entries {
+			if e.Value.Kind == yamldoc.Sequence && e.Value.Tag == "" {
+				d.readGuarded(node, e)
+				continue
+			}
 			d.addEdge(node, d.readEdge(node, e))
 		}
 	default:
@@ -155,7 +159,7 @@ func (d *draft) checkGraph() {
 	for _, n := range d.nodes {
 		switch {
 		case n.name == protocol.StartNode:
-		case n.name == protocol.EndNode || n.name == protocol.SuspendNode:
+		case isReserved(n.name):
 			d.add(n.pos, "remove the node", "%s cannot have edges: a thread ends or waits there", n.name)
 		case d.roleByName[n.name] == nil && n.isEdge() && len(nearest(n.name, d.roleNames)) == 0:
 			d.add(n.pos, "indent it, with what is in it, below its node",
@@ -226,6 +230,8 @@ func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	switch {
 	case target == protocol.SuspendNode && n.name == protocol.StartNode:
 		d.add(e.target, "let a role ask", "a workflow cannot start with %s: there is no role to resume", target)
+	case target == protocol.FailNode:
+		d.language = protocol.Language3
 	case target == protocol.EndNode, target == protocol.SuspendNode:
 	case target == protocol.StartNode:
 		d.add(e.target, "name the role that shall be next", "%s leads to %s, which is not a role", where, target)
@@ -271,7 +277,7 @@ func (d *draft) reachable() map[string]bool {
 	return reached
 }
 
-// checkEnd reports the nodes from which no path leads to $END: a thread that
+// checkEnd reports the nodes from which no path leads to $END or $FAIL: a thread that
 // comes there runs into its limits.
 func (d *draft) checkEnd(reached map[string]bool) {
 	start := d.nodeByName[protocol.StartNode]
@@ -280,17 +286,17 @@ func (d *draft) checkEnd(reached map[string]bool) {
 	}
 	ending := d.ending()
 	if !ending[protocol.StartNode] {
-		d.add(start.pos, "let an edge lead to $END", "no path leads from $START to $END: %s", d.wander(start))
+		d.add(start.pos, "let an edge lead to $END", "no path leads from $START to $END or $FAIL: %s", d.wander(start))
 		return
 	}
 	for _, n := range d.nodes {
 		if reached[n.name] && !ending[n.name] && !isReserved(n.name) {
-			d.add(n.pos, "let an edge lead to $END", "no path leads from %s to $END: %s", quote(n.name), d.wander(n))
+			d.add(n.pos, "let an edge lead to $END", "no path leads from %s to $END or $FAIL: %s", quote(n.name), d.wander(n))
 		}
 	}
 }
 
-// ending is the set of nodes from which a path leads to $END. A target that
+// ending is the set of nodes from which a path leads to $END or $FAIL. A target that
 // does not exist counts as an end: it is reported already, and who repairs it
 // may repair the path.
 func (d *draft) ending() map[string]bool {
@@ -300,7 +306,8 @@ func (d *draft) ending() map[string]bool {
 	for _, n := range d.nodes {
 		for _, e := range n.edges {
 			target := e.edge.Role
-			if target != protocol.SuspendNode && d.nodeByName[target] == nil || target == protocol.EndNode {
+			ends := target == protocol.EndNode || target == protocol.FailNode
+			if ends || target != protocol.SuspendNode && d.nodeByName[target] == nil {
 				next = append(next, n.name)
 			} else {
 				before[target] = append(before[target], n.name)

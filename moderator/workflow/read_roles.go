@@ -37,7 +37,8 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 		d.roleByName[r.name] = r
 		d.roleNames = append(d.roleNames, r.name)
 	}
-	d.targets = append(slices.Clone(d.roleNames), protocol.EndNode, protocol.SuspendNode)
+	d.targets = append(slices.Clone(d.roleNames), protocol.EndNode, protocol.FailNode,
+		protocol.SuspendNode)
 }
 
 func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
@@ -75,6 +76,8 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		d.readChildren(r, m, what, player)
 	case protocol.PlayedByPerson:
 		d.readPerson(r, m["person"], what)
+	case protocol.PlayedByCompute:
+		d.readCompute(r, m["compute"], what)
 	case protocol.PlayedByCommand:
 		d.readCommand(r, m, what)
 		if r.role.Parse == "" {
@@ -95,22 +98,25 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	// at most one, see readSchema
 	schema := []field{{key: "answer"}, {key: "schema"}, {key: "frontmatter", older: true}, {key: "meta", older: true},
 		{key: "outputSchema", older: true}}
-	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"}}
+	players := []field{{key: "run"}, {key: "person"}, {key: "workflow"}, {key: "all"}, {key: "each"},
+		{key: "compute"}}
 	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "collect"}, {key: "parallel"},
 		{key: "workspace"}, {key: "merge"}})
 	switch {
 	case says(n, "run"):
 		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
 		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
+	case says(n, "compute"):
+		return slices.Concat(fields, players, schema), protocol.PlayedByCompute
 	case says(n, "person"):
 		fields[0] = instructed
 		return slices.Concat(fields, players, schema), protocol.PlayedByPerson
 	case says(n, "workflow"):
 		return append(children, field{key: "vars"}), protocol.PlayedByWorkflow
 	case says(n, "all"):
-		return children, protocol.PlayedByAll
+		return append(children, field{key: "onFailure"}), protocol.PlayedByAll
 	case says(n, "each"):
-		return children, protocol.PlayedByEach
+		return append(children, field{key: "onFailure"}), protocol.PlayedByEach
 	}
 	fields[0] = instructed
 	fields = append(fields, field{key: "goal", required: !prompted && says(n, "description"), remedy: "who the agent is and what it is after"},
@@ -179,6 +185,10 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	}
 	if found == nil && r.role.Parse != "" {
 		d.add(r.pos, `add "answer": the fields that the command prints`, "%s has no \"answer\"", what)
+		return
+	}
+	if found == nil && r.role.Compute != "" {
+		d.add(r.pos, `add "answer": the fields that it computes`, "%s has no \"answer\"", what)
 		return
 	}
 	if found == nil && r.role.HasChildren() {

@@ -179,6 +179,8 @@ type nodeDraft struct {
 	short bool        // it is written as its only edge
 	list  bool        // transitions: the first whose condition holds is taken
 	edges []*edgeDraft
+	// guarded: a status has a list of edges, of which the first whose condition holds is taken.
+	guarded bool
 }
 
 // at names an edge in messages.
@@ -206,4 +208,5 @@ type edgeDraft struct {
 	prompt, location *yamldoc.Node // nil if left out
 	condition        *yamldoc.Node // nil: always
 	when             string        // the condition's text
+	failure          bool          // it is taken if the role could not be played
 }

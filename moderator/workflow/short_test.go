@@ -250,7 +250,6 @@ graph:
 	require.ErrorContains(t, err, `base.yaml:6:31: prompt of all[write] of role "parts", by graph[make][passed]`, "the variable must exist on each way to it")
 	for i, edits := range [][]string{
 		{"{ ready: write, unclear: parts }", "write"},
-		{"{ passed: parts, failed: $END }", "parts"},
 		{"  $START: plan", "  $START: plam"},
 		{"  write: make\n", "  write: { role: make, when: depth > 2 }\n"},
 		{"  write: make\n", "  write: { to: make }\n"},

@@ -113,6 +113,9 @@ func property(schema map[string]any, name string) (map[string]any, bool) {
 // its schema admits.
 func (d *draft) checkStatuses(r *roleDraft) {
 	n := d.nodeByName[r.name]
+	if n != nil {
+		n = n.withoutFailures()
+	}
 	if n == nil || n.list || r.schema == nil || len(n.edges) == 0 && d.incomplete {
 		return
 	}
@@ -126,7 +129,7 @@ func (d *draft) checkStatuses(r *roleDraft) {
 			"variant %d of the schema of %s needs a $status that is fixed: it decides which edge is taken", i+1, quote(r.name))
 	}
 	s := r.statuses
-	onlyDefault := len(n.edges) == 1 && n.edges[0].status == protocol.DefaultStatus
+	onlyDefault := len(n.edges) > 0 && len(without(n.keys(), []string{protocol.DefaultStatus})) == 0
 	switch {
 	case onlyDefault && (!s.several || s.key != protocol.StatusKey):
 	case s.several:

@@ -58,6 +58,8 @@ func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
 	case n.name == protocol.StartNode:
 	case r == nil || r.schema == nil:
 		a.role, a.skip = nil, true
+	case e.failure:
+		a.status, a.fields = protocol.ErrorStatus, outputFields(failureSchema())
 	case n.list:
 		a.fields, a.listed = r.answers.any, true
 	case r.answers.byStatus == nil:
@@ -306,7 +308,7 @@ func RoleNameProblem(name string) string {
 }
 
 func isReserved(name string) bool {
-	return name == protocol.StartNode || name == protocol.EndNode || name == protocol.SuspendNode
+	return slices.Contains([]string{protocol.StartNode, protocol.EndNode, protocol.FailNode, protocol.SuspendNode}, name)
 }
 
 // checkStatusKey checks the status that an edge is for.

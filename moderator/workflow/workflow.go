@@ -76,6 +76,8 @@ func Parse(src Source) (Definition, error) {
 func (d *draft) check(src Source) {
 	d.checkFileName(src)
 	d.checkRoles()
+	d.addFailed()
+	d.markFailures()
 	d.checkGraph()
 	d.checkReach()
 	d.checkConditions()
@@ -121,16 +123,19 @@ func (d *draft) definition() Definition {
 		def.Conditions[c.name] = protocol.Condition{Description: c.description, Expression: c.text}
 	}
 	for _, n := range d.nodes {
-		def.Graph[n.name] = n.definition()
+		def.Graph[n.name] = d.node(n)
 	}
 	return def
 }
 
-func (n *nodeDraft) definition() protocol.GraphNode {
-	if n.list {
+func (d *draft) node(n *nodeDraft) protocol.GraphNode {
+	if n.list || n.guarded {
 		list := make([]protocol.Transition, len(n.edges))
 		for i, e := range n.edges {
 			list[i] = protocol.Transition{Edge: e.edge, Condition: e.when}
+			if !n.list {
+				list[i].Condition = d.guard(n, e)
+			}
 		}
 		return protocol.GraphNode{Transitions: list}
 	}

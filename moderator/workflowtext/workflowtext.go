@@ -88,7 +88,7 @@ func isJoin(r protocol.Role, schema any) bool {
 	if r.Merge {
 		usual = moderator.MergeSchema()
 	}
-	return r.HasChildren() && r.Join == "" && reflect.DeepEqual(schema, any(usual))
+	return r.HasChildren() && r.Join == "" && r.Compute == "" && reflect.DeepEqual(schema, any(usual))
 }
 
 // children is what says which threads play a role.
@@ -99,6 +99,8 @@ func children(r protocol.Role) (fields yamltext.Map) {
 		if len(r.Inputs) > 0 {
 			fields = append(fields, yamltext.Entry{Key: "vars", Value: r.Inputs})
 		}
+	case protocol.PlayedByCompute:
+		return yamltext.Map{{Key: "compute", Value: r.Compute}}
 	case protocol.PlayedByAll:
 		all := yamltext.Map{}
 		for _, key := range slices.Sorted(maps.Keys(r.All)) {
@@ -121,6 +123,9 @@ func children(r protocol.Role) (fields yamltext.Map) {
 	if r.Merge {
 		fields = append(fields, yamltext.Entry{Key: "merge", Value: true})
 	}
+	if r.OnFailure != "" {
+		fields = append(fields, yamltext.Entry{Key: "onFailure", Value: string(r.OnFailure)})
+	}
 	if r.Join != "" {
 		fields = append(fields, yamltext.Entry{Key: "join", Value: r.Join})
 	}
@@ -129,7 +134,7 @@ func children(r protocol.Role) (fields yamltext.Map) {
 
 func child(c protocol.ChildRole) (fields yamltext.Map) {
 	for _, e := range []yamltext.Entry{{Key: "role", Value: c.Role}, {Key: "workflow", Value: string(c.Workflow)},
-		{Key: "prompt", Value: c.Prompt}} {
+		{Key: "when", Value: c.When}, {Key: "prompt", Value: c.Prompt}} {
 		if e.Value != "" {
 			fields = append(fields, e)
 		}
@@ -148,7 +153,7 @@ func player(r protocol.Role) (fields yamltext.Map) {
 		fields = yamltext.Map{{Key: "run", Value: strings(r.Run)}}
 	case protocol.PlayedByPerson:
 		return yamltext.Map{{Key: "person", Value: true}}
-	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
+	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach, protocol.PlayedByCompute:
 		return children(r)
 	default:
 		fields = yamltext.Map{{Key: "goal", Value: r.Goal}, {Key: "capabilities", Value: strings(r.Capabilities)}}

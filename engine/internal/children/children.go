@@ -40,10 +40,10 @@ type Child struct {
 // killed before it noted the end: a step does that.
 func (k Child) Status() protocol.Status {
 	switch {
-	case k.Head == "", k.Ended == nil && k.Out.Status == protocol.StatusCompleted:
+	case k.Head == "", k.Ended == nil && k.Out.Status.AtEnd():
 		return protocol.StatusIdle
 	case k.Ended != nil && !k.Open:
-		return k.Ended.Status
+		return k.Ended.Shown()
 	}
 	return k.Out.Status
 }
@@ -347,9 +347,17 @@ func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, 
 	if err != nil || t.Last == nil {
 		return r, err
 	}
-	out, err := t.Output(ctx, *t.Last)
-	r.Output = out.Value
-	return r, err
+	for s, err := range t.Steps(ctx) { // a failure is no answer, but that before it is
+		if err != nil {
+			return r, err
+		}
+		if s.Error == nil {
+			out, err := t.Output(ctx, s)
+			r.Output = out.Value
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // SameTask reports whether the thread with a head was asked what a start asks.

@@ -132,6 +132,9 @@ func (a Asked) misplaced(s protocol.Step) string {
 // checkOutput checks that the output has the role's schema as type and
 // satisfies it; every role may suspend instead.
 func (a Asked) checkOutput(ctx context.Context, s protocol.Step) error {
+	if s.Error != nil {
+		return fmt.Errorf("%w: it says that it is a failure", errWrongContent)
+	}
 	node, err := a.Nodes.Get(ctx, s.Output)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func Mood(s protocol.Status) string {
 	switch s {
 	case protocol.StatusCompleted:
 		return "good"
-	case protocol.StatusError, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed:
 		return "bad"
 	case protocol.StatusSuspended:
 		return "care"

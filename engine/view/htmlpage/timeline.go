@@ -253,7 +253,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 		return
 	}
 	role := string(cmp.Or(at.SuspendedRole, at.CurrentRole))
-	if at.Done || role == "" || at.Status == protocol.StatusCompleted || at.Status == protocol.StatusCancelled {
+	if at.Done || role == "" || at.Status.AtEnd() || at.Status == protocol.StatusCancelled {
 		return
 	}
 	if last == unknownTime && at.StartedAt != nil {

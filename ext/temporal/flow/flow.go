@@ -118,7 +118,7 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 		}
 		r.took(out)
 		switch out.Status {
-		case protocol.StatusCompleted, protocol.StatusCancelled:
+		case protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled:
 			return r.ended(out), nil
 		case protocol.StatusSuspended:
 			if len(r.Above) > 0 {

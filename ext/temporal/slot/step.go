@@ -185,7 +185,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 	case protocol.StatusWaitingForChildren:
 		o.Parallel = out.Parallel
 		for _, c := range out.Children {
-			if c.Status != protocol.StatusCompleted && c.Status != protocol.StatusCancelled {
+			if !c.Status.AtEnd() && c.Status != protocol.StatusCancelled {
 				o.Children = append(o.Children, flow.Child{Thread: c.Thread, Status: c.Status})
 			}
 		}
@@ -195,7 +195,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 		}
 	case protocol.StatusError:
 		return flow.Outcome{}, stuck(r, flow.Failed, "thread %s has failed", r.Thread)
-	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusRunning:
+	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled, protocol.StatusRunning:
 	default:
 		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s is %q", r.Thread, out.Status)
 	}

@@ -402,6 +402,8 @@ func (a *App) EndsAs(out protocol.StepOutput) {
 		a.Status = protocol.CodeLimit
 	case out.Status == protocol.StatusSuspended, out.Status == protocol.StatusRateLimited:
 		a.Status = protocol.CodeSuspended
+	case out.Status == protocol.StatusFailed:
+		a.Status = protocol.CodeWorkflow
 	case out.Status == protocol.StatusError && out.Error != nil:
 		a.Status = out.Error.Code
 	}

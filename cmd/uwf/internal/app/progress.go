@@ -580,7 +580,7 @@ func (v *Display) counted(f *family) string {
 			busy++
 		case at == protocol.StatusCompleted:
 			done++
-		case at == protocol.StatusError, at == protocol.StatusCorrupt, at == protocol.StatusCancelled:
+		case at == protocol.StatusError, at == protocol.StatusCorrupt, at == protocol.StatusFailed, at == protocol.StatusCancelled:
 			failed++
 		case at == protocol.StatusSuspended:
 			asks++

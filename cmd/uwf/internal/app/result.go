@@ -168,7 +168,7 @@ func (a *App) sameScreen() bool {
 // answer, or why there is nothing yet.
 func (a *App) ResultText(w *term.Page, r protocol.StepOutput) {
 	switch {
-	case r.Status == protocol.StatusCompleted && (r.Message != "" || r.Output != nil):
+	case r.Status.AtEnd() && (r.Message != "" || r.Output != nil):
 		if r.Message != "" {
 			w.Printf("%s\n", strings.TrimRight(r.Message, "\n"))
 		}
@@ -252,6 +252,8 @@ func route(role string, r protocol.StepOutput) string {
 	switch {
 	case r.Status == protocol.StatusCompleted:
 		words = append(words, protocol.EndNode)
+	case r.Status == protocol.StatusFailed:
+		words = append(words, protocol.FailNode)
 	case r.Status == protocol.StatusSuspended && r.Question == nil:
 		words = append(words, "a limit")
 	case r.Status == protocol.StatusSuspended:
@@ -269,7 +271,7 @@ func mark(r protocol.StepOutput) string {
 	switch r.Status {
 	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		return "?"
-	case protocol.StatusError, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed:
 		return "✗"
 	case protocol.StatusRunning, protocol.StatusWaitingForChildren:
 		return "…"
@@ -281,7 +283,7 @@ func mood(r protocol.StepOutput) terminal.Sequence {
 	switch r.Status {
 	case protocol.StatusSuspended, protocol.StatusRateLimited:
 		return terminal.Yellow
-	case protocol.StatusError, protocol.StatusCorrupt:
+	case protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed:
 		return terminal.Red
 	case protocol.StatusCompleted:
 		return terminal.Green

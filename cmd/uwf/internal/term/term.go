@@ -119,7 +119,7 @@ func (p *Page) Table(t *Table) {
 // cellColour is the colour of a cell that is a status or a verdict, if it is one.
 func cellColour(cell string) terminal.Sequence {
 	good := []string{string(protocol.StatusCompleted), "ok", "added"}
-	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), "problem", "removed", "damaged"}
+	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), string(protocol.StatusFailed), "problem", "removed", "damaged"}
 	care := []string{string(protocol.StatusSuspended), "warning", "changed"}
 	switch {
 	case slices.Contains(good, cell):

@@ -283,7 +283,7 @@ func statusList(s string) ([]protocol.Status, error) {
 		case st == "active":
 			list = append(list, protocol.StatusIdle, protocol.StatusRunning, protocol.StatusError, protocol.StatusWaitingForChildren, protocol.StatusRateLimited)
 		case st == "end":
-			list = append(list, protocol.StatusCompleted)
+			list = append(list, protocol.StatusCompleted, protocol.StatusFailed)
 		case slices.Contains(known, string(st)):
 			list = append(list, st)
 		default:
@@ -296,10 +296,7 @@ func statusList(s string) ([]protocol.Status, error) {
 // Statuses are those that a thread can have.
 func Statuses() []string {
 	var names []string
-	for _, s := range []protocol.Status{
-		protocol.StatusIdle, protocol.StatusRunning, protocol.StatusWaitingForChildren, protocol.StatusRateLimited, protocol.StatusSuspended,
-		protocol.StatusError, protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusCorrupt,
-	} {
+	for _, s := range protocol.Statuses() {
 		names = append(names, string(s))
 	}
 	return names

@@ -223,7 +223,7 @@ func (a Commands) Fork() *ucli.Command {
 		}
 		a.sayWorktree(ctx, e, id)
 		switch at, err := e.Reader.Show(ctx, id); {
-		case err == nil && at.Status == protocol.StatusCompleted:
+		case err == nil && at.Status.AtEnd():
 			a.Hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
 		case err == nil && at.Status == protocol.StatusSuspended:
 			a.SayNext(ctx, e, at)

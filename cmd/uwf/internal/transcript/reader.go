@@ -345,7 +345,7 @@ func (q Quoting) instruction(told string) string {
 // EndingOf is how a thread stands at its end: its closing words, or what it waits for.
 func EndingOf(s protocol.StepOutput) string {
 	switch {
-	case s.Status == protocol.StatusCompleted && strings.TrimSpace(s.Message) != "":
+	case s.Status.AtEnd() && strings.TrimSpace(s.Message) != "":
 		return "## End\n\n" + strings.TrimSpace(s.Message)
 	case s.Status == protocol.StatusSuspended && s.SuspendedRole != "" && s.SuspendMessage != "":
 		return "## Waiting: " + plaintext.Line(string(s.SuspendedRole)) + "\n\n" + strings.TrimSpace(string(s.SuspendMessage))

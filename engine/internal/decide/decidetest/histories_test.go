@@ -193,7 +193,7 @@ func (h *history) report(why string) string {
 // real are the scenarios that uwf can play.
 func real() []scenario {
 	return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
-		return strings.ContainsAny(s.roles, "efxXc")
+		return strings.Contains(s.roles, "c")
 	})
 }
 

@@ -79,10 +79,8 @@ func (p *place) look() []seen {
 		case at.End == nil:
 			s.listed = active
 		default:
-			s.listed = map[protocol.Status]listing{protocol.StatusCompleted: completed, protocol.StatusCancelled: cancelled}[at.End.Status]
-			if s.listed == 0 {
-				s.listed = failed
-			}
+			s.listed = map[protocol.Status]listing{protocol.StatusCompleted: completed, protocol.StatusFailed: failed,
+				protocol.StatusCancelled: cancelled}[at.End.Shown()]
 		}
 		if err == nil {
 			s.chain = p.chain(at.Head)

@@ -180,9 +180,12 @@ func workflow(name, roles string) string {
 	const data = "{ properties: { $status: { const: next }, reason: {} }, required: [$status], type: object }"
 	b := fmt.Sprintf("name: %s\ndescription: d\nroles:\n", name)
 	edges := "graph:\n"
-	from, statuses := "$START", []string{"_"}
+	from, statuses, onError := "$START", []string{"_"}, ""
 	edge := func(to string) {
 		edges += "  " + from + ": {"
+		if onError != "" {
+			edges += fmt.Sprintf(" $error: { role: %s, prompt: go },", strings.Replace(onError, "next", to, 1))
+		}
 		for i, status := range statuses {
 			edges += fmt.Sprintf("%s %s: { role: %s, prompt: go }", []string{"", ","}[min(i, 1)], status, to)
 		}
@@ -191,10 +194,11 @@ func workflow(name, roles string) string {
 	for i, r := range roles {
 		role := fmt.Sprintf("%c%d", r, i)
 		edge(role)
-		from, statuses = role, []string{"next"}
+		from, statuses, onError = role, []string{"next"}, map[rune]string{'e': "next", 'X': "next", 'f': "$FAIL"}[r]
 		switch r {
-		case 'k', 'K', 'P':
-			b += fmt.Sprintf("  %s: { description: d, all: { k: { workflow: ./child.yaml, prompt: go } }, workspace: worktree, merge: true }\n", role)
+		case 'k', 'K', 'P', 'x', 'X':
+			more := map[rune]string{'x': ", onFailure: continue"}[r]
+			b += fmt.Sprintf("  %s: { description: d, all: { k: { workflow: ./child.yaml, prompt: go } }, workspace: worktree, merge: true%s }\n", role, more)
 			statuses = []string{"done", "failed", "conflict"}
 		case 'p':
 			b += fmt.Sprintf("  %s: { description: d, person: true, frontmatter: %s }\n", role, data)

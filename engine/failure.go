@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/decide"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/internal/verify"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// A failure is a step if the workflow says what follows it: by the edge "$error" of its role, or, of
+// a child, by what its parent makes of a child that fails.
+
+// exhausted reports whether a run has failed at a head, and nothing is left to try.
+func exhausted(r rundir.Record, head protocol.Hash) bool {
+	return r.Head == head && r.Exhausted && (r.Status == rundir.Failed || r.Status == rundir.Rejected)
+}
+
+// becomesStep reports whether the failure of what was just done is a step, which the next decision makes.
+func (s *session) becomesStep(ctx context.Context, a decide.Action) bool {
+	switch a.Kind {
+	case decide.RunAgent, decide.RunCommand, decide.RunAsked, decide.Join, decide.Adopt:
+	default:
+		return false
+	}
+	r := s.dir.Read()
+	if ctx.Err() != nil || r.Replaces || !exhausted(r, s.locked.head) {
+		return false
+	}
+	on, err := s.reader.OnError(ctx, s.pos, r.Role)
+	return on && err == nil
+}
+
+// recordFailure makes a step of the failure that the record tells of. Killed before the head has
+// moved, it is made again, the same: the times are those of the run.
+func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, err error) {
+	r := s.record
+	t := recorded(r)
+	if t.prompt, err = s.promptOf(ctx, r.PromptHash); err != nil {
+		return out, err
+	}
+	a := s.byItself(s.pos, t, r.Agent)
+	a.record = r
+	made := own{agent: r.Agent, by: protocol.ByValue, answer: "it failed", failure: &protocol.StepFailure{}, ended: r.StartedAt}
+	if r.Error != nil {
+		made.answer, made.failure.Code = r.Error.Message, r.Error.Code
+	}
+	for _, try := range a.dir.Tries(s.pos.Thread) {
+		made.ended = max(made.ended, try.AtMs)
+	}
+	release, err := a.reader.HoldStore(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer release()
+	a.describe(r.Agent, false) // that its run has begun and failed was reported
+	defer func() { a.ended(out, err) }()
+	result, err := a.submit(ctx, a.reader.Batch(), made)
+	if err != nil {
+		return out, err
+	}
+	step, err := cas.Read[protocol.Step](ctx, a.reader.Nodes(), result.StepHash)
+	if err != nil {
+		return out, err
+	}
+	return a.advance(ctx, verify.Accepted{Hash: result.StepHash, Step: step, Durable: true})
+}
+
+// result is what has become of a child that has ended. A role fails with its child unless it goes on
+// after failures; what the child itself has decided is a result.
+func (a *attempt) result(ctx context.Context, k children.Child) (moderator.Result, error) {
+	r, broke, err := a.reader.Result(ctx, a.pos.Workflow, a.task.role, k)
+	if err == nil && broke {
+		err = a.unjoined(fault.New(protocol.CodeAgent, "it failed: %s", r.Error))
+	}
+	return r, err
+}

@@ -1,0 +1,72 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// OnError reports whether a failure of a role becomes a step: the graph leads on from it, or, of a
+// child, its parent makes something of it.
+func (r *Reader) OnError(ctx context.Context, p *Position, role string) (bool, error) {
+	w, facts := p.Workflow, p.Facts
+	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	for range generations {
+		if moderator.LeadsOn(w, role) {
+			return true, nil
+		}
+		of := facts.Parent
+		if of == nil {
+			return false, nil
+		}
+		t, err := thread.Open(ctx, r.Nodes(), of.Head)
+		if err == nil {
+			w, err = r.Workflow(ctx, t.Start.Workflow)
+		}
+		if err == nil {
+			facts, err = r.Heads.Facts(ctx, of.Thread)
+		}
+		if errors.Is(err, cas.ErrNotFound) {
+			return false, nil // the parent is not in this home
+		}
+		if err != nil {
+			return false, err
+		}
+		if role = of.Role; w.Roles[role].OnFailure != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Result is what has become of a child, that has ended, of a role. broke: the child has failed, and its
+// role with it.
+func (r *Reader) Result(
+	ctx context.Context, w protocol.Workflow, role string, k children.Child,
+) (result moderator.Result, broke bool, err error) {
+	if result, err = k.Result(ctx, r.Nodes()); err != nil {
+		return result, false, err
+	}
+	goesOn, part := w.Roles[role].OnFailure != "", w.Roles[k.Role]
+	answer, _ := result.Output.(map[string]any)
+	plain := part.Player() == protocol.PlayedByCommand && part.Parse == ""
+	if goesOn && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
+		result.Status, result.Error = moderator.JoinFailed, fmt.Sprintf("it ended with exit status %v", answer["exitCode"])
+	}
+	if !k.Ended.Failed {
+		return result, false, nil
+	}
+	at, err := r.Position(ctx, k.ID, k.Ended.Head)
+	if err != nil {
+		return result, false, err
+	}
+	result.Status, result.Error = moderator.JoinFailed, at.Next.Prompt
+	last := at.Thread.Last
+	return result, last != nil && last.Error != nil && !goesOn, nil
+}

@@ -1,0 +1,201 @@
+package workflow
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// What may go wrong, and what follows: edges for failures, the edge "failed" that nobody needs to
+// write, what a failing part means, and edges that ask for more than a status.
+
+// failureSchema is what is known of the answer of a step that is a failure.
+func failureSchema() map[string]any {
+	text := map[string]any{"type": "string"}
+	return map[string]any{"type": "object", "additionalProperties": false,
+		"required": []any{protocol.StatusKey, "error", "code", "tries"}, "properties": map[string]any{
+			protocol.StatusKey: text, "error": text, "code": text, "tries": map[string]any{"type": "integer"},
+		}}
+}
+
+// markFailures finds the edges that are taken if a role could not be played. A role whose own answer
+// can be "$error" keeps that edge for it.
+func (d *draft) markFailures() {
+	for _, n := range d.nodes {
+		r := d.roleByName[n.name]
+		own := r != nil && slices.Contains(r.statuses.values, protocol.ErrorStatus)
+		for _, e := range n.edges {
+			asks := e.when == protocol.ErrorStatus || strings.HasPrefix(e.when, protocol.ErrorStatus+" and (")
+			if e.failure = n.list && asks || !n.list && e.status == protocol.ErrorStatus; !e.failure {
+				continue
+			}
+			switch {
+			case own && n.list:
+			case own:
+				e.failure = false
+				d.note(func() yamldoc.Pos { return e.pos },
+					"%s is taken when %s answers %s, as its schema says, and not when it fails", n.at(e), quote(n.name),
+					protocol.ErrorStatus)
+				continue
+			case r == nil: // reported elsewhere
+				continue
+			case r.role.Person:
+				d.add(e.pos, "remove "+protocol.ErrorStatus, "%s is never taken: a person never fails", n.at(e))
+			}
+			d.language = protocol.Language3
+		}
+	}
+	for _, r := range d.roles {
+		if d.language == protocol.Language3 && slices.Contains(r.statuses.values, protocol.ErrorStatus) {
+			d.add(r.pos, "give the status another name",
+				"%s can answer %s, which in this workflow means that a role has failed", quote(r.name), protocol.ErrorStatus)
+		}
+	}
+}
+
+// withoutFailures is a node without the edges for failures.
+func (n *nodeDraft) withoutFailures() *nodeDraft {
+	out := *n
+	out.edges = slices.DeleteFunc(slices.Clone(n.edges), func(e *edgeDraft) bool { return e.failure })
+	return &out
+}
+
+// checkFailureCondition checks what an entry for failures asks besides.
+func (d *draft) checkFailureCondition(n *nodeDraft, e *edgeDraft) {
+	asked, _ := moderator.OfFailure(protocol.Workflow{Language: protocol.Language3}, e.when)
+	if asked != "" {
+		d.checkExpression("when of "+n.at(e), asked, e.condition, nil, func() []answer { return []answer{d.sourceOf(n, e)} })
+	}
+}
+
+// addFailed adds the edge "failed" to the nodes of roles whose answer is uwf's own, where it is not
+// written: to $FAIL, with what has failed.
+func (d *draft) addFailed() {
+	for _, r := range d.roles {
+		n := d.nodeByName[r.name]
+		if n == nil || n.list || len(n.edges) == 0 || !r.failsByItself() ||
+			slices.ContainsFunc(n.edges, func(e *edgeDraft) bool {
+				return e.status == moderator.JoinFailed || e.status == protocol.DefaultStatus
+			}) {
+			continue
+		}
+		name := strings.ReplaceAll(r.name, "{{", "{ {")
+		prompt := name + " failed: exit status {{exitCode}}\n{{output}}"
+		switch {
+		case r.derived:
+			prompt = name + " failed"
+		case r.role.HasChildren():
+			prompt = name + " failed{{#results}}{{#error}}\n{{key}}: {{error}}{{/error}}{{/results}}"
+		}
+		n.edges = append(n.edges, &edgeDraft{status: moderator.JoinFailed, pos: n.pos, target: n.pos,
+			edge: protocol.Edge{Role: protocol.FailNode, Prompt: prompt}})
+	}
+}
+
+// failsByItself reports whether uwf says what a role answers, and so when it has failed.
+func (r *roleDraft) failsByItself() bool {
+	if r.role.Player() == protocol.PlayedByCommand {
+		return r.role.Parse == ""
+	}
+	return r.derived || r.role.HasChildren() && r.role.Compute == "" && r.role.Join == "" && r.yaml == nil && r.schema != nil
+}
+
+// readOnFailure reads what a child that fails means for a role.
+func (d *draft) readOnFailure(r *roleDraft, n *yamldoc.Node, what string) {
+	text, ok := d.text(n, "onFailure of "+what)
+	switch {
+	case ok && protocol.OnFailure(text) != protocol.ContinueOnFailure:
+		d.add(n.Pos, "onFailure: continue, or leave it out: then a child that fails stops the run",
+			"onFailure of %s cannot be %s", what, quote(text))
+	case ok:
+		r.role.OnFailure, d.language = protocol.ContinueOnFailure, protocol.Language3
+	}
+}
+
+// readWhen reads whether a part is played.
+func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Node) {
+	if n == nil || isNull(n) {
+		return
+	}
+	text, ok := d.text(n, "when of "+c.what)
+	if ok && strings.TrimSpace(text) == "" {
+		d.add(n.Pos, "leave it out: then it is played always", "when of %s is blank", c.what)
+	} else if ok {
+		c.when, c.condition, role.When, d.language = n, text, strings.TrimSpace(text), protocol.Language3
+	}
+}
+
+// readCompute reads the expression that is a role's answer.
+func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
+	text, ok := d.text(n, "compute of "+what)
+	if ok && strings.TrimSpace(text) == "" {
+		d.add(n.Pos, "compute: \"{ 'count': $count(history) }\"", "compute of %s is blank", what)
+	} else if ok {
+		r.role.Compute, r.join, d.language = text, n, protocol.Language3
+	}
+}
+
+// readGuarded reads the list of edges of a status: the first whose condition holds is taken.
+func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
+	node.guarded = true
+	first := &edgeDraft{status: e.Key, pos: e.Pos}
+	d.checkStatusKey(first, node.at(first))
+	if len(e.Value.Items) == 0 {
+		d.add(e.Value.Pos, "- {role: …}", "%s is an empty list: nothing would follow", node.at(first))
+		d.incomplete = true
+	}
+	for _, item := range e.Value.Items {
+		d.addEdge(node, d.readTransition(node, &edgeDraft{status: e.Key, pos: item.Pos}, item))
+	}
+}
+
+// checkGuards checks the lists of edges that statuses have: only the last one is always taken.
+func (d *draft) checkGuards(n *nodeDraft) {
+	last := map[string]*edgeDraft{}
+	for _, e := range n.edges {
+		if before := last[e.status]; before != nil && before.condition == nil {
+			d.add(e.pos, "give the entry before it a condition, or move it to the end",
+				"%s is never taken: an entry before it has no condition", n.at(e))
+		}
+		last[e.status] = e
+		if e.when != "" {
+			d.checkCondition(n, e)
+		}
+	}
+	for _, e := range n.edges {
+		if last[e.status] == e && e.condition != nil {
+			d.add(e.pos, "add an entry without when", "%s: an edge with when needs another edge after it", n.at(e))
+		}
+	}
+}
+
+// guard is the condition under which an edge of a map is taken that has become a list.
+func (d *draft) guard(n *nodeDraft, e *edgeDraft) string {
+	asked := e.when
+	for _, c := range d.conditions {
+		if c.name == asked {
+			asked = c.text
+		}
+	}
+	status := ""
+	switch r := d.roleByName[n.name]; {
+	case e.failure:
+		status = protocol.ErrorStatus
+	case e.status == protocol.DefaultStatus || e.status == protocol.StartAlias && n.name == protocol.StartNode:
+	default:
+		key := "`" + protocol.StatusKey + "`"
+		if r != nil && r.statuses.key != protocol.StatusKey {
+			key = r.statuses.key
+		}
+		value, _ := json.Marshal(e.status)
+		status = "meta." + key + " = " + string(value)
+	}
+	if status == "" || asked == "" {
+		return status + asked
+	}
+	return status + " and (" + asked + ")"
+}
