@@ -64,9 +64,9 @@ func workflows(t *testing.T, block string) []string {
 		return []string{head + writer + editor + graph + block}
 	case key == "prompt":
 		return []string{head + writer + editor + graph + indent(block, "      ")}
-	case strings.Contains(block, "schema:") && strings.Contains(block, "$status"):
+	case strings.Contains(block, "answer:") && strings.Contains(block, "$status"):
 		parts := strings.Split(block, "\n\n")
-		edges := []string{"{approved: $END, rejected: a}", "{argued: a, conceded: $END}", "{done: $END}", "{done: $END, _: a}"}
+		edges := []string{"{argued: a, conceded: $END}", "$END", "{approved: $END, rejected: a}", "{done: $END, _: a}"}
 		require.Len(t, parts, len(edges))
 		var out []string
 		for i, part := range parts {

@@ -230,7 +230,7 @@ func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
 		return nil
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "vars: {branch: \"{{{branch}}}\"}", "%s must be a mapping from input to value, but this is %s", what,
+		d.add(n.Pos, "vars: {branch: \"{{branch}}\"}", "%s must be a mapping from input to value, but this is %s", what,
 			kindOf(n))
 		return nil
 	}

@@ -308,8 +308,8 @@ roles:
       properties: { $status: { const: done }, answer: { type: string } }
       required: [$status, answer]
 graph:
-  $START: { _: { role: probe, prompt: "{{{$prompt}}}" } }
-  probe: { done: { role: $END, prompt: "{{{answer}}}" } }
+  $START: { role: probe, prompt: "{{$prompt}}" }
+  probe: { done: { role: $END, prompt: "{{answer}}" } }
 `
 
 const (

@@ -448,13 +448,13 @@ func (a Agent) sections() (goal, procedure string) {
 // chain leads through the roles in their order.
 func chain(agents []Agent) yamltext.Map {
 	edge := func(to, prompt string) yamltext.Map {
-		return yamltext.Map{{Key: "_", Value: yamltext.Map{{Key: "role", Value: to}, {Key: "prompt", Value: prompt}}}}
+		return yamltext.Map{{Key: "role", Value: to}, {Key: "prompt", Value: prompt}}
 	}
-	graph := yamltext.Map{{Key: protocol.StartNode, Value: edge(agents[0].Name, "{{{$prompt}}}")}}
+	graph := yamltext.Map{{Key: protocol.StartNode, Value: edge(agents[0].Name, "{{$prompt}}")}}
 	for i, a := range agents {
-		next := edge(protocol.EndNode, "{{{answer}}}")
+		next := edge(protocol.EndNode, "{{answer}}")
 		if i+1 < len(agents) {
-			next = edge(agents[i+1].Name, "{{{$prompt}}}\n\nThe one before you has answered:\n\n{{{answer}}}")
+			next = edge(agents[i+1].Name, "{{$prompt}}\n\nThe one before you has answered:\n\n{{answer}}")
 		}
 		graph = append(graph, yamltext.Entry{Key: a.Name, Value: next})
 	}
