@@ -99,7 +99,7 @@ func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
 func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft,
 	places func() []answer) {
 	if d.full() {
-		d.more++
+		d.Miss(1)
 		return
 	}
 	expr, err := jsonata.Parse(text)

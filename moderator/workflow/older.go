@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/workflow/internal/source"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -63,11 +64,6 @@ func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 		return unread(e.Value)
 	}
 	return d.olderGraph(m["graph"])
-}
-
-// unread is a node that is wrong, and about which nothing more is to be said.
-func unread(n *yamldoc.Node) *yamldoc.Node {
-	return &yamldoc.Node{Kind: yamldoc.Scalar, Tag: includeTag, Scalar: "", Pos: n.Pos}
 }
 
 // olderGraph turns a list of {from, transitions} into a mapping.
@@ -242,7 +238,7 @@ func (d *draft) olderNotices() []string {
 	if !d.older {
 		return nil
 	}
-	notices := []string{d.names[0] + " is written in the older form of workflows; it is read and stored in the " +
+	notices := []string{d.File() + " is written in the older form of workflows; it is read and stored in the " +
 		"present one, " +
 		"which `uwf workflow show " + d.name.text + " --format yaml` prints"}
 	if len(d.players) > 0 {
@@ -316,7 +312,7 @@ func plain(word string) string {
 // refuseTags reports tags other than !include.
 func (d *draft) refuseTags(n *yamldoc.Node) {
 	switch n.Tag {
-	case "", includeTag: // what could not be included is reported already
+	case "", source.Tag: // what could not be included is reported already
 	default:
 		d.add(n.Pos, "leave the tag out", "the tag %s means nothing in a workflow", quote(n.Tag))
 	}

@@ -22,12 +22,12 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 		return nil
 	}
 	if root.Kind != yamldoc.Mapping {
-		r.add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s",
+		r.Add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s",
 			kindOf(root))
 		return nil
 	}
 	if tool, at := foreignTool(root); tool != "" {
-		r.add(at, comingFrom, "this is a workflow of %s", tool)
+		r.Add(at, comingFrom, "this is a workflow of %s", tool)
 		return nil
 	}
 	d := &draft{report: r, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{},
@@ -226,32 +226,6 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 		return 0
 	}
 	return t.Milliseconds()
-}
-
-func isNull(n *yamldoc.Node) bool {
-	return n.Kind == yamldoc.Scalar && n.Tag == "" && n.Scalar == nil
-}
-
-// kindOf names what a node is, for messages.
-func kindOf(n *yamldoc.Node) string {
-	switch n.Kind {
-	case yamldoc.Mapping:
-		return "a mapping"
-	case yamldoc.Sequence:
-		return "a list"
-	}
-	switch v := n.Scalar.(type) {
-	case nil:
-		return "nothing"
-	case bool:
-		return fmt.Sprintf("the value %v", v)
-	case string:
-		if strings.TrimSpace(v) == "" {
-			return "blank"
-		}
-		return "the text " + quote(v)
-	}
-	return "the number " + n.Text
 }
 
 // readTransitions reads a node that is a list: the first entry whose condition

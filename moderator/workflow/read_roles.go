@@ -412,7 +412,7 @@ func (d *draft) checkSchema(r *roleDraft) {
 	problems := jsonschema.Check(r.schema)
 	for i, p := range problems {
 		if d.full() {
-			d.more += len(problems) - i
+			d.Miss(len(problems) - i)
 			return
 		}
 		at, remedy := d.inSchema(r.yaml, p.Path)

@@ -82,7 +82,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 		d.add(n.Pos, "keep one of them", "%s has both \"answer\" and a JSON Schema, which mean the same", what)
 		return e
 	}
-	wrong := len(d.list) + d.more
+	wrong := d.Count()
 	switch {
 	case isUnread(n):
 	case n.Kind != yamldoc.Mapping:
@@ -91,7 +91,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	default:
 		n = shapeReader{d, " of " + what}.objectShape(n, "answer")
 	}
-	if len(d.list)+d.more > wrong {
+	if d.Count() > wrong {
 		n = unread(n)
 	}
 	e.Value = with(e.Value, schemaKeys()[0], n)

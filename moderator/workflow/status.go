@@ -121,7 +121,7 @@ func (d *draft) checkStatuses(r *roleDraft) {
 	}
 	for _, i := range r.statuses.vague {
 		if d.full() {
-			d.more++
+			d.Miss(1)
 			continue
 		}
 		at, _ := d.inSchema(r.yaml, fmt.Sprintf("/oneOf/%d", i))

@@ -3,8 +3,8 @@
 //
 // Reading has two parts. First the text is read into a draft that knows the
 // place of everything (read*.go), with the files that it includes in their
-// places (include.go) and the older form turned into
-// the present one (older.go); what has the wrong shape is reported there. Then the
+// places (package source), and the older form and short forms turned into
+// the present one (older.go, short.go); what has the wrong shape is reported there. Then the
 // checks go over the draft: the graph (read_graph.go), whether each role's
 // edges are the statuses that its schema allows (status.go), the conditions of
 // lists (condition.go), the schemas themselves, and the templates,
@@ -13,11 +13,13 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 
+	"github.com/united-workforce/uwf/moderator/workflow/internal/source"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -52,21 +54,21 @@ type Source struct {
 
 // Parse reads and checks a file. It returns the definition or *[Problems].
 func Parse(src Source) (Definition, error) {
-	r := newReport(src)
+	r := source.NewReport(cmp.Or(src.File, "workflow"), src.Data)
 	if isDot(src.Data) {
-		r.add(yamldoc.Pos{Line: 1, Column: 1}, comingFrom, "this is a workflow of Fabro")
-		return Definition{}, r.problems()
+		r.Add(yamldoc.Pos{Line: 1, Column: 1}, comingFrom, "this is a workflow of Fabro")
+		return Definition{}, r.Problems()
 	}
 	doc, err := yamldoc.Parse(src.Data, yamldoc.Bounds{})
 	if err != nil {
-		r.addYAML(err, 0)
-		return Definition{}, r.problems()
+		r.AddYAML(err, 0)
+		return Definition{}, r.Problems()
 	}
-	d := readDraft(r, resolveIncludes(r, doc.Root, src), src)
+	d := readDraft(r, source.Include(r, doc.Root, source.From{Dir: src.Dir, File: src.File, Path: src.Path, Node: src.Node, Schemas: schemaKeys()}), src)
 	if d != nil {
 		d.check(src)
 	}
-	if problems := r.problems(); problems != nil {
+	if problems := r.Problems(); problems != nil {
 		return Definition{}, problems
 	}
 	return d.definition(), nil
@@ -104,7 +106,7 @@ func (d *draft) definition() Definition {
 			Name: d.name.text, Description: d.description, Limits: d.limits,
 			Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}, Language: d.language,
 		},
-		Schemas: map[string]any{}, Uses: d.uses, Notices: append(d.olderNotices(), d.notices...),
+		Schemas: map[string]any{}, Uses: d.uses, Notices: append(d.olderNotices(), d.Notices...),
 	}
 	for _, r := range d.roles {
 		def.Roles[r.name] = r.role

@@ -1,4 +1,6 @@
-package workflow
+// Package source is the text of a workflow file with what it includes: the places in it, and the problems that
+// are found there.
+package source
 
 import (
 	"cmp"
@@ -19,7 +21,8 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-const includeTag = "!include"
+// Tag puts the content of a file in its place.
+const Tag = "!include"
 
 // Bounds of what a workflow may include. They are far above what a person
 // writes, and keep a hostile set of files to fractions of a second.
@@ -33,10 +36,19 @@ const (
 
 // includer puts the contents of files where a document has "!include file".
 type includer struct {
-	*report
+	*Report
 	node                    func(protocol.Hash) (any, error)
+	schemas                 []string
 	includes, bytes, values int
 	stopped                 bool // a bound was reached; said once
+}
+
+// From is where a document may include from.
+type From struct {
+	Dir        *os.Root // nil: nowhere
+	File, Path string   // of the document, as messages name it and as it is found; see [workflow.Source]
+	Node       func(protocol.Hash) (any, error)
+	Schemas    []string // keys of roles under which the hash of a schema may stand
 }
 
 // folder is a directory that a file may include from: its own. Nothing outside
@@ -47,28 +59,28 @@ type folder struct {
 	path []string // of the files that are being read, the outermost first
 }
 
-// resolveIncludes replaces all "!include" tags of a document, and what refers to
+// Include replaces all "!include" tags of a document, and what refers to
 // a node by its hash.
-func resolveIncludes(r *report, root *yamldoc.Node, src Source) *yamldoc.Node {
-	if !hasIncludes(root) {
+func Include(r *Report, root *yamldoc.Node, src From) *yamldoc.Node {
+	in := &includer{Report: r, node: src.Node, schemas: src.Schemas}
+	if !in.hasIncludes(root) {
 		return root
 	}
-	in := &includer{report: r, node: src.Node}
 	return in.resolve(root, folder{
 		root: src.Dir, name: filepath.Dir(src.File), path: []string{filepath.Base(cmp.Or(src.Path, src.File))},
 	})
 }
 
-func hasIncludes(n *yamldoc.Node) bool {
-	if n.Tag == includeTag {
+func (in *includer) hasIncludes(n *yamldoc.Node) bool {
+	if n.Tag == Tag {
 		return true
 	}
 	for _, e := range n.Entries {
-		if _, ok := referenceIn(e); ok || hasIncludes(e.Value) {
+		if _, ok := in.referenceIn(e); ok || in.hasIncludes(e.Value) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.Items, hasIncludes)
+	return slices.ContainsFunc(n.Items, in.hasIncludes)
 }
 
 // resolve returns a tree with its tags replaced. What an alias stands for is
@@ -80,13 +92,13 @@ func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 	if in.stopped {
 		return n
 	}
-	if n.Tag == includeTag {
+	if n.Tag == Tag {
 		return in.include(n, from)
 	}
 	c := *n
 	c.Entries, c.Items = slices.Clone(n.Entries), slices.Clone(n.Items)
 	for i, e := range c.Entries {
-		if hash, ok := referenceIn(e); ok {
+		if hash, ok := in.referenceIn(e); ok {
 			c.Entries[i].Value = in.reference(e.Value, hash, from)
 			continue
 		}
@@ -101,21 +113,21 @@ func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 // stop reports that a bound is reached. Nothing more is read then.
 func (in *includer) stop(at yamldoc.Pos, format string, args ...any) {
 	if !in.stopped {
-		in.add(at, "", format, args...)
+		in.Add(at, "", format, args...)
 		in.stopped = true
 	}
 }
 
 // include reads the file that a tag names. What cannot be read stays a tag and
-// is reported; see [isUnread].
+// is reported; see [IsUnread].
 func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	name, ok := tag.Scalar.(string)
 	if tag.Kind != yamldoc.Scalar || !ok || strings.TrimSpace(name) == "" {
-		in.add(tag.Pos, "!include file.md", "!include needs the name of a file, but this is %s", kindOf(tag))
+		in.Add(tag.Pos, "!include file.md", "!include needs the name of a file, but this is %s", KindOf(tag))
 		return tag
 	}
 	if from.root == nil {
-		in.add(tag.Pos, "write the text here, as a block (|)", "!include works only in a file, and this text is none")
+		in.Add(tag.Pos, "write the text here, as a block (|)", "!include works only in a file, and this text is none")
 		return tag
 	}
 	if !in.mayInclude(tag.Pos, from, name) {
@@ -124,12 +136,12 @@ func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	name = path.Clean(filepath.ToSlash(name))
 	full := path.Join(path.Dir(from.path[len(from.path)-1]), name)
 	if slices.Contains(from.path, full) {
-		in.add(tag.Pos, "", "files include each other in a circle: %s", chain(from.path, full))
+		in.Add(tag.Pos, "", "files include each other in a circle: %s", chain(from.path, full))
 		return tag
 	}
 	data, err := in.read(from.root, name)
 	if err != nil {
-		in.add(tag.Pos, in.fileRemedy(err, from, name), "cannot include %s: %v", quote(name), cause(err))
+		in.Add(tag.Pos, in.fileRemedy(err, from, name), "cannot include %s: %v", Quote(name), cause(err))
 		return tag
 	}
 	return in.content(tag, from, name, full, data)
@@ -161,16 +173,16 @@ func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, d
 	shift := in.addFile(shown, data, false)
 	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
 	if err != nil {
-		in.addYAML(err, shift)
+		in.AddYAML(err, shift)
 		return tag
 	}
 	root := shifted(doc.Root, shift)
-	if !hasIncludes(root) {
+	if !in.hasIncludes(root) {
 		return in.resolve(root, from) // counts its values
 	}
 	dir, err := from.root.OpenRoot(path.Dir(name))
 	if err != nil {
-		in.add(tag.Pos, "", "cannot include from the directory of %s: %v", quote(name), cause(err))
+		in.Add(tag.Pos, "", "cannot include from the directory of %s: %v", Quote(name), cause(err))
 		return tag
 	}
 	defer func() { _ = dir.Close() }() // opened for reading only
@@ -180,7 +192,7 @@ func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, d
 // text is a file that is neither YAML nor JSON.
 func (in *includer) text(tag *yamldoc.Node, shown, name string, data []byte) *yamldoc.Node {
 	if !utf8.Valid(data) {
-		in.add(tag.Pos, "save it as UTF-8", "cannot include %s: it is not a UTF-8 text", quote(name))
+		in.Add(tag.Pos, "save it as UTF-8", "cannot include %s: it is not a UTF-8 text", Quote(name))
 		return tag
 	}
 	shift := in.addFile(shown, data, true)
@@ -230,8 +242,8 @@ func (in *includer) fileRemedy(err error, from folder, name string) string {
 	for _, e := range entries {
 		names = append(names, path.Join(path.Dir(name), e.Name()))
 	}
-	if near := nearest(name, names); len(near) > 0 {
-		return "did you mean " + quoteList(near, " or ") + "?"
+	if near := Nearest(name, names); len(near) > 0 {
+		return "did you mean " + QuoteList(near, " or ") + "?"
 	}
 	return ""
 }
@@ -254,9 +266,9 @@ func chain(files []string, last string) string {
 	return strings.Join(append(slices.Clone(files), last), " → ")
 }
 
-// isUnread reports whether a node is a tag whose file could not be read. That is
+// IsUnread reports whether a node is a tag whose file could not be read. That is
 // reported already, so nothing else is said about the node.
-func isUnread(n *yamldoc.Node) bool { return n.Tag == includeTag }
+func IsUnread(n *yamldoc.Node) bool { return n.Tag == Tag }
 
 // files are the file that is read and those that it includes. As in go/token,
 // all of them are one text: the lines of an included file follow those of the
@@ -324,11 +336,11 @@ func shifted(n *yamldoc.Node, by int) *yamldoc.Node {
 
 // referenceIn reports whether an entry refers to a stored node: {$ref: hash}, or
 // the hash alone where the schema of a role is expected.
-func referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
+func (in *includer) referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
 	n := e.Value
 	if n.Kind == yamldoc.Mapping && len(n.Entries) == 1 && n.Entries[0].Key == "$ref" {
 		n = n.Entries[0].Value
-	} else if !slices.Contains(schemaKeys(), e.Key) {
+	} else if !slices.Contains(in.schemas, e.Key) {
 		return "", false
 	}
 	if text, ok := n.Scalar.(string); ok && n.Tag == "" {
@@ -342,26 +354,26 @@ func referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
 // places are those of its JSON, as `ocas get` prints it.
 func (in *includer) reference(n *yamldoc.Node, hash protocol.Hash, from folder) *yamldoc.Node {
 	if !in.mayInclude(n.Pos, from, string(hash)) {
-		return unread(n)
+		return Unread(n)
 	}
 	payload, err := in.payload(hash)
 	if err != nil {
-		in.add(n.Pos, "write out what it refers to", "cannot read node %s: %v", hash, err)
-		return unread(n)
+		in.Add(n.Pos, "write out what it refers to", "cannot read node %s: %v", hash, err)
+		return Unread(n)
 	}
 	data, err := json.MarshalIndent(payload, "", "  ")
 	if err == nil && len(data) > maxIncludeFile {
 		err = errTooLarge
 	}
 	if err != nil {
-		in.add(n.Pos, "", "cannot use node %s: %v", hash, err)
-		return unread(n)
+		in.Add(n.Pos, "", "cannot use node %s: %v", hash, err)
+		return Unread(n)
 	}
 	shift := in.addFile("node "+string(hash), data, false)
 	doc, err := yamldoc.Parse(data, yamldoc.Bounds{})
 	if err != nil {
-		in.addYAML(err, shift)
-		return unread(n)
+		in.AddYAML(err, shift)
+		return Unread(n)
 	}
 	within := folder{name: filepath.Dir(from.name), path: append(slices.Clone(from.path), string(hash))}
 	return in.resolve(shifted(doc.Root, shift), within)
