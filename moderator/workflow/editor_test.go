@@ -47,10 +47,33 @@ func fromJSON(t *testing.T, text string) (v any) {
 	return v
 }
 
+// third has what only version 3 of workflows has.
+const third = `name: base
+description: d
+inputs: { quick: boolean = false }
+roles:
+  plan: { prompt: "Plan {{$prompt}}.", answer: { $status: [ready, unclear], size: integer } }
+  lint: { run: [make, lint] }
+  test: { run: [make, test] }
+  checks: { all: { lint: lint, test: { role: test, when: "$not($inputs.quick)" } }, collect: true, onFailure: continue }
+  each: { each: { of: "[1, 2]", role: lint }, onFailure: continue }
+  sum: { compute: "{ 'big': $steps.plan.size > 3 }", answer: { big: boolean } }
+graph:
+  $START: plan
+  plan:
+    ready: checks
+    unclear: [{ role: $FAIL, when: "depth > 3", prompt: "{{$body}}" }, plan]
+    $error: { role: $FAIL, prompt: "{{error}}" }
+  checks: each
+  each: { done: sum, failed: sum, $error: sum }
+  sum: { role: $END, prompt: "{{big}} {{$steps.plan.size}}" }
+`
+
 // good are valid workflows in all forms, by name.
 func good(t *testing.T) map[string]string {
 	t.Helper()
-	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older, "players": players}
+	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older, "players": players,
+		"third": third}
 	for _, p := range pairs() {
 		texts["short: "+p.name], texts["long: "+p.name] = p.short, p.long
 	}

@@ -87,7 +87,7 @@ func (d *draft) addFailed() {
 		prompt := name + " failed: exit status {{exitCode}}\n{{output}}"
 		switch {
 		case r.derived:
-			prompt = name + " failed"
+			prompt = name + " failed{{#errors}}\n{{part}}{{#error}}: {{error}}{{/error}}{{/errors}}"
 		case r.role.HasChildren():
 			prompt = name + " failed{{#results}}{{#error}}\n{{key}}: {{error}}{{/error}}{{/results}}"
 		}
