@@ -506,8 +506,7 @@ func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutp
 func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Position) (protocol.StepOutput, error) {
 	out := pos.Output()
 	ended := heads.Ended{
-		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head,
-		Status: protocol.StatusCompleted, CompletedAt: e.nowMs(), Failed: pos.Next.Failed,
+		Thread: h.id, Workflow: pos.Thread.Start.Workflow, Head: h.head, Status: out.Status, CompletedAt: e.nowMs(),
 	}
 	if err := e.Reader.Heads.Archive(ctx, ended); err != nil {
 		return out, fmt.Errorf("archive thread %s: %w", h.id, err)

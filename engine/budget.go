@@ -31,7 +31,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		return nil, err
 	}
 	defer h.release()
-	if h.ended != nil && h.ended.Status != protocol.StatusCompleted {
+	if h.ended != nil && !h.ended.Status.AtEnd() {
 		return nil, hasEnded(h)
 	}
 	if h.facts, err = e.Reader.Heads.Facts(ctx, h.id); err != nil {

@@ -127,7 +127,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 		case err != nil && (first && e.path == "" || !isBusy(err)):
 			e.leavePlace()
 			return d, err
-		case err == nil && !first && h.ended != nil && h.ended.Status == protocol.StatusCompleted:
+		case err == nil && !first && h.ended != nil && h.ended.Status.AtEnd():
 			h.release() // another driver was faster
 			e.leavePlace()
 			out, err := e.Reader.Show(ctx, thread)
@@ -230,7 +230,7 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, er
 	at.Status = protocol.StatusError
 	if err == nil {
 		if _, ended, lookErr := e.Reader.Lookup(ctx, k.ID); lookErr == nil && ended != nil {
-			at.Status = ended.Shown()
+			at.Status = ended.Status
 		} else if out, lookErr := e.Reader.Show(ctx, k.ID); lookErr == nil {
 			at.Status = out.Status
 		}
@@ -292,7 +292,7 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		all.Spend(sum.Usage)
-		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Shown(),
+		made.children[i] = protocol.ChildEnded{Key: k.Key, Head: k.Ended.Head, Status: k.Ended.Status,
 			Usage: budget.CostOf(sum)}
 	}
 	made.usage = all.Usage

@@ -156,7 +156,7 @@ func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir
 // hasEnded returns the error for an operation that only an active thread allows.
 func hasEnded(h *lockedThread) error {
 	return fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id,
-		h.ended.Shown()).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Shown()))
+		h.ended.Status).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Status))
 }
 
 // A thread that was imported brings prompts, a workflow and a directory that its author chose.

@@ -26,7 +26,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "moved":
 		return s.hasMoved()
 	case "ended-already":
-		return fault.New(a.Code, "thread %s is %s already", id, s.locked.ended.Shown())
+		return fault.New(a.Code, "thread %s is %s already", id, s.locked.ended.Status)
 	case "cancelled", "ended":
 		return hasEnded(s.locked)
 	case "no-cwd", "untrusted":

@@ -78,7 +78,7 @@ func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session
 	f := &s.facts
 	switch {
 	case h.ended == nil:
-	case h.ended.Failed:
+	case h.ended.Status == protocol.StatusFailed:
 		f.Life = decide.Failed
 	case h.ended.Status == protocol.StatusCompleted:
 		f.Life = decide.Completed

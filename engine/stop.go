@@ -34,7 +34,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
-		err = fault.New(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Shown())
+		err = fault.New(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
 	}
 	return stopped, err
 }

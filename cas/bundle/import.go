@@ -459,7 +459,9 @@ func threadOf(ctx context.Context, s Source, id string, at heads.Standing,
 	workflows[chain.Start.Workflow] = true
 	t := Thread{Thread: id, Head: at.Head}
 	if at.End != nil {
-		t.Status, t.CompletedAt = at.End.Status, at.End.CompletedAt
+		if t.Status, t.CompletedAt = at.End.Status, at.End.CompletedAt; t.Status == protocol.StatusFailed {
+			t.Status, t.Failed = protocol.StatusCompleted, true
+		}
 		if at.End.Workflow.Valid() {
 			t.Workflow = at.End.Workflow
 			workflows[t.Workflow] = true

@@ -433,7 +433,9 @@ type Thread struct {
 	Workflow    cas.Hash        `json:"workflow,omitempty"`
 	Status      protocol.Status `json:"status,omitempty"`
 	CompletedAt int64           `json:"completedAt,omitempty"`
-	Seal        string          `json:"seal,omitempty"` // of the head, if it was sealed
+	// Failed: it is completed at $FAIL. Older programs show it as completed.
+	Failed bool   `json:"failed,omitempty"`
+	Seal   string `json:"seal,omitempty"` // of the head, if it was sealed
 	// Title is what a person calls it, in version 2.
 	Title string `json:"title,omitempty"`
 }
@@ -633,7 +635,7 @@ func (t Thread) check() error {
 
 // isStatus allows for the words that end a thread: the history takes no other.
 func isStatus(s protocol.Status) bool {
-	return s == protocol.StatusCompleted || s == protocol.StatusCancelled
+	return s.AtEnd() || s == protocol.StatusCancelled
 }
 
 // lastMs is the end of the year 9999.

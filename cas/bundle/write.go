@@ -429,7 +429,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		out.Result = Unchanged // also if it has ended on one side only: who is here decides
 		return out, nil
 	}
-	if seen == at.Head && (at.End == nil || at.End.Status == protocol.StatusCompleted) {
+	if seen == at.Head && (at.End == nil || at.End.Status.AtEnd()) {
 		return i.advance(ctx, t, at, out)
 	}
 	if seen == t.Head {
@@ -541,6 +541,9 @@ func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
 	a := fileheads.Adoption{Thread: id, Was: was, Head: t.Head}
 	if t.Ended() {
 		a.End = &heads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
+		if t.Failed {
+			a.End.Status = protocol.StatusFailed
+		}
 	}
 	return a
 }

@@ -136,16 +136,6 @@ type Ended struct {
 	Head        protocol.Hash   `json:"head"`
 	Status      protocol.Status `json:"status"`
 	CompletedAt int64           `json:"completedAt"` // ms
-	// Failed: a thread that is completed has ended at $FAIL. Older programs show it as completed.
-	Failed bool `json:"failed,omitempty"`
-}
-
-// Shown is how the thread has ended.
-func (e Ended) Shown() protocol.Status {
-	if e.Failed && e.Status == protocol.StatusCompleted {
-		return protocol.StatusFailed
-	}
-	return e.Status
 }
 
 // Named is an entry of the registry.

@@ -256,7 +256,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 		return "", err
 	}
 	switch {
-	case follows && there.Ended != nil && there.Ended.Status != protocol.StatusCompleted:
+	case follows && there.Ended != nil && !there.Ended.Status.AtEnd():
 		return bundle.Stays, nil
 	case follows:
 		return bundle.Advanced, nil

@@ -137,7 +137,7 @@ func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Posi
 	f.Player, f.Last = decide.Nobody, decide.Nobody
 	switch {
 	case ended == nil:
-	case ended.Failed:
+	case ended.Status == protocol.StatusFailed:
 		f.Life = decide.Failed
 	case ended.Status == protocol.StatusCompleted:
 		f.Life = decide.Completed

@@ -91,7 +91,7 @@ func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, 
 	for id, at := range stand {
 		k := StartedChild{Key: all[id].Parent.Key, Thread: id, Head: at.Head}
 		if at.End != nil {
-			k.Ended, k.Status = true, at.End.Shown()
+			k.Ended, k.Status = true, at.End.Status
 		}
 		kids = append(kids, k)
 	}

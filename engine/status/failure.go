@@ -59,7 +59,7 @@ func (r *Reader) Result(
 	if goesOn && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
 		result.Status, result.Error = moderator.JoinFailed, fmt.Sprintf("it ended with exit status %v", answer["exitCode"])
 	}
-	if !k.Ended.Failed {
+	if k.Ended.Status != protocol.StatusFailed {
 		return result, false, nil
 	}
 	at, err := r.Position(ctx, k.ID, k.Ended.Head)

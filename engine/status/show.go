@@ -81,12 +81,12 @@ func (r *Reader) showActive(ctx context.Context, id string,
 func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
-		Status: ended.Shown(), Done: true,
+		Status: ended.Status, Done: true,
 	}
 	if w, err := r.Workflow(ctx, ended.Workflow); err == nil {
 		out.WorkflowName = w.Name
 	}
-	if ended.Status == protocol.StatusCompleted { // it can be resumed
+	if ended.Status.AtEnd() { // it can be resumed
 		r.overlay(ctx, &out)
 	}
 	return out

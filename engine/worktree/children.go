@@ -118,7 +118,7 @@ type Joined struct {
 func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	j.made = make([]*StepFiles, len(j.Children))
 	for i, k := range j.Children {
-		if k.Ended.Shown() != protocol.StatusCompleted {
+		if k.Ended.Status != protocol.StatusCompleted {
 			continue
 		}
 		m, ok, err := j.madeBy(ctx, k.Ended.Head)

@@ -150,7 +150,7 @@ func (e Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) pro
 		switch at, err := heads.Find(ctx, e.Heads, id); {
 		case err != nil:
 		case at.End != nil:
-			out.Status = at.End.Shown()
+			out.Status = at.End.Status
 		default:
 			out.Status = protocol.StatusIdle
 			if now, err := e.Show(ctx, id); err == nil {

@@ -87,15 +87,33 @@ func historyLines(data []byte) iter.Seq[line[heads.Ended]] {
 	}
 }
 
+// endLine is a line. Older programs know no threads that have failed, and show one as completed.
+type endLine struct {
+	heads.Ended
+	Failed bool `json:"failed,omitempty"`
+}
+
+func lineOf(e heads.Ended) endLine {
+	if e.Status == protocol.StatusFailed {
+		e.Status = protocol.StatusCompleted
+		return endLine{e, true}
+	}
+	return endLine{e, false}
+}
+
 // parseEnded reads a line. Damage may have left good JSON, so what it says is
 // checked, too.
 func parseEnded(line []byte) (heads.Ended, error) {
 	if isBlank(line) {
 		return heads.Ended{}, errNothing
 	}
-	var e heads.Ended
-	if err := json.Unmarshal(line, &e); err != nil {
+	var written endLine
+	if err := json.Unmarshal(line, &written); err != nil {
 		return heads.Ended{}, fmt.Errorf("not a line of the history: %w", err)
+	}
+	e := written.Ended
+	if written.Failed && e.Status == protocol.StatusCompleted {
+		e.Status = protocol.StatusFailed
 	}
 	if e.Thread == "" {
 		return heads.Ended{}, errors.New("names no thread")
@@ -115,7 +133,7 @@ func checkEnded(e heads.Ended) error {
 		return errors.New(problem)
 	}
 	switch e.Status {
-	case protocol.StatusCompleted, protocol.StatusCancelled, protocol.StatusResumed:
+	case protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled, protocol.StatusResumed:
 	default:
 		return fmt.Errorf("status %q ends no thread", e.Status)
 	}
@@ -160,7 +178,7 @@ func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error
 func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 	var text []byte
 	for _, e := range lines {
-		line, err := json.Marshal(e)
+		line, err := json.Marshal(lineOf(e))
 		if err != nil {
 			return fmt.Errorf("line of the history: %w", err)
 		}

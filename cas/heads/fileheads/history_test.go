@@ -56,6 +56,27 @@ func TestHistoryListsHowThreadsEnded(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrNoThread)
 }
 
+// An older program shows a thread that has failed as completed: it knows no other end.
+func TestAThreadThatHasFailedIsCompletedForOlderPrograms(t *testing.T) {
+	t.Parallel()
+	x, dir := with(t, "threads.yaml", ids("@a: 108DB063KRQWW\n"))
+	end := heads.Ended{Thread: id("a"), Workflow: "44P8EP6N3NXZ5", Head: "108DB063KRQWW", Status: protocol.StatusFailed, CompletedAt: 1}
+	require.NoError(t, x.Archive(t.Context(), end))
+	text, err := os.ReadFile(filepath.Join(dir, "history.jsonl"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"status":"completed","completedAt":1,"failed":true`)
+	got, err := x.Ended(t.Context(), id("a"))
+	require.NoError(t, err)
+	require.Equal(t, end, got)
+	for got, err := range x.History(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, end, got)
+	}
+	require.NoError(t, x.Reopen(t.Context(), end, 2))
+	_, err = x.Ended(t.Context(), id("a"))
+	require.ErrorIs(t, err, heads.ErrNoThread)
+}
+
 func TestATornHistoryIsMended(t *testing.T) {
 	t.Parallel()
 	whole := strings.TrimSuffix(sums(`{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`+"\n"), "\n")

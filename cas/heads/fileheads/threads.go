@@ -296,7 +296,7 @@ func (a Adoption) line(f *table, ended heads.Ended, hasEnded bool, atMs int64) (
 		line.Thread, line.Head = a.Thread, a.Head
 		return line, true
 	case hasEnded && active == "":
-		ended.Status, ended.CompletedAt, ended.Failed = protocol.StatusResumed, atMs, false
+		ended.Status, ended.CompletedAt = protocol.StatusResumed, atMs
 		return ended, true
 	}
 	return heads.Ended{}, false

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) heads.Heads) {
 		"one of many wins":                 races,
 		"what is refused":                  refusals,
 		"a context that has ended":         canceled,
+		"a thread that has failed":         failed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -172,6 +173,21 @@ func refusals(t *testing.T, x heads.Heads) {
 		e.Status = status
 		require.ErrorIs(t, x.Archive(ctx, e), invalid, "%q ends nothing", status)
 	}
+	stands(t, x, idA, h1)
+}
+
+// failed: that a thread has failed is known wherever its end is.
+func failed(t *testing.T, x heads.Heads) {
+	require.NoError(t, x.Add(t.Context(), idA, h1, heads.Facts{}))
+	end := ended(idA, h1)
+	end.Status = protocol.StatusFailed
+	require.NoError(t, x.Archive(t.Context(), end))
+	got, err := x.Ended(t.Context(), idA)
+	require.NoError(t, err)
+	require.Equal(t, end, got)
+	_, history := all(t, x)
+	require.Equal(t, []heads.Ended{end}, history)
+	require.NoError(t, x.Reopen(t.Context(), end, 2))
 	stands(t, x, idA, h1)
 }
 

@@ -43,7 +43,7 @@ func (k Child) Status() protocol.Status {
 	case k.Head == "", k.Ended == nil && k.Out.Status.AtEnd():
 		return protocol.StatusIdle
 	case k.Ended != nil && !k.Open:
-		return k.Ended.Shown()
+		return k.Ended.Status
 	}
 	return k.Out.Status
 }
@@ -340,7 +340,7 @@ func firstLine(s string) string {
 // Result is what has become of a child that has ended.
 func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, error) {
 	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
-	if k.Ended.Status != protocol.StatusCompleted {
+	if !k.Ended.Status.AtEnd() {
 		r.Status, r.Error = moderator.JoinFailed, "it was "+string(k.Ended.Status)
 	}
 	t, err := thread.Open(ctx, nodes, k.Ended.Head)

@@ -80,7 +80,7 @@ func (p *place) look() []seen {
 			s.listed = active
 		default:
 			s.listed = map[protocol.Status]listing{protocol.StatusCompleted: completed, protocol.StatusFailed: failed,
-				protocol.StatusCancelled: cancelled}[at.End.Shown()]
+				protocol.StatusCancelled: cancelled}[at.End.Status]
 		}
 		if err == nil {
 			s.chain = p.chain(at.Head)
