@@ -21,8 +21,8 @@ func failing(node protocol.GraphNode, language int) moderator.State {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	end := protocol.Edge{Role: "$END"}
-	told := protocol.Edge{Role: "developer", Prompt: "{{code}} {{tries}}"}
-	developer := moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "agent 2", Status: "$error"}
+	told := protocol.Edge{Role: "developer", Prompt: "{{tries}}"}
+	developer := moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "2", Status: "$error"}
 	failed := moderator.Decision{Kind: moderator.End, Failed: true, Prompt: "no answer", Status: "$error"}
 	list := func(when ...string) protocol.GraphNode {
 		n := protocol.GraphNode{Transitions: []protocol.Transition{{Edge: end}}}
@@ -87,7 +87,7 @@ func TestWhenAndCompute(t *testing.T) {
 	require.Empty(t, d.Children)
 	value, err := moderator.Join(t.Context(), s, "sum", nil, true)
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"twice": 6.0}, value)
+	require.Equal(t, map[string]any{"twice": int64(6)}, value)
 
 	s.Workflow.Roles["panel"].All["b"] = protocol.ChildRole{Role: "developer", When: "$error('x')"}
 	s.Workflow.Graph["planner"] = edges("ready", protocol.Edge{Role: "panel", Prompt: "p"})
