@@ -21,8 +21,8 @@ func failing(node protocol.GraphNode, language int) moderator.State {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	end := protocol.Edge{Role: "$END"}
-	told := protocol.Edge{Role: "developer", Prompt: "{{tries}}"}
-	developer := moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "2", Status: "$error"}
+	told := protocol.Edge{Role: "developer", Prompt: "after {{tries}} tries"}
+	developer := moderator.Decision{Kind: moderator.Run, Role: "developer", Prompt: "after 2 tries", Status: "$error"}
 	failed := moderator.Decision{Kind: moderator.End, Failed: true, Prompt: "no answer", Status: "$error"}
 	list := func(when ...string) protocol.GraphNode {
 		n := protocol.GraphNode{Transitions: []protocol.Transition{{Edge: end}}}
