@@ -32,6 +32,8 @@ func All() []Template {
 		{"approve", "write something, let a person approve it, publish it by a command"},
 		{"panel", "several look at it side by side, each by itself, and what they say is joined"},
 		{"each", "find a list of things, work on each of them at once, report"},
+		{"issue-to-pr", "plan and fix an issue of GitHub, and open a pull request; a person opens two gates"},
+		{"review-pr", "several review a pull request of GitHub; a person decides what is published"},
 		{"research", "split a question, research until nothing is open, write the answer"},
 	}
 }
