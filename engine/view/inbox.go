@@ -40,14 +40,51 @@ func Attention(ctx context.Context, e *engine.Engine,
 		protocol.StatusRateLimited,
 	}}
 	for at := range standings(ctx, e, Listed(ctx, e.Reader.Heads, f, damaged), f) {
-		if at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren {
+		busy := at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren
+		if busy {
 			atWork = append(atWork, at)
+		}
+		asks := asking(at.At)
+		if busy || len(asks) > 1 {
+			for _, c := range asks {
+				if w, ok := ofChild(ctx, e, at, c); ok {
+					waiting = append(waiting, w)
+				}
+			}
 		} else if can := at.Actions(); len(can) > 0 {
 			waiting = append(waiting, Waiting{itemOf(at.At, at.Since, at.Title, at.Totals, can), at.At, can})
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
 	return waiting, atWork
+}
+
+// asking are the children that ask a person.
+func asking(at protocol.StepOutput) (asks []protocol.ChildOutput) {
+	for _, c := range at.Children {
+		if c.Status == protocol.StatusSuspended {
+			asks = append(asks, c)
+		}
+	}
+	return asks
+}
+
+// ofChild is what a child asks, as the inbox lists it.
+func ofChild(ctx context.Context, e *engine.Engine, of status.Standing, c protocol.ChildOutput) (Waiting, bool) {
+	at, err := e.Reader.Show(ctx, c.Thread)
+	if err != nil || at.Status != protocol.StatusSuspended {
+		return Waiting{}, false
+	}
+	can, err := e.Reader.Actions(ctx, c.Thread)
+	for _, a := range can {
+		for i, arg := range a.Command {
+			if arg == c.Thread {
+				a.Command[i] = of.Thread + "/" + c.Key
+			}
+		}
+	}
+	title := of.Title + " · " + cmp.Or(c.Label, c.Key)
+	return Waiting{itemOf(at, e.Reader.Since(ctx, at), title, nil, can), at, can}, err == nil && len(can) > 0
 }
 
 func ms(at *int64) int64 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // ErrTooLarge means that a picture would be too large to be looked at.
@@ -373,7 +374,11 @@ func (g *Graph) addParts(place map[string]int, name string, r protocol.Role) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.All)) {
-		part(r.All[key].Role, "part "+key)
+		label := "part " + key
+		if when := r.All[key].When; when != "" {
+			label += " if " + plaintext.Short(when, 60)
+		}
+		part(r.All[key].Role, label)
 	}
 	if r.Each != nil {
 		part(r.Each.Role, "each item")
