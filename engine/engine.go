@@ -284,7 +284,7 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	if err := create.Runnable(w); err != nil {
 		return err
 	}
-	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start})
+	first, err := moderator.Next(ctx, moderator.State{Workflow: w, Start: start, Artifacts: e.Reader.Dirs.Artifacts("x")})
 	if err != nil {
 		return fault.Of(err)
 	}

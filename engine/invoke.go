@@ -135,6 +135,9 @@ func (a *attempt) environment() []string {
 		protocol.EnvAgent: a.cmd.Alias, protocol.EnvProject: a.e.Project, protocol.EnvBudget: a.budget(),
 		protocol.EnvVisitKey: a.visitKey(), protocol.EnvSnapshot: a.kept.SnapshotSpec(), protocol.EnvRetries: strconv.Itoa(a.retries),
 	})
+	if dir := a.pos.State.Artifacts; dir != "" {
+		set[protocol.EnvArtifacts] = dir
+	}
 	set[protocol.EnvInputs] = create.InputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return oscommand.OfAgent(key) })

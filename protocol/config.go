@@ -32,7 +32,13 @@ type Config struct {
 	AllowLocations []string         `json:"allowLocations,omitempty"`
 	Concurrency    map[string]int   `json:"concurrency,omitempty"` // account → how many of its agents run at once
 	Workspace      *WorkspaceConfig `json:"workspace,omitempty"`
+	Artifacts      *ArtifactsConfig `json:"artifacts,omitempty"`
 	Notify         *NotifyConfig    `json:"notify,omitempty"`
+}
+
+// ArtifactsConfig bounds what the roles of a run leave each other.
+type ArtifactsConfig struct {
+	MaxMB int `json:"maxMB,omitempty"` // with more, no step begins; 0: 1024
 }
 
 // NotifyConfig says who is told that a thread has come to rest. Without it nobody is.

@@ -182,10 +182,19 @@ type ThreadShow struct {
 	Workspace *ThreadWorkspace `json:"workspace,omitempty"`
 	Changes   *FileTotals      `json:"changes,omitempty"`
 	Left      []string         `json:"left,omitempty"` // paths that its last step does not keep
+	Artifacts *Artifacts       `json:"artifacts,omitempty"`
 	// Agents are those that an earlier --agent chose for the next steps, by role; "*": all others.
 	Agents map[string]string `json:"agents,omitempty"`
 	Totals *Totals           `json:"totals"`          // null: a step that has not been summed up yet cannot be read
 	Steps  []any             `json:"steps,omitempty"` // StartEntry, then StepEntry
+}
+
+// Artifacts is what the roles of a run have left in the directory of [EnvArtifacts].
+type Artifacts struct {
+	Dir   string `json:"dir"`
+	Files int    `json:"files"`
+	Bytes int64  `json:"bytes"`
+	More  bool   `json:"more,omitempty"` // than was counted
 }
 
 // ThreadWorkspace is where the agents of a thread work.

@@ -29,7 +29,8 @@ type Assignment struct {
 	Role       string
 	EdgePrompt string // "": the role's description serves
 	Cwd        string
-	Structured bool // the agent returns data itself: the prompt leaves the format out
+	Artifacts  string // see [prompt.Parts]
+	Structured bool   // the agent returns data itself: the prompt leaves the format out
 	// Since is the node up to which the agent's session knows the thread (see
 	// [LastStep]); "": there is no session, and the prompt is a full one.
 	Since cas.Hash
@@ -81,7 +82,7 @@ func NewBrief(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment)
 		Parts: prompt.Parts{
 			Role: role, RoleName: a.Role, Schema: schema, Structured: a.Structured,
 			Task: t.Start.Prompt, History: history, Omitted: omitted,
-			EdgePrompt: edgePrompt(a, role), Cwd: a.Cwd,
+			EdgePrompt: edgePrompt(a, role), Cwd: a.Cwd, Artifacts: a.Artifacts,
 			Thread: a.Thread, Number: t.Len() + 1, Visit: visits(t, a.Role),
 			Continuing: a.Since != "", Rejected: a.Rejected,
 		},

@@ -363,6 +363,18 @@ func RootOf(facts map[string]Facts, thread string) string {
 	return thread
 }
 
+// Root is the thread at the top of a family, found by reading the facts of those above.
+func Root(ctx context.Context, x Heads, thread string) (string, error) {
+	for range generations {
+		facts, err := x.Facts(ctx, thread)
+		if err != nil || facts.Parent == nil {
+			return thread, err
+		}
+		thread = facts.Parent.Thread
+	}
+	return thread, nil
+}
+
 // Standing is where a thread stands.
 type Standing struct {
 	Head protocol.Hash

@@ -267,6 +267,13 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.Facts, err = r.facts(ctx, id); err != nil {
 		return p, err
 	}
+	root, err := heads.Root(ctx, r.Heads, id)
+	if err != nil {
+		return p, err
+	}
+	if threadid.Valid(root) { // damaged facts may name anything
+		p.State.Artifacts = r.Dirs.Artifacts(root)
+	}
 	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {
 		return p, nil
 	}
@@ -392,7 +399,7 @@ func (r *Reader) BeforeHead(ctx context.Context, pos *Position) (*Position, erro
 	if err != nil {
 		return nil, err
 	}
-	state := moderator.State{Limits: pos.State.Limits, Spent: pos.State.Spent}
+	state := moderator.State{Limits: pos.State.Limits, Spent: pos.State.Spent, Artifacts: pos.State.Artifacts}
 	return &Position{ID: pos.ID, Thread: t, Workflow: pos.Workflow, Facts: pos.Facts, Root: pos.Root, State: state}, nil
 }
 

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -49,6 +51,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	if w := facts.Workspace; w != nil && w.Mode != worktree.ModeNone {
 		show.Workspace = &protocol.ThreadWorkspace{Mode: worktree.ModeName(w.Mode), Root: w.Root, Branch: w.Branch}
 	}
+	show.Artifacts = artifacts(ctx, e, id)
 	totals := e.Files().Totals(ctx, state.Head, worktree.MostTotals)
 	if all, ok := totals[""]; ok {
 		show.Changes = &all
@@ -57,6 +60,20 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Steps, err = history(ctx, e.Reader.Store, state.Head, totals)
 	}
 	return show, err
+}
+
+// artifacts counts what the roles of a thread have left each other; nil: nothing, or it cannot be counted.
+func artifacts(ctx context.Context, e *engine.Engine, id string) *protocol.Artifacts {
+	c, err := e.Reader.Config(ctx)
+	root, none := heads.Root(ctx, e.Reader.Heads, id)
+	if err != nil || none != nil {
+		return nil
+	}
+	held, err := worktree.CountArtifacts(e.Reader.Dirs.Artifacts(root), config.MaxArtifacts(c))
+	if err != nil || held.Files == 0 {
+		return nil
+	}
+	return &held
 }
 
 // next is what a person would do now; "": nothing.

@@ -401,6 +401,15 @@ func Changes(t protocol.FileTotals) string {
 	return text
 }
 
+// Artifacts is what the roles of a run have left, for people.
+func Artifacts(a protocol.Artifacts) string {
+	text := render.Count(a.Files, "file") + ", " + render.Size(a.Bytes)
+	if a.More {
+		text = "more than " + text
+	}
+	return text
+}
+
 func unknownOf(n int, t protocol.Totals) string {
 	of := t.Steps + min(1, t.FailedTries)
 	switch n {

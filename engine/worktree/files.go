@@ -276,7 +276,10 @@ func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.R
 	}
 	for _, gone := range report.Pruned {
 		err = errors.Join(err, e.Drop(ctx, gone.Thread, facts[gone.Thread].Workspace),
-			fault.OrNil(e.Dirs.RemoveAgents(gone.Thread)))
+			fault.OrNil(e.Dirs.RemoveAgents(gone.Thread)), fault.OrNil(e.RemoveArtifacts(gone.Thread)))
+	}
+	if len(o.Threads) == 0 {
+		err = errors.Join(err, fault.OrNil(e.sweepArtifacts(ctx)))
 	}
 	return report, err
 }

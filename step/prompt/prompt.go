@@ -33,6 +33,7 @@ type Parts struct {
 	Omitted    int    // older steps that were left out of History
 	EdgePrompt string
 	Cwd        string
+	Artifacts  string // the directory of [protocol.EnvArtifacts]; "": none
 	Thread     string // its id
 	Number     int    // of the step to be made, from 1
 	Visit      int    // how often the role has had its turn before
@@ -113,11 +114,21 @@ func place(p Parts) string {
 		lines = append(lines, fmt.Sprintf("You work in %s; relative paths start there.",
 			promptquote.Word(promptquote.Directory, p.Cwd, "`"+p.Cwd+"`")))
 	}
+	if p.Artifacts != "" && p.mentions(protocol.EnvArtifacts) {
+		lines = append(lines, fmt.Sprintf("$%s is `%s`, a directory for files of this run that are no part of the work.",
+			protocol.EnvArtifacts, oneLine(p.Artifacts)))
+	}
 	if p.Number > 0 {
 		lines = append(lines, fmt.Sprintf("This is step %d of thread %s. Your role, %s, has had %s before.",
 			p.Number, p.Thread, p.RoleName, count(p.Visit, "turn")))
 	}
 	return section("Working Directory", strings.Join(lines, "\n\n"))
+}
+
+// mentions reports whether a word stands in what the author of the workflow or the user has written.
+func (p Parts) mentions(word string) bool {
+	r := p.Role
+	return strings.Contains(strings.Join([]string{r.Goal, r.Procedure, r.Output, p.Task, p.EdgePrompt}, "\n"), word)
 }
 
 func count(n int, what string) string {

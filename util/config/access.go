@@ -35,6 +35,12 @@ func Confining(a protocol.Agent, mode string, command []string) (setting string,
 	return protocol.SandboxAuto, false
 }
 
+// MaxArtifacts is how many bytes the roles of a run can leave each other.
+func MaxArtifacts(c protocol.Config) int64 {
+	const most = 1024
+	return int64(cmp.Or(cmp.Or(c.Artifacts, &protocol.ArtifactsConfig{}).MaxMB, most)) << 20
+}
+
 // Sandbox is the sandbox of an agent; alias "": of whatever has none of its own.
 func Sandbox(c protocol.Config, alias string) protocol.SandboxConfig {
 	return c.Agents[alias].Sandbox.Over(c.Sandbox)

@@ -88,6 +88,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.networks()
 	k.concurrency()
 	k.workspace()
+	k.artifacts()
 	k.notify()
 }
 
@@ -254,6 +255,13 @@ func (k checker) workspace() {
 	if w.MaxFileMB < 0 {
 		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20",
 			"workspace.maxFileMB cannot be negative")
+	}
+}
+
+// artifacts checks the bound of what roles leave each other.
+func (k checker) artifacts() {
+	if a := k.c.Artifacts; a != nil && a.MaxMB < 0 {
+		k.add(k.at([]string{"artifacts", "maxMB"}), "write a number of MB, such as 1024", "artifacts.maxMB cannot be negative")
 	}
 }
 

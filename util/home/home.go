@@ -100,6 +100,17 @@ func (d Dirs) RemoveAgents(thread string) error {
 	return errors.Join(err, os.RemoveAll(d.Agents(thread)))
 }
 
+// Artifacts is where the roles of a run leave each other files: <home>/artifacts/<thread>.
+func (d Dirs) Artifacts(thread string) string { return filepath.Join(d.Home, "artifacts", thread) }
+
+// OwnArtifacts returns the directory that an environment names for artifacts, "" if it is none of this home.
+func (d Dirs) OwnArtifacts(dir string) string {
+	if d.Home == "" || dir == "" || d.Artifacts(filepath.Base(dir)) != dir || filepath.Dir(dir) == dir {
+		return ""
+	}
+	return dir
+}
+
 // Edit is the directory of the copy of the config that an editor has open, <home>/edit.
 func (d Dirs) Edit() string { return filepath.Join(d.Home, "edit") }
 

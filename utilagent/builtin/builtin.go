@@ -337,9 +337,13 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 	b, sandbox := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
 	e := w.run.Env
 	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), box.SharedState(w.run.Dirs) // first: what is not there cannot be hidden
+	var artifacts []string
+	if dir := w.run.Dirs.OwnArtifacts(e.Get(protocol.EnvArtifacts)); dir != "" {
+		artifacts = []string{dir}
+	}
 	w.off = offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(e.Get("HOME"), e.Get("USERPROFILE")), Environ: e.Environ, Dir: w.workspace.Dir(), Home: w.run.Dirs.Home, Store: w.run.Dirs.Store,
-		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
+		Hide: sandbox.DenyRead, AllowRead: slices.Concat(sandbox.AllowRead, artifacts), AllowWrite: sandbox.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
 	told, err := box.Recover(ctx, w.run.Dirs.Box(), commands.Guard)
@@ -372,7 +376,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 		env, dirs = w.workspace.Caches(e.Environ, e.Now())
 		commands.Env = append(commands.Env, env...)
 	}
-	commands.Writable = append(dirs, w.off.Writable()...)
+	commands.Writable = slices.Concat(dirs, w.off.Writable(), artifacts)
 	return nil
 }
 

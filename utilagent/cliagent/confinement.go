@@ -120,6 +120,7 @@ func (r *runner) confined() (*confinement, error) {
 			}
 		}
 	}
+	dirs = append(slices.Clip(dirs), r.artifacts()...)
 	c.close = func() error { return os.RemoveAll(tmp) }
 	if r.boxProgram != "" {
 		err = r.boxed(c, tmp, dirs)
@@ -245,8 +246,16 @@ func (r *runner) offLimits(reads ...string) offlimits.List {
 		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Environ: r.env.Environ,
 		Dir: r.cwd, Home: r.around.Dirs.Home, Store: r.around.Dirs.Store,
 		Hide:      r.sandbox.DenyRead,
-		AllowRead: slices.Concat(reads, []string{r.runDir}, r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
+		AllowRead: slices.Concat(reads, []string{r.runDir}, r.artifacts(), r.sandbox.AllowRead), AllowWrite: r.sandbox.AllowWrite,
 	})
+}
+
+// artifacts is the directory for what the run of the thread leaves.
+func (r *runner) artifacts() []string {
+	if dir := r.around.Dirs.OwnArtifacts(r.env.Get(protocol.EnvArtifacts)); dir != "" {
+		return []string{dir}
+	}
+	return nil
 }
 
 // real are the directories of a list that exist, without links.

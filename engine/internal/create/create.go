@@ -374,6 +374,16 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ s
 		return "", err
 	}
 	defer done()
+	if of := facts.Fork.Thread; of != "" && !o.Detached {
+		if err := m.Files.ForkArtifacts(ctx, of, id); err != nil {
+			return "", err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, m.Files.RemoveArtifacts(id))
+			}
+		}()
+	}
 	if facts.Workspace, err = m.Files.Fork(ctx, worktree.Fork{
 		Thread: id, At: t, Facts: facts, Moved: o.Cwd != "", Files: o.Files, Before: o.Before, Detached: o.Detached,
 	}); err != nil {

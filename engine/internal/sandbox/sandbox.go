@@ -285,12 +285,12 @@ func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 }
 
 // offLimits is what commands in a directory must not touch.
-func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string) offlimits.List {
+func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string, shown ...string) offlimits.List {
 	get := s.env.Get
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(get("HOME"), get("USERPROFILE")), Environ: s.env.Environ, Dir: dir,
 		Home: s.dirs.Home, Store: s.dirs.Store,
-		Hide: sandbox.DenyRead, AllowRead: sandbox.AllowRead, AllowWrite: sandbox.AllowWrite,
+		Hide: sandbox.DenyRead, AllowRead: slices.Concat(sandbox.AllowRead, shown), AllowWrite: sandbox.AllowWrite,
 	})
 }
 
@@ -309,13 +309,22 @@ func (s *Sandbox) Hidden(c protocol.Config, dir string) []string {
 	return paths
 }
 
+// artifacts is the directory for what a run leaves, of which the home shows no other.
+func (s *Sandbox) artifacts(environ []string) []string {
+	if dir := s.dirs.OwnArtifacts(env.Env{Environ: environ}.Get(protocol.EnvArtifacts)); dir != "" {
+		return []string{dir}
+	}
+	return nil
+}
+
 // holding is how commands are held back: by the settings of those of models, except for their sandbox.
 func (s *Sandbox) holding(settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
 	guard := box.SharedState(s.dirs) // first: what is not there cannot be hidden
-	off := s.offLimits(sandbox, inv.Dir)
+	artifacts := s.artifacts(inv.Env)
+	off := s.offLimits(sandbox, inv.Dir, artifacts...)
 	c := tools.Commands{
-		Shell: true, Guard: guard, Warn: s.warn, Once: s.warnOnce, Now: s.env.Now, Writable: off.Writable(),
+		Shell: true, Guard: guard, Warn: s.warn, Once: s.warnOnce, Now: s.env.Now, Writable: slices.Concat(off.Writable(), artifacts),
 		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false),
 		Network: networkOf(settings, inv),
 		Keep:    b.Capabilities, IPC: sandbox.SharesMemory(),

@@ -323,7 +323,7 @@ type Thread struct {
 	Status, Mood        string
 	Role                string // next, or at work
 	Started             When
-	Cwd                 string
+	Cwd, Artifacts      string
 	Task                Text
 	Steps               int
 	Took, Tokens, Cost  string
@@ -378,6 +378,9 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	}
 	if sum := at.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.Tokens(*sum), view.Cost(*sum)
+	}
+	if held := at.Artifacts; held != nil {
+		t.Artifacts = view.Artifacts(*held)
 	}
 	return t, at, nil
 }

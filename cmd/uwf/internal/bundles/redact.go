@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote/storeremote"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -42,10 +43,12 @@ func (a Commands) Redact() *ucli.Command {
 			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.\n\n" +
 			"With --files a path is taken out of the states of the files that are kept with the steps, and of later ones\n" +
 			"unless git tracks it. It stays in the work tree; where it is still kept is printed.\n\n" +
+			"With --artifacts everything is removed that the roles of the run have left in UWF_ARTIFACTS_DIR.\n\n" +
 			"   uwf thread redact @ --files config/key.pem",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
 			&ucli.StringFlag{Name: "files", Usage: "the `PATH` of a file or a directory, below the root of the work tree"},
+			&ucli.BoolFlag{Name: "artifacts", Usage: "remove the files in the run's directory for artifacts"},
 			&ucli.BoolFlag{Name: "shared", Usage: "redact the node or the path even if other threads share it"},
 			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in the place of the node; not with --files, which leaves nothing in its place"},
 		},
@@ -54,8 +57,15 @@ func (a Commands) Redact() *ucli.Command {
 
 func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 	switch {
-	case c.IsSet("node") == c.IsSet("files"):
-		return cmdline.UsageError("what is to be redacted: a node, or a path of the files?", "--node HASH", "--files PATH")
+	case c.Bool("artifacts") && !c.IsSet("node") && !c.IsSet("files"):
+		held, err := e.Files().RedactArtifacts(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.Printf(held, "%s removed\n", view.Artifacts(held))
+	case c.IsSet("node") == c.IsSet("files") || c.Bool("artifacts"):
+		return cmdline.UsageError("what is to be redacted: a node, a path of the files, or the artifacts?", "--node HASH",
+			"--files PATH", "--artifacts")
 	case c.IsSet("files"):
 		return a.redactFiles(ctx, e, id, c)
 	}

@@ -2,8 +2,10 @@
 package remotes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/threads"
 	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -312,7 +315,23 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range pulled.Threads {
+		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) && a.usesArtifacts(ctx, t.Head) {
+			a.Say("uwf: the files that thread %s has in %s stay on the machine where it ran", t.Thread, protocol.EnvArtifacts)
+		}
+	}
 	return a.printPulled(link, pulled)
+}
+
+// usesArtifacts reports whether a thread's workflow names the directory for artifacts.
+func (a Commands) usesArtifacts(ctx context.Context, head protocol.Hash) bool {
+	t, err := a.OpenThread(ctx, head)
+	if err != nil {
+		return false
+	}
+	w, err := t.Workflow(ctx)
+	text, jerr := json.Marshal(w)
+	return err == nil && jerr == nil && (bytes.Contains(text, []byte(protocol.ArtifactsVariable)) || bytes.Contains(text, []byte(protocol.EnvArtifacts)))
 }
 
 func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {

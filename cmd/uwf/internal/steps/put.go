@@ -282,6 +282,7 @@ func (a Commands) assignment(ctx context.Context) (assignment, error) {
 	as := assignment{
 		Assignment: step.Assignment{
 			Thread: a.Env.Get(protocol.EnvThread), Role: a.Env.Get(protocol.EnvRole), Cwd: a.Env.Dir,
+			Artifacts: a.Env.Get(protocol.EnvArtifacts),
 		},
 		head: head, runDir: a.Env.Get(protocol.EnvRunDir), agent: a.Env.Get(protocol.EnvAgent),
 	}

@@ -198,7 +198,8 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 		return err
 	}
 	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow), Commands: catalog.UsedCommands(def)}
-	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}}
+	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given},
+		Artifacts: e.Reader.Dirs.Artifacts("x")}
 	first, err := moderator.Next(ctx, state)
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}

@@ -91,6 +91,9 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 	if len(s.Left) > 0 {
 		lines = append(lines, "not kept", worktree.Abbreviate(s.Left))
 	}
+	if s.Artifacts != nil {
+		lines = append(lines, "artifacts", view.Artifacts(*s.Artifacts)+" in "+plaintext.Line(s.Artifacts.Dir))
+	}
 	if sum := s.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
 		lines = append(lines, "time", render.Duration(sum.DurationMs)+" in the steps", "tokens", view.Tokens(*sum), "cost", view.Cost(*sum))
 	}

@@ -1,0 +1,232 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine/internal/fault"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/threadid"
+)
+
+// The roles of a run leave each other files in a directory of the home, which they share with those of its
+// children. Agents write there what they like, so it is only counted, copied and removed, and links in it are
+// never followed.
+
+// Bounds of such a directory. More files than that would make each step wait until they are counted.
+const (
+	maxArtifacts      = 100_000
+	maxArtifactsDepth = 100
+)
+
+// OpenArtifacts makes the directory of a run, and refuses one that holds too much. Errors are *protocol.Error.
+func OpenArtifacts(thread, dir string, c protocol.Config) (err error) {
+	defer fault.Coded(&err)
+	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrNotExist) { // the first one of the home
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	most := config.MaxArtifacts(c)
+	held, err := CountArtifacts(dir, most)
+	if err == nil && held.More {
+		err = tooMany(thread, dir, most)
+	}
+	return err
+}
+
+func tooMany(thread, dir string, most int64) error {
+	return fault.New(protocol.CodeFailed, "%s holds more than %s, or %d files", dir, render.Size(most),
+		maxArtifacts).Because("artifacts-too-large", "thread", thread)
+}
+
+// CountArtifacts counts what a directory holds, up to the bounds.
+func CountArtifacts(dir string, most int64) (held protocol.Artifacts, err error) {
+	held.Dir = dir
+	err = walkArtifacts(dir, func(_ *os.Root, _ string, info fs.FileInfo) error {
+		held.Files++
+		if info.Mode().IsRegular() {
+			held.Bytes += info.Size()
+		}
+		if held.Files > maxArtifacts || held.Bytes > most || held.Bytes < 0 {
+			held.Files, held.Bytes, held.More = min(held.Files, maxArtifacts), min(max(held.Bytes, 0), most), true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return held, err
+}
+
+// walkArtifacts visits everything in a directory, above first, until it gets [fs.SkipAll].
+func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.FileInfo) error) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory", dir)
+	}
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err = visitBelow(root, ".", 0, visit); errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return err
+}
+
+func visitBelow(root *os.Root, dir string, depth int, visit func(*os.Root, string, fs.FileInfo) error) error {
+	if depth > maxArtifactsDepth {
+		return fmt.Errorf("it has directories in more than %d others", maxArtifactsDepth)
+	}
+	open, err := root.Open(dir)
+	if err != nil {
+		return gone(err)
+	}
+	defer func() { _ = open.Close() }()
+	for {
+		const some = 1000 // a directory may have more names than memory has room for
+		entries, err := open.ReadDir(some)
+		for _, entry := range entries {
+			name := filepath.Join(dir, entry.Name())
+			info, err := root.Lstat(name)
+			if err == nil {
+				err = visit(root, name, info)
+			}
+			if err == nil && info.IsDir() {
+				err = visitBelow(root, name, depth+1, visit)
+			}
+			if err := gone(err); err != nil {
+				return err
+			}
+		}
+		if err != nil || len(entries) == 0 {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		}
+	}
+}
+
+// gone is nil for the error of what was removed meanwhile.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ForkArtifacts gives a fork a copy of what the run has left, of which it is a fork. Links are copied as they are;
+// pipes and the like are left out.
+func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
+	of, err := heads.Root(ctx, e.Heads, of)
+	if err != nil {
+		return err
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
+		return err
+	}
+	from, to, most := e.Dirs.Artifacts(of), e.Dirs.Artifacts(fork), config.MaxArtifacts(c)
+	switch held, err := CountArtifacts(from, most); {
+	case err != nil || held.Files == 0:
+		return err
+	case held.More:
+		return tooMany(of, from, most)
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	into, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = into.Close() }()
+	room := int64(maxIncludedBytes)
+	err = walkArtifacts(from, func(in *os.Root, name string, info fs.FileInfo) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return into.Mkdir(name, info.Mode().Perm()|0o700)
+		}
+		_, err := takeAlong(in, into, name, &room)
+		return err
+	})
+	if err != nil {
+		err = errors.Join(fmt.Errorf("copy the artifacts of thread %s: %w", of, err), e.RemoveArtifacts(fork))
+	}
+	return err
+}
+
+// RemoveArtifacts removes what a run has left, in directories that may not be written, too.
+func (e Keeper) RemoveArtifacts(thread string) error {
+	dir := e.Dirs.Artifacts(thread)
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = walkArtifacts(dir, func(in *os.Root, name string, info fs.FileInfo) error {
+		if info.IsDir() {
+			_ = in.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// RedactArtifacts removes what the run of a thread has left. Errors are *protocol.Error.
+func (e Keeper) RedactArtifacts(ctx context.Context, id string) (held protocol.Artifacts, err error) {
+	defer fault.Coded(&err)
+	root, err := heads.Root(ctx, e.Heads, id)
+	if err != nil {
+		return held, err
+	}
+	t, err := e.Lock(ctx, root)
+	if err != nil {
+		return held, err
+	}
+	defer t.Release()
+	if held, err = CountArtifacts(e.Dirs.Artifacts(root), 1<<62); err != nil {
+		return held, err
+	}
+	return held, e.RemoveArtifacts(root)
+}
+
+// sweepArtifacts removes what forks have left that were never made.
+func (e Keeper) sweepArtifacts(ctx context.Context) error {
+	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Artifacts("x")))
+	if err != nil {
+		return gone(err)
+	}
+	for _, entry := range entries {
+		id := entry.Name()
+		if _, err := heads.Find(ctx, e.Heads, id); !threadid.Valid(id) || !errors.Is(err, heads.ErrNoThread) {
+			continue
+		}
+		lock, err := e.LockCreation(ctx, id)
+		if err != nil {
+			continue // it is being made
+		}
+		err = errors.Join(e.RemoveArtifacts(id), lock.RemoveAndUnlock())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

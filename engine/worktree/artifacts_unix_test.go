@@ -1,0 +1,95 @@
+//go:build unix
+
+package worktree_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/engine/worktree"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/home"
+)
+
+const (
+	oneThread   = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	otherThread = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
+)
+
+// Agents leave what they like: it is counted up to a bound, and copied without anything that leads out.
+func TestArtifacts(t *testing.T) {
+	t.Parallel()
+	dirs := home.Dirs{Home: t.TempDir()}
+	dir := dirs.Artifacts(oneThread)
+	limit := protocol.Config{Artifacts: &protocol.ArtifactsConfig{MaxMB: 1}}
+	require.NoError(t, worktree.OpenArtifacts(oneThread, dir, limit))
+	info, err := os.Lstat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	require.NoError(t, worktree.OpenArtifacts(oneThread, dir, limit), "it is there already")
+
+	outside := filepath.Join(t.TempDir(), "outside")
+	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o600))
+	for name, text := range map[string]string{"plan.md": "plan", "a/b/\x1b[31mred\n": "x", "exe": "#!"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
+	}
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "file")))
+	require.NoError(t, os.Symlink("/", filepath.Join(dir, "root")))
+	require.NoError(t, os.Symlink("..", filepath.Join(dir, "a", "circle")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	held, err := worktree.CountArtifacts(dir, 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Artifacts{Dir: dir, Files: 9, Bytes: 7}, held)
+
+	k := worktree.Keeper{Dirs: dirs, Heads: &memheads.Heads{}, Config: func(context.Context) (protocol.Config, error) { return limit, nil }}
+	require.NoError(t, k.ForkArtifacts(t.Context(), oneThread, otherThread))
+	held, err = worktree.CountArtifacts(dirs.Artifacts(otherThread), 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, 8, held.Files, "all but the pipe")
+	to, err := os.Readlink(filepath.Join(dirs.Artifacts(otherThread), "file"))
+	require.NoError(t, err)
+	require.Equal(t, outside, to)
+
+	require.NoError(t, os.Truncate(filepath.Join(dir, "plan.md"), 1<<40))
+	held, err = worktree.CountArtifacts(dir, 1<<20)
+	require.NoError(t, err)
+	require.True(t, held.More)
+	require.Error(t, worktree.OpenArtifacts(oneThread, dir, limit))
+	require.Error(t, k.ForkArtifacts(t.Context(), oneThread, "01ARZ3NDEKTSV4RRFFQ69G5FAX"))
+	require.NoDirExists(t, dirs.Artifacts("01ARZ3NDEKTSV4RRFFQ69G5FAX"))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "a"), 0o500))
+	require.NoError(t, k.RemoveArtifacts(oneThread))
+	require.NoDirExists(t, dir)
+	require.FileExists(t, outside)
+
+	require.NoError(t, os.Symlink(filepath.Dir(outside), dir))
+	require.Error(t, worktree.OpenArtifacts(oneThread, dir, limit), "a link in its place")
+	held, err = worktree.CountArtifacts(dirs.Artifacts("none"), 1)
+	require.NoError(t, err)
+	require.Zero(t, held.Files)
+}
+
+func TestTooManyArtifacts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deep := filepath.Join(dir, strings.Repeat("d/", 200))
+	require.NoError(t, os.MkdirAll(deep, 0o700))
+	require.Error(t, worktree.OpenArtifacts(oneThread, dir, protocol.Config{}), "too deep")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "d")))
+	for i := range 100_001 {
+		require.NoError(t, os.Symlink("x", filepath.Join(dir, fmt.Sprint(i))))
+	}
+	held, err := worktree.CountArtifacts(dir, 1<<30)
+	require.NoError(t, err)
+	require.Equal(t, []any{100_000, true}, []any{held.Files, held.More})
+	require.Error(t, worktree.OpenArtifacts(oneThread, dir, protocol.Config{}))
+}
