@@ -6,143 +6,69 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/internal/reach"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// reach tells which roles have answered where an edge is taken. Each role has two points: its edges come in at
-// the first and its answers leave from the second, so that a path has an answer of a role if it goes through
-// the second. Conditions are ignored: every edge counts.
-type reach struct {
-	next  [][]int        // by point
-	in    map[string]int // of a role; the point behind it is where its answers leave
-	walks map[[2]int][]bool
-	work  int
-}
-
-// The points beside those of roles.
-const (
-	startPoint = iota
-	endPoint
-	firstRole
-)
-
-// maxReachWork bounds the searches, in points and edges. Files that need more come from programs, and what is
-// not known of them counts as known.
-const maxReachWork = 20_000_000
-
-// reachOf is the graph of a workflow, made once.
-func (d *draft) reachOf() *reach {
+// graph is the graph of the workflow, made once.
+func (d *draft) graph() *reach.Graph {
 	if d.reached != nil {
 		return d.reached
 	}
-	g := &reach{in: map[string]int{}, walks: map[[2]int][]bool{}}
+	var roles []string
 	for _, n := range d.nodes {
 		if n.name != protocol.StartNode {
-			g.in[n.name] = firstRole + 2*len(g.in)
+			roles = append(roles, n.name)
 		}
 	}
-	g.next = make([][]int, firstRole+2*len(g.in))
-	for _, p := range g.in {
-		g.next[p] = append(g.next[p], p+1)
-	}
+	d.reached = reach.New(roles)
 	for _, n := range d.nodes {
 		for _, e := range n.edges {
-			if to, ok := g.head(n, e); ok {
-				from := d.tail(g, n, e)
-				g.next[from] = append(g.next[from], to)
+			if to, ok := d.head(n, e); ok {
+				d.reached.Add(d.tail(n, e), to)
 			}
 		}
 	}
-	d.reached = g
-	return g
+	return d.reached
 }
 
 // tail is the point that an edge leaves.
-func (d *draft) tail(g *reach, n *nodeDraft, e *edgeDraft) int {
-	switch {
+func (d *draft) tail(n *nodeDraft, e *edgeDraft) reach.Point {
+	switch in, _ := d.graph().In(n.name); {
 	case n.name == protocol.StartNode && e.status == protocol.ResumeStatus && !n.list:
-		return endPoint
+		return reach.End
 	case n.name == protocol.StartNode:
-		return startPoint
+		return reach.Start
 	case e.failure:
-		return g.in[n.name]
+		return in
 	}
-	return g.in[n.name] + 1
+	return d.graph().Out(n.name)
 }
 
 // head is the point that an edge leads to.
-func (g *reach) head(n *nodeDraft, e *edgeDraft) (int, bool) {
+func (d *draft) head(n *nodeDraft, e *edgeDraft) (reach.Point, bool) {
 	switch target := e.edge.Role; target {
 	case protocol.EndNode, protocol.FailNode:
-		return endPoint, true
+		return reach.End, true
 	case protocol.SuspendNode: // resuming runs the same role
-		p, ok := g.in[n.name]
-		return p, ok
+		return d.graph().In(n.name)
 	default:
-		p, ok := g.in[target]
-		return p, ok
+		return d.graph().In(target)
 	}
 }
 
-// from are the points that paths from one lead to, but not through another; 0 is none. It is nil if finding
-// out would take too long.
-func (g *reach) from(begin, without int) []bool {
-	key := [2]int{begin, without}
-	if seen, ok := g.walks[key]; ok {
-		return seen
-	}
-	if g.work > maxReachWork {
-		return nil
-	}
-	seen := make([]bool, len(g.next))
-	queue := []int{begin}
-	g.work += len(g.next)
-	for len(queue) > 0 {
-		p := queue[0]
-		if queue = queue[1:]; seen[p] || p == without && p != 0 {
-			continue
-		}
-		seen[p] = true
-		g.work += len(g.next[p])
-		queue = append(queue, g.next[p]...)
-	}
-	g.walks[key] = seen
-	return seen
-}
-
-// at reports whether a role can have answered at a point, and whether it has on every path.
-func (g *reach) at(role string, point int) (possible, certain bool) {
-	in, ok := g.in[role]
-	if !ok {
-		return false, false
-	}
-	begin, after, around := g.from(startPoint, 0), g.from(in+1, 0), g.from(startPoint, in+1)
-	if begin == nil || after == nil || around == nil {
-		return true, true
-	}
-	possible = begin[in+1] && after[point]
-	return possible, possible && !around[point]
-}
-
-// last are the edges of a role's node that its newest answer can have taken when another edge is.
-func (d *draft) last(g *reach, node *nodeDraft, n *nodeDraft, e *edgeDraft) (edges []*edgeDraft) {
+// last are the statuses that the newest answer of a role's node can have had when another edge is taken.
+func (d *draft) last(node, n *nodeDraft, e *edgeDraft) (statuses []string) {
 	for _, f := range node.edges {
-		if f.failure {
-			continue
-		}
-		head, ok := g.head(node, f)
-		if f != e && ok {
-			reached := g.from(head, g.in[node.name]+1)
-			ok = reached == nil || reached[d.tail(g, n, e)]
-		}
-		if f == e || ok {
-			edges = append(edges, f)
+		head, ok := d.head(node, f)
+		if !f.failure && (f == e || ok && d.graph().Avoids(node.name, head, d.tail(n, e))) {
+			statuses = append(statuses, f.status)
 		}
 	}
-	return edges
+	return statuses
 }
 
 // earlier is what is known of the newest answer of a role where an edge is taken.
@@ -166,22 +92,24 @@ func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 	if from.edge == nil || d.incomplete || d.lostRoles || d.misspeltStart() {
 		return x
 	}
-	g := d.reachOf()
-	if begin := g.from(startPoint, 0); begin == nil || !begin[d.tail(g, from.node, from.edge)] {
+	at := d.tail(from.node, from.edge)
+	if !d.graph().Reached(at) {
 		return x // it is never taken, which is said elsewhere
 	}
-	x.possible, x.certain = g.at(r.name, d.tail(g, from.node, from.edge))
+	x.possible, x.certain = d.graph().Answered(r.name, at)
 	if !x.certain || node.list || r.answers.byStatus == nil || len(node.edges) > maxAlternatives {
 		return x
 	}
 	var answers []fields
-	for _, e := range d.last(g, node, from.node, from.edge) {
-		f, ok := r.answers.byStatus[e.status]
+	statuses := d.last(node, from.node, from.edge)
+	for _, status := range statuses {
+		f, ok := r.answers.byStatus[status]
 		if !ok {
 			return x
 		}
-		x.statuses, answers = append(x.statuses, e.status), append(answers, f)
+		answers = append(answers, f)
 	}
+	x.statuses = statuses
 	x.answers = answers
 	return x
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/internal/reach"
 	"github.com/united-workforce/uwf/moderator/jsonata"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/yamldoc"
@@ -16,7 +17,8 @@ import (
 // and does not fit a schema that wants a list.
 func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 	answers := d.answersOfChildren(r)
-	if r.schema == nil || len(answers.schemas) == 0 || d.full() {
+	earlier := func(p jsonata.Path) bool { return isNew("$" + p.Names[0]) } // which are not known
+	if r.schema == nil || len(answers.schemas) == 0 || d.full() || slices.ContainsFunc(expr.Reads().Bound, earlier) {
 		return
 	}
 	output := map[string]any{}
@@ -127,7 +129,7 @@ type draft struct {
 	derived   map[string]bool // roles whose schema is made of those of their parts
 	versioned bool            // the file has "version: 1", as the original's have
 	language  int             // [protocol.Language3] if it says what only that can
-	reached   *reach
+	reached   *reach.Graph
 	// Of the older form, see older.go.
 	older                        bool
 	defaultAgent, agentOverrides *yamldoc.Node
