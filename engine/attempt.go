@@ -543,9 +543,10 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 type task struct {
 	role       string
 	prompt     string
-	promptHash protocol.Hash // of the text node
-	command    []string      // of a role that is one; nil for another, or where only the thread's history knows it
-	cwd        string        // its location; once [Engine.Workplace] has judged it, the directory itself
+	promptHash protocol.Hash     // of the text node
+	command    []string          // of a role that is one; nil for another, or where only the thread's history knows it
+	env        map[string]string // of the command
+	cwd        string            // its location; once [Engine.Workplace] has judged it, the directory itself
 	limitBase  int
 	resumes    bool // it answers a suspension, or reopens a completed thread
 	replaces   bool // it takes the place of the head
@@ -558,7 +559,7 @@ type task struct {
 
 // graphTask turns the decision to run a role into a task.
 func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
-	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, cwd: d.Location, limitBase: p.LimitBase()}
+	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, env: d.Env, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
 	t.promptHash, err = e.Reader.Batch().Add(ctx, protocol.Text(t.prompt))
 	return t, err

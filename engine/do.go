@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -187,11 +188,11 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 	}
 	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
 		return out, a.unable(err)
 	}
 	if a.cmd.Plain != nil {
-		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, a.cmd.Argv); err != nil {
+		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, moderator.CommandLine(a.cmd.Argv, a.cmd.Env)); err != nil {
 			return out, a.unable(err)
 		}
 	}
@@ -297,7 +298,7 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 	} else if a.task, err = s.woken(ctx); err != nil {
 		return out, err
 	}
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
 		return out, err
 	}
 	a.putBack()
@@ -403,7 +404,7 @@ func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error
 		}
 	}
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command); err != nil {
+	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
 		return out, a.unable(err)
 	}
 	account := a.e.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)

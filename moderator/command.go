@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/mustache"
@@ -35,31 +36,40 @@ func CommandSchema() map[string]any {
 // errNul: no system passes such a word to a program.
 var errNul = errors.New("renders to a text with a NUL in it")
 
-// commandOf renders the words of a role that is a command, nil if it is none. Each is
-// one argument whatever it renders to: there is no shell. A word may be empty, but not
-// the program's.
-func commandOf(s State, at place, role string, output any) ([]string, error) {
-	words := s.Workflow.Roles[role].Run
-	if len(words) == 0 {
-		return nil, nil
-	}
-	argv := make([]string, len(words))
-	for i, word := range words {
-		var err error
-		argv[i], err = s.word(word, view(plain(s.Start), at.status, asWord(s, at.node, output)))
-		if err == nil && strings.ContainsRune(argv[i], 0) {
-			err = errNul
+// commandOf renders the words of a role that is a command, and its environment; nil if it is none. Each
+// word is one argument whatever it renders to: no shell takes it apart. A word may be empty, but not the
+// program's. A script is what it is.
+func commandOf(s State, at place, role string, output any) (argv []string, env map[string]string, err error) {
+	r := s.Workflow.Roles[role]
+	stack := view(plain(s.Start), at.status, asWord(s, at.node, output))
+	render := func(field, template string) string {
+		text := ""
+		if err == nil {
+			if text, err = s.word(template, stack); err == nil && strings.ContainsRune(text, 0) {
+				err = errNul
+			}
+			if err != nil {
+				err = &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: %s", role, field),
+					Template: template, Err: err}
+			}
 		}
-		if err != nil {
-			return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[%d]", role, i),
-				Template: word, Err: err}
+		return text
+	}
+	argv = slices.Clone(r.Command())
+	for i, word := range r.Run {
+		argv[i] = render(fmt.Sprintf("run[%d]", i), word)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		if env == nil {
+			env = map[string]string{}
 		}
+		env[name] = render(fmt.Sprintf("env[%s]", name), r.Env[name])
 	}
-	if strings.TrimSpace(argv[0]) == "" {
-		return nil, &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role),
-			Template: words[0], Err: ErrEmpty}
+	if err == nil && len(argv) > 0 && strings.TrimSpace(argv[0]) == "" {
+		err = &TemplateError{Node: at.node, Edge: at.key, Field: fmt.Sprintf("roles[%s]: run[0]", role),
+			Template: r.Run[0], Err: ErrEmpty}
 	}
-	return argv, nil
+	return argv, env, err
 }
 
 // asWord is an answer for a word of a command or a location. What a command prints ends with a line
@@ -75,18 +85,36 @@ func asWord(s State, by string, output any) any {
 	return answer
 }
 
-// KnownCommand is a command with the words rendered that the task and the inputs of a run
-// fill in. The others, which wait for answers, stay as they are written.
-func KnownCommand(words []string, start protocol.Start) []string {
+// CommandLine are the words of a command with its variables before them, as a person would type them.
+func CommandLine(argv []string, env map[string]string) []string {
+	if len(env) == 0 {
+		return argv
+	}
+	words := []string{"env"}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		words = append(words, name+"="+env[name])
+	}
+	return append(words, argv...)
+}
+
+// KnownCommand is the command of a role with what the task and the inputs of a run fill in. The other
+// words, which wait for answers, stay as they are written.
+func KnownCommand(r protocol.Role, start protocol.Start) (argv []string, env map[string]string) {
 	known := map[string]any{protocol.PromptVariable: start.Prompt, protocol.InputsVariable: start.Inputs}
-	argv := make([]string, len(words))
-	for i, word := range words {
-		argv[i] = word
+	render := func(word string) string {
 		if t, err := mustache.Parse(word); err == nil && wantedBy(pathsOf(t, nil)).nothing() {
 			if text, err := t.Render(known); err == nil {
-				argv[i] = text
+				return text
 			}
 		}
+		return word
 	}
-	return argv
+	argv, env = slices.Clone(r.Command()), maps.Clone(r.Env)
+	for i, word := range r.Run {
+		argv[i] = render(word)
+	}
+	for name, value := range env {
+		env[name] = render(value)
+	}
+	return argv, env
 }

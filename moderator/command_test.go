@@ -11,8 +11,13 @@ import (
 func TestKnownCommand(t *testing.T) {
 	t.Parallel()
 	start := protocol.Start{Prompt: "task", Inputs: map[string]any{"test": "npm test"}}
-	require.Equal(t, []string{"sh", "-c", "npm test", "task", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"},
-		KnownCommand([]string{"sh", "-c", "{{{$inputs.test}}}", "{{{$prompt}}}", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"}, start))
+	argv, env := KnownCommand(protocol.Role{Run: []string{"sh", "-c", "{{{$inputs.test}}}", "{{{$prompt}}}", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"},
+		Env: map[string]string{"A": "{{{$prompt}}}", "B": "{{b}}"}}, start)
+	require.Equal(t, []string{"sh", "-c", "npm test", "task", "{{{place}}}", "{{{$inputs.gone}}} npm", "{{", "{{#$steps.a}}x{{/$steps.a}}"}, argv)
+	require.Equal(t, map[string]string{"A": "task", "B": "{{b}}"}, env)
+	script, _ := KnownCommand(protocol.Role{Script: "echo {{{$prompt}}}"}, start)
+	require.Equal(t, []string{"sh", "-e", "-c", "echo {{{$prompt}}}"}, script)
+	require.Equal(t, []string{"env", "A=task", "B={{b}}", "x"}, CommandLine([]string{"x"}, env))
 }
 
 // A word or a location that ends with a value has no line feeds at its end; what a command prints has
@@ -31,7 +36,7 @@ func TestOutputAsWord(t *testing.T) {
 		s := State{Workflow: protocol.Workflow{Roles: map[string]protocol.Role{"first": c.role, "use": {Run: []string{"echo", "{{output}}", "{{output}}/", "{{#output}}{{.}}{{/output}}", "x\n"}}}}}
 		output := map[string]any{"output": "a\nb\n"}
 		at := place{node: "first", key: "passed", status: "passed"}
-		argv, err := commandOf(s, at, "use", output)
+		argv, _, err := commandOf(s, at, "use", output)
 		require.NoError(t, err, name)
 		require.Equal(t, []string{"echo", "a\nb", c.mid, "a\nb", "x\n"}, argv, name)
 		edge := protocol.Edge{Role: "use", Prompt: "{{output}}", Location: "{{output}}"}

@@ -95,8 +95,9 @@ type Decision struct {
 	Prompt   string
 	Location string // rendered; "" is the thread's directory
 	// Command is rendered: the words of a role that is a command, if the graph leads to
-	// it. Whom a person's answer leads back to runs what it ran before.
+	// it, and the variables that it gets. Whom a person's answer leads back to runs what it ran before.
 	Command []string
+	Env     map[string]string
 	// Children play the role together, if it has any, in the order of their names or
 	// items.
 	Children []Child
@@ -264,7 +265,7 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 		err = fan(ctx, s, at, &d, output)
 		return d, err
 	}
-	d.Command, err = commandOf(s, at, edge.Role, output)
+	d.Command, d.Env, err = commandOf(s, at, edge.Role, output)
 	return d, err
 }
 

@@ -93,6 +93,19 @@ type Role struct {
 	OnFailure OnFailure         `json:"onFailure,omitempty"` // of children
 }
 
+// Command are the words of a role that is a command, as they are stored; nil: it is none. Those of a script
+// are no templates.
+func (r Role) Command() []string {
+	if r.Script == "" {
+		return r.Run
+	}
+	shell := r.Shell
+	if len(shell) == 0 {
+		shell = []string{"sh", "-e", "-c"}
+	}
+	return append(slices.Clone(shell), r.Script)
+}
+
 // OnFailure says what a child that fails means for its role.
 type OnFailure string
 

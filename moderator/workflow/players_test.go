@@ -54,8 +54,8 @@ func TestProblemsOfPlayers(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit []string
 	}{
-		"a command as one text":       {[]string{`[go, test, "./{{dir}}", 5, true]`, "go test ./..."}},
-		"a shell's command":           {[]string{`[go, test, "./{{dir}}", 5, true]`, "make | tail"}},
+		"a command as a number":       {[]string{`[go, test, "./{{dir}}", 5, true]`, "5"}},
+		"a shell for words":           {[]string{"timeout: 90m", "shell: bash"}},
 		"no program":                  {[]string{`[go, test, "./{{dir}}", 5, true]`, "[]"}},
 		"a goal of a command":         {[]string{"timeout: 90m", "goal: g"}},
 		"a time":                      {[]string{"90m", "90"}},

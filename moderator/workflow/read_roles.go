@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +105,7 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 		{key: "workspace"}, {key: "merge"}})
 	switch {
 	case says(n, "run"):
-		fields = append(fields, field{key: "parse"}, field{key: "timeout"})
+		fields = append(fields, field{key: "parse"}, field{key: "timeout"}, field{key: "shell"}, field{key: "env"})
 		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
 	case says(n, "compute"):
 		return slices.Concat(fields, players, schema), protocol.PlayedByCompute
@@ -257,7 +258,15 @@ const exampleRun = "run: [go, test, ./...]"
 // readCommand reads what makes a role a command.
 func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	r.run = m["run"]
-	r.role.Run = d.readWords(r.run, what)
+	if script, ok := textOf(r.run); ok {
+		d.readScript(r, script, m["shell"], what)
+	} else {
+		r.role.Run = d.readWords(r.run, what)
+		if n := m["shell"]; n != nil {
+			d.add(n.Pos, "leave it out, or write run as one text", "%s has a shell, but its run is a list of words", what)
+		}
+	}
+	d.readEnv(r, m["env"], what)
 	r.role.TimeoutMs = d.readTime(m["timeout"], "timeout of "+what)
 	text, given := d.text(m["parse"], "parse of "+what)
 	r.role.Parse = protocol.Parse(text)
@@ -272,14 +281,7 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 		return nil
 	}
 	if n.Kind != yamldoc.Sequence {
-		remedy := exampleRun
-		if words := strings.Fields(n.Text); n.Kind == yamldoc.Scalar && len(words) > 0 {
-			remedy = "run: [" + strings.Join(words, ", ") + "]"
-			if strings.ContainsAny(n.Text, "|&;<>$`*\"'") {
-				remedy = "there is no shell; name one if it is needed: run: [sh, -c, " + quote(n.Text) + "]"
-			}
-		}
-		d.add(n.Pos, remedy, "run of %s must be a list of words, but this is %s", what, kindOf(n))
+		d.add(n.Pos, exampleRun, "run of %s must be a list of words, or a script as one text, but this is %s", what, kindOf(n))
 		return nil
 	}
 	var words []string
@@ -357,31 +359,34 @@ func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 // checkCommand checks the templates of a command against what is known when an edge
 // leads to it.
 func (d *draft) checkCommand(n *nodeDraft, e *edgeDraft) {
-	target := d.roleByName[e.edge.Role]
-	if target == nil || target.run == nil || target.run.Kind != yamldoc.Sequence {
-		return
+	d.checkWords(d.roleByName[e.edge.Role], "by "+n.at(e), d.sourceOf(n, e))
+	if target := d.roleByName[e.edge.Role]; target != nil {
+		d.noteProgram(target)
 	}
-	source := d.sourceOf(n, e)
-	for i, item := range target.run.Items {
-		if i < len(target.role.Run) {
-			d.checkTemplate(fmt.Sprintf("run[%d] of role %s, by %s", i, quote(target.name), n.at(e)), target.role.Run[i], item, source)
-		}
-	}
-	d.noteProgram(target)
 }
 
 // checkPart checks the templates of a command that plays a part. Its thread is its own:
 // nobody has answered in it, and what it is to know stands in its prompt.
 func (d *draft) checkPart(c childDraft) {
-	target := d.roleByName[c.role.text]
-	if target == nil || target.run == nil || target.run.Kind != yamldoc.Sequence {
+	d.checkWords(d.roleByName[c.role.text], "as "+c.what, answer{part: &c})
+}
+
+// checkWords checks what a command is given.
+func (d *draft) checkWords(r *roleDraft, where string, from answer) {
+	if r == nil || r.run == nil {
 		return
 	}
-	for i, item := range target.run.Items {
-		if i < len(target.role.Run) {
-			d.checkTemplate(fmt.Sprintf("run[%d] of role %s, as %s", i, quote(target.name), c.what), target.role.Run[i], item, answer{part: &c})
+	from.word = true
+	for i, item := range r.run.Items {
+		if i < len(r.role.Run) {
+			d.noteIncluded(r, i, item)
+			d.checkTemplate(fmt.Sprintf("run[%d] of role %s, %s", i, quote(r.name), where), r.role.Run[i], item, from)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.env)) {
+		d.checkTemplate(fmt.Sprintf("env[%s] of role %s, %s", name, quote(r.name), where), r.role.Env[name], r.env[name], from)
+	}
+	d.checkScript(r, from)
 }
 
 // noteProgram tells the author of a command whose program is chosen by an answer.

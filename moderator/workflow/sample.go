@@ -161,9 +161,11 @@ type roleDraft struct {
 	statuses statuses
 	answers  answers
 	run      *yamldoc.Node // of a command
-	noted    bool          // the author was told of its program
-	children []childDraft  // of a role that has some
-	of, join *yamldoc.Node // of such a role; nil if left out
+	env      map[string]*yamldoc.Node
+	literal  map[string]bool // what the author was told of in a command
+	noted    bool            // the author was told of its program
+	children []childDraft    // of a role that has some
+	of, join *yamldoc.Node   // of such a role; nil if left out
 }
 
 // conditionDraft is an entry of "conditions".

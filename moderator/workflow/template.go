@@ -48,6 +48,7 @@ type answer struct {
 	node   *nodeDraft  // that the edge leaves
 	edge   *edgeDraft  // nil: unknown
 	fixed  bool        // it must not depend on the machine
+	word   bool        // it is a word of a command
 	empty  *[]string   // collects the tags of variables that do not exist, instead of errors
 }
 
@@ -79,7 +80,11 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 	d.checkLiquid(what, template, n)
 	t, err := mustache.Parse(template)
 	if syntax, ok := errors.AsType[*mustache.SyntaxError](err); ok {
-		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), "", "%s: %s", what, syntax.Message)
+		remedy := ""
+		if from.word && strings.Contains(template, "{{.") {
+			remedy = "write run as one text, or begin with {{=<% %>=}}"
+		}
+		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), remedy, "%s: %s", what, syntax.Message)
 		return
 	}
 	for _, tag := range t.Tags() {

@@ -151,6 +151,9 @@ func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	if !slices.Equal(before.Run, after.Run) {
 		d.add(opOf(len(before.Run), len(after.Run)), at("run"), before.Run, after.Run)
 	}
+	d.text(at("run"), before.Script, after.Script)
+	d.value(at("shell"), before.Shell, after.Shell)
+	d.value(at("env"), before.Env, after.Env)
 	if before.Person != after.Person {
 		d.add(Changed, at("person"), before.Person, after.Person)
 	}

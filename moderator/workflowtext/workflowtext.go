@@ -79,7 +79,7 @@ func roles(def workflow.Definition) yamltext.Map {
 
 // isCommand reports whether a role answers how its command has ended, as its author
 // need not say.
-func isCommand(r protocol.Role) bool { return len(r.Run) > 0 && r.Parse == "" }
+func isCommand(r protocol.Role) bool { return r.Player() == protocol.PlayedByCommand && r.Parse == "" }
 
 // isJoin reports whether a role with children answers what all of them do whose author
 // says nothing.
@@ -150,7 +150,7 @@ func player(r protocol.Role) (fields yamltext.Map) {
 	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
 	switch r.Player() {
 	case protocol.PlayedByCommand:
-		fields = yamltext.Map{{Key: "run", Value: strings(r.Run)}}
+		fields = command(r)
 	case protocol.PlayedByPerson:
 		return yamltext.Map{{Key: "person", Value: true}}
 	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach, protocol.PlayedByCompute:
@@ -164,6 +164,29 @@ func player(r protocol.Role) (fields yamltext.Map) {
 		if e.Value != "" {
 			fields = append(fields, e)
 		}
+	}
+	return fields
+}
+
+// command is what a role that is a command runs.
+func command(r protocol.Role) yamltext.Map {
+	fields := yamltext.Map{{Key: "run", Value: strings(r.Run)}}
+	if r.Script != "" {
+		fields[0].Value = r.Script
+	}
+	if len(r.Shell) > 0 {
+		shell := yamltext.Entry{Key: "shell", Value: strings(r.Shell)}
+		if name := workflow.ShellName(r.Shell); name != "" {
+			shell.Value = name
+		}
+		fields = append(fields, shell)
+	}
+	if len(r.Env) > 0 {
+		env := yamltext.Map{}
+		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+			env = append(env, yamltext.Entry{Key: name, Value: r.Env[name]})
+		}
+		fields = append(fields, yamltext.Entry{Key: "env", Value: env})
 	}
 	return fields
 }

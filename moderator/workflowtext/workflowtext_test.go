@@ -125,9 +125,13 @@ roles:
   tests: { description: d, run: [go, test, "{{$inputs.branch}}", "5", "true", ""], timeout: 1h30m }
   lint: { description: d, run: [lint], parse: json, frontmatter: { type: object, properties: { $status: { enum: [ok, bad] } }, required: [$status] } }
   gate: { description: d, person: true, frontmatter: { type: object, properties: { $status: { enum: [fine, no] } }, required: [$status] } }
+  tag: { description: d, run: "echo \"$B\"\n{{.Names}}\n", shell: bash, env: { B: "{{$inputs.branch}}", A: "" } }
+  perl: { description: d, run: "print 1", shell: [perl, -e], timeout: 5s }
 graph:
   $START: { _: tests }
-  tests: { passed: lint, failed: $END }
+  tests: { passed: tag, failed: perl }
+  tag: { passed: lint, failed: $END }
+  perl: { passed: lint, failed: $END }
   lint: { ok: gate, bad: tests }
   gate: { fine: $END, no: tests }
 `
@@ -140,6 +144,7 @@ func TestAllPlayersComeBack(t *testing.T) {
 	require.Contains(t, text, `timeout: "1h30m"`)
 	require.NotContains(t, text, "exitCode", "a command's own schema is not its author's")
 	require.NotContains(t, text, "goal")
+	require.Contains(t, text, "shell: bash\n")
 }
 
 // FuzzYAML: whatever workflow somebody has put, it can be shown and put again.

@@ -101,7 +101,7 @@ type Casting struct {
 
 // Cast finds who would play a role of a workflow. Nothing is started.
 func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wish) Casting {
-	c, cmd := r.Program(ctx, w, role, w.Roles[role].Run, o)
+	c, cmd := r.Program(ctx, w, role, w.Roles[role].Command(), o)
 	if c.Problem == nil && c.Player == protocol.PlayedByAgent {
 		c.Model, c.Problem = r.modelFor(ctx, cmd, w.Name, role)
 	}
@@ -124,7 +124,7 @@ func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, a
 		c.Agent = protocol.PersonAgent
 		return c, Command{}
 	}
-	cmd, err := r.Player(ctx, o, w, role, argv)
+	cmd, err := r.Player(ctx, o, w, role, argv, nil)
 	if err != nil {
 		c.Problem = fault.Of(err)
 		return c, cmd
@@ -222,8 +222,9 @@ type Command struct {
 }
 
 // Player is the program that plays a role: an agent, or for a role that is a command
-// that, with the words as they were rendered.
-func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name string, argv []string) (Command, error) {
+// that, with the words and variables as they were rendered.
+func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name string, argv []string,
+	env map[string]string) (Command, error) {
 	role := w.Roles[name]
 	if role.Player() != protocol.PlayedByCommand || o.Scenario != "" {
 		return r.Agent(ctx, o, w.Name, name)
@@ -232,7 +233,7 @@ func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name st
 	if err != nil {
 		return Command{}, err
 	}
-	cmd := Command{Name: protocol.CommandAgent, Argv: argv, Written: argv,
+	cmd := Command{Name: protocol.CommandAgent, Argv: argv, Written: argv, Env: env,
 		Timeout: time.Duration(role.TimeoutMs) * time.Millisecond, Plain: &role}
 	if cmd.Timeout == 0 || o.Timeout > 0 {
 		cmd.Timeout, err = timeoutFor(c, "", o.Timeout)

@@ -88,7 +88,8 @@ func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error 
 type Ran struct {
 	agentproc.Outcome
 	Argv []string
-	Dir  runfiles.Dir // that of the run, which has what it printed
+	Env  map[string]string // that the role sets
+	Dir  runfiles.Dir      // that of the run, which has what it printed
 }
 
 // NotRun is why a command has no answer that was not run to its end; nil: it was. stopped: a
@@ -148,8 +149,16 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	for i, word := range r.Argv {
 		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
 	}
+	args := map[string]any{"argv": argv}
+	if len(r.Env) > 0 {
+		env := map[string]any{}
+		for name, value := range r.Env {
+			env[name] = strings.ToValidUTF8(value, "\uFFFD")
+		}
+		args["env"] = env
+	}
 	w.add(ctx, protocol.Turn{Role: protocol.TurnAssistant, ToolCalls: []protocol.ToolCall{{ID: callID, Name: "run",
-		Args: map[string]any{"argv": argv}}}})
+		Args: args}}})
 	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
 		w.addFile(ctx, r.Dir.File(name), outputKept)
 	}
@@ -162,23 +171,32 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	return protocol.Detail{Capture: protocol.CaptureTurns, Turns: w.turns, Outcome: outcome}, errors.Join(w.err, err)
 }
 
-// Argv are the words of the command that a detail is of; nil: it says none.
-func Argv(ctx context.Context, nodes cas.Reader, detail protocol.Hash) ([]string, error) {
+// Command are the words of the command that a detail is of, and the variables that its role set; nil: it
+// says none.
+func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash) (argv []string, env map[string]string,
+	err error) {
 	d, err := cas.Read[protocol.Detail](ctx, nodes, detail)
 	if err != nil || len(d.Turns) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	turn, err := cas.Read[protocol.Turn](ctx, nodes, d.Turns[0])
 	if err != nil || len(turn.ToolCalls) != 1 {
-		return nil, err
+		return nil, nil, err
 	}
 	args, _ := turn.ToolCalls[0].Args.(map[string]any)
 	words, _ := args["argv"].([]any)
-	argv := make([]string, len(words))
+	argv = make([]string, len(words))
 	for i, word := range words {
 		argv[i], _ = word.(string)
 	}
-	return argv, nil
+	variables, _ := args["env"].(map[string]any)
+	for name, value := range variables {
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[name], _ = value.(string)
+	}
+	return argv, env, nil
 }
 
 // Turn is what a command at work has printed, as it is shown.

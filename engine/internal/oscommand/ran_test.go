@@ -35,7 +35,7 @@ func ran(t *testing.T, o agentproc.Outcome, printed map[string]string) Ran {
 	for name, text := range printed {
 		require.NoError(t, os.WriteFile(dir.File(name), []byte(text), 0o600))
 	}
-	return Ran{Outcome: o, Argv: []string{"make", "test"}, Dir: dir}
+	return Ran{Outcome: o, Argv: []string{"make", "test"}, Env: map[string]string{"TAG": "v1\n"}, Dir: dir}
 }
 
 func output(text string) map[string]string { return map[string]string{runfiles.OutputFile: text} }
@@ -234,7 +234,7 @@ func TestDetail(t *testing.T) {
 			require.Len(t, turns, len(c.tools)+2)
 			first, last := turns[0], turns[len(turns)-1]
 			assert.Equal(t, protocol.TurnAssistant, first.Role)
-			assert.Equal(t, []protocol.ToolCall{{ID: "1", Name: "run", Args: map[string]any{"argv": []any{"make", "test"}}}}, first.ToolCalls)
+			assert.Equal(t, []protocol.ToolCall{{ID: "1", Name: "run", Args: map[string]any{"argv": []any{"make", "test"}, "env": map[string]any{"TAG": "v1\n"}}}}, first.ToolCalls)
 			for i, want := range c.tools {
 				assert.Equal(t, protocol.TurnTool, turns[i+1].Role)
 				assert.Equal(t, "1", turns[i+1].ToolCallID)
@@ -244,9 +244,10 @@ func TestDetail(t *testing.T) {
 			if c.last != "" {
 				assert.Equal(t, c.last, last.Content)
 			}
-			argv, err := Argv(t.Context(), s, h)
+			argv, env, err := Command(t.Context(), s, h)
 			require.NoError(t, err)
 			assert.Equal(t, r.Argv, argv)
+			assert.Equal(t, r.Env, env)
 		})
 	}
 }
@@ -347,15 +348,15 @@ func TestArgv(t *testing.T) {
 		}
 		h, err := b.Add(ctx, d)
 		require.NoError(t, err)
-		got, err := Argv(ctx, b, h)
+		got, _, err := Command(ctx, b, h)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got)
 	}
-	_, err := Argv(ctx, s, "0000000000000")
+	_, _, err := Command(ctx, s, "0000000000000")
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	h, err := b.Add(ctx, protocol.Detail{Capture: protocol.CaptureTurns, Turns: []cas.Hash{"0000000000000"}})
 	require.NoError(t, err)
-	_, err = Argv(ctx, b, h)
+	_, _, err = Command(ctx, b, h)
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -43,7 +44,8 @@ func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, err
 func CommandsOf(w protocol.Workflow) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
-		if words := w.Roles[name].Run; len(words) > 0 {
+		if role := w.Roles[name]; role.Player() == protocol.PlayedByCommand {
+			words := moderator.CommandLine(role.Command(), role.Env)
 			lines = append(lines, plaintext.Line(name)+" runs: "+plaintext.Literal(words))
 		}
 	}
@@ -198,7 +200,7 @@ func (j Judge) whoseWords(ctx context.Context, id string,
 	}
 }
 
-// Words returns an error if a role's command was rendered for a thread from elsewhere and
+// Words returns an error if a role's command, with its variables before it, was rendered for a thread from elsewhere and
 // nobody has confirmed its commands since it arrived: a [*UntrustedError] in a
 // *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Confirming
 // a thread confirms its children; the commands of a child are shown for that child alone.

@@ -31,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -167,9 +168,9 @@ func roleOf(def workflow.Definition, name string, most int) rolePage {
 			role.Texts = append(role.Texts, namedText{Name: name, Text: t})
 		}
 	}
-	if len(r.Run) > 0 {
+	if r.Player() == protocol.PlayedByCommand {
 		var words []string
-		for _, word := range r.Run {
+		for _, word := range moderator.CommandLine(r.Command(), r.Env) {
 			words = append(words, plaintext.Word(word))
 		}
 		add("Command", TextOf(strings.Join(words, " "), most))

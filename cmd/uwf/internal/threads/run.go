@@ -158,6 +158,7 @@ type planRole struct {
 	Player  protocol.Player     `json:"player,omitempty"` // unless it is an agent
 	Agent   protocol.NullString `json:"agent"`
 	Command []string            `json:"command"`
+	Env     map[string]string   `json:"env,omitempty"` // that a command is given
 	Path    protocol.NullString `json:"path"`
 	Model   protocol.NullString `json:"model"`
 	Timeout protocol.NullString `json:"timeout"`
@@ -222,7 +223,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 		planned := &p.Roles[len(p.Roles)-1]
 		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
 		if c.Player == protocol.PlayedByCommand {
-			planned.Command = moderator.KnownCommand(c.Command, state.Start)
+			planned.Command, planned.Env = moderator.KnownCommand(def.Roles[role], state.Start)
 		}
 	}
 	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
@@ -313,7 +314,7 @@ func (p planOutput) text(w *term.Page, width int) {
 	w.Table(t)
 	for _, r := range p.Roles {
 		if r.Player == protocol.PlayedByCommand {
-			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(r.Command))
+			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(moderator.CommandLine(r.Command, r.Env)))
 		}
 	}
 	for _, line := range p.Commands {

@@ -305,6 +305,9 @@ func (f *files) isPlain(line int) bool { return f.plain[f.of(line)] }
 // of is the index of the file of a line.
 func (f *files) of(line int) int { return max(0, sort.SearchInts(f.begins, line)-1) }
 
+// Included reports whether a line is of a file that another one includes.
+func (f *files) Included(line int) bool { return f.of(line) > 0 }
+
 // line is a line of the whole text, from 1; "" if there is none.
 func (f *files) line(n int) string {
 	if n < 1 || n > len(f.lines) {

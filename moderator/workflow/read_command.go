@@ -1,0 +1,198 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/moderator/mustache"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/yamldoc"
+)
+
+// maxScript bounds a script, in bytes: it is one argument of a program, of which Linux takes 128 KiB.
+const maxScript = 100 << 10
+
+// shells are the words before a script, by name.
+func shells() map[string][]string {
+	return map[string][]string{"sh": nil, "bash": {"bash", "-eo", "pipefail", "-c"}, "python3": {"python3", "-c"},
+		"node": {"node", "-e"}, "bun": {"bun", "-e"}}
+}
+
+// ShellName is the name of the words before a script, "" if they have none.
+func ShellName(words []string) string {
+	for name, known := range shells() {
+		if slices.Equal(words, known) {
+			return name
+		}
+	}
+	return ""
+}
+
+// readScript reads a command that is one text.
+func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, what string) {
+	switch {
+	case strings.TrimSpace(script) == "":
+		d.add(r.run.Pos, exampleRun, "run of %s names no program", what)
+		return
+	case len(script) > maxScript:
+		d.add(r.run.Pos, "keep it in a file, and run that: run: [sh, ./script.sh]",
+			"run of %s has %d bytes: a script has %d at most", what, len(script), maxScript)
+		return
+	case strings.ContainsRune(script, 0):
+		d.add(r.run.Pos, "", "run of %s has a NUL in it, which no command can be given", what)
+		return
+	}
+	d.language = protocol.Language3
+	r.role.Script = script
+	if shell == nil || isUnread(shell) || isNull(shell) {
+		return
+	}
+	name, named := textOf(shell)
+	words, known := shells()[name]
+	switch {
+	case named && known:
+		r.role.Shell = words
+	case shell.Kind == yamldoc.Sequence:
+		r.role.Shell = d.readWords(shell, what)
+	default:
+		d.add(shell.Pos, "one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or the words before the script: [perl, -e]",
+			"shell of %s is not known", what)
+	}
+}
+
+// readEnv reads the variables that a command gets.
+func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
+	if n == nil || isUnread(n) || isNull(n) {
+		return
+	}
+	if n.Kind != yamldoc.Mapping {
+		d.add(n.Pos, `env: {TAG: "{{tag}}"}`, "env of %s must be a mapping from name to text, but this is %s", what, kindOf(n))
+		return
+	}
+	r.role.Env, r.env = map[string]string{}, map[string]*yamldoc.Node{}
+	for _, e := range n.Entries {
+		if problem, remedy := envProblem(e.Key); problem != "" {
+			d.add(e.Pos, remedy, "env of %s: the name %s %s", what, quote(e.Key), problem)
+			continue
+		}
+		value, ok := asWord(e.Value)
+		if !ok {
+			if value, ok = d.text(e.Value, "env["+e.Key+"] of "+what); !ok {
+				continue
+			}
+		}
+		if strings.ContainsRune(value, 0) {
+			d.add(e.Value.Pos, "", "env[%s] of %s has a NUL in it, which no command can be given", e.Key, what)
+		}
+		r.role.Env[e.Key], r.env[e.Key] = value, e.Value
+		d.language = protocol.Language3
+		d.noteSteering(e, value, what)
+	}
+}
+
+// envProblem says what is wrong with the name of a variable, "" if nothing is.
+func envProblem(name string) (problem, remedy string) {
+	switch upper := strings.ToUpper(name); {
+	case strings.HasPrefix(upper, "UWF_"):
+		return "belongs to uwf", "any name that does not begin with UWF_"
+	case !envName().MatchString(name):
+		return "cannot be that of a variable", "letters, digits and _, and no digit first"
+	}
+	return "", ""
+}
+
+var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// steers finds variables that say which programs run, or how.
+var steers = lazyregexp.New(`^(PATH|LD_.*|DYLD_.*|GIT_.*|.*_OPTIONS|BASH_ENV|ENV)$`)
+
+// noteSteering tells the author of a variable that steers programs and that an answer fills in.
+func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
+	t, err := mustache.Parse(value)
+	if err != nil || !steers().MatchString(e.Key) {
+		return
+	}
+	if slices.ContainsFunc(t.Tags(), func(tag mustache.Tag) bool {
+		return len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable
+	}) {
+		d.note(func() yamldoc.Pos { return e.Pos }, "env[%s] of %s steers programs: who answers it can run any command as you",
+			e.Key, what)
+	}
+}
+
+// noteIncluded tells the author of a word that is a template although it is a file of its own.
+func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
+	key := fmt.Sprint(i)
+	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || r.literal[key] {
+		return
+	}
+	r.tell(key)
+	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, also in a file of its own; "+
+		"to keep the text as it is, write run as one text", i, quote(r.name))
+}
+
+// tell notes that the author was told of something in a command.
+func (r *roleDraft) tell(key string) {
+	if r.literal == nil {
+		r.literal = map[string]bool{}
+	}
+	r.literal[key] = true
+}
+
+// scriptTag finds what would be a variable in a template.
+var scriptTag = lazyregexp.New(`\{\{\{?&?\s*(\$?[\pL_][\pL\pN_.-]*)\s*\}?\}\}`)
+
+// checkScript reports what looks like a variable that exists where a script is run: it stays in the text.
+// In a file of its own it may be meant so.
+func (d *draft) checkScript(r *roleDraft, from answer) {
+	if r.role.Script == "" {
+		return
+	}
+	included := d.Included(r.run.Pos.Line)
+	for _, m := range scriptTag().FindAllStringSubmatchIndex(r.role.Script, -1) {
+		name := r.role.Script[m[2]:m[3]]
+		if d.full() || r.literal[name] || !d.exists(strings.Split(name, "."), from) {
+			continue
+		}
+		r.tell(name)
+		tag, variable := r.role.Script[m[0]:m[1]], envNameOf(name)
+		at := func() yamldoc.Pos { return d.nth(r.run.Pos, tag, 0) }
+		problem := fmt.Sprintf("run of role %s is a script, in which %s stays as it is", quote(r.name), tag)
+		remedy := fmt.Sprintf(`env: {%s: "{{%s}}"}, and in the script "$%[1]s"`, variable, name)
+		if included {
+			d.note(at, "%s; if it is meant as a variable, write %s", problem, remedy)
+		} else {
+			d.add(at(), remedy, "%s", problem)
+		}
+	}
+}
+
+// exists reports whether a template over an answer has a variable.
+func (d *draft) exists(path []string, from answer) bool {
+	switch {
+	case path[0] == protocol.InputsVariable:
+		return len(path) > 1 && slices.ContainsFunc(d.inputs, func(i *inputDraft) bool { return i.name == path[1] })
+	case isGlobal(path[0]), d.isEarlier(path, from):
+		return true
+	}
+	_, known := find([]fields{from.fields}, path)
+	return known && !from.skip
+}
+
+// envNameOf is a name for the variable of a template.
+func envNameOf(name string) string {
+	upper := strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return unicode.ToUpper(r)
+		}
+		return '_'
+	}, name[strings.LastIndexByte(name, '.')+1:])
+	if problem, _ := envProblem(strings.TrimLeft(upper, "_0123456789")); problem != "" {
+		return "VALUE"
+	}
+	return strings.TrimLeft(upper, "_0123456789")
+}
