@@ -2,6 +2,8 @@ package workflow_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,6 +220,20 @@ func TestShortForms(t *testing.T) {
 			require.Equal(t, long, short)
 			require.Zero(t, short.Language)
 		})
+	}
+}
+
+// TestStatusesThatLookLikeKeys checks that a node keeps its meaning if its role can answer "role", or any text.
+func TestStatusesThatLookLikeKeys(t *testing.T) {
+	t.Parallel()
+	for status, edges := range map[string][]string{
+		"enum: [role, prompt]": {"role", "prompt"}, "const: role": {"role"}, "type: string": {"role", "location"},
+	} {
+		node := strings.Join(edges, ": a, ") + ": $END"
+		def, err := parse("name: base\ndescription: d\nroles:\n  a: { description: d, goal: g, schema: { type: object, properties: { $status: { " +
+			status + " } }, required: [$status] } }\ngraph: { $START: a, a: { " + node + " } }\n")
+		require.NoError(t, err, status)
+		require.ElementsMatch(t, edges, slices.Collect(maps.Keys(def.Graph["a"].Edges)), status)
 	}
 }
 
