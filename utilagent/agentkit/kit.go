@@ -144,7 +144,7 @@ func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 	s := k.session
 	return step.NewBrief(ctx, k.batch, k.thread, step.Assignment{
 		Thread: k.inv.thread, Role: k.inv.role, EdgePrompt: k.edge, Cwd: k.run.Env.Dir,
-		Artifacts: k.run.Env.Get(protocol.EnvArtifacts),
+		Artifacts:  k.run.Env.Get(protocol.EnvArtifacts),
 		Structured: k.opts.Structured, Since: s.since, Rejected: s.rejected,
 	})
 }
