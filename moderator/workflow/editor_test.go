@@ -53,7 +53,7 @@ description: d
 inputs: { quick: boolean = false }
 roles:
   plan: { prompt: "Plan {{$prompt}}.", answer: { $status: [ready, unclear], size: integer } }
-  lint: { run: [make, lint] }
+  lint: { run: make lint, shell: bash, env: { QUICK: "{{$inputs.quick}}" } }
   test: { run: [make, test] }
   checks: { all: { lint: lint, test: { role: test, when: "$not($inputs.quick)" } }, collect: true, onFailure: continue }
   each: { each: { of: "[1, 2]", role: lint }, onFailure: continue }

@@ -13,7 +13,7 @@ import (
 func foreignKeys() map[string]string {
 	config := func(key string) string { return "this is configuration; in config.yaml: " + key }
 	const (
-		script = `run: [sh, -c, "…"]`
+		script = "run: a script as one text, with shell: bash or python3 if it is not for sh"
 		person = "person: true, and the question as the prompt"
 		edges  = "the graph says what follows a role: first: second"
 		when   = "when stands on an edge of a list, or on a part of all"
