@@ -341,7 +341,7 @@ func (d *draft) placesBefore(role string) func() []answer {
 
 // usesOf are the places of the lists that ask for a named condition.
 func (d *draft) usesOf(condition string) func() []answer {
-	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return n.list && e.when == condition })
+	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return e.when == condition })
 }
 
 func (d *draft) places(fit func(*nodeDraft, *edgeDraft) bool) func() []answer {

@@ -128,6 +128,11 @@ func TestEarlierAnswersElsewhere(t *testing.T) {
 		"a condition too early":                {[]string{"impl: { _: check }", "impl: [{ role: check, when: \"$steps.spread.x = 1\" }, check]"}, true, 0},
 		"a condition with a dash":              {[]string{"fix-up: { _: $END }", "fix-up: [{ role: $END, when: \"$steps.fix-up.answer = ''\" }, $END]"}, true, 0},
 		"a condition with backquotes":          {[]string{"fix-up: { _: $END }", "fix-up: [{ role: $END, when: \"$steps.`fix-up`.answer = ''\" }, $END]"}, false, 0},
+		"a condition of a part":                {[]string{"role: log, prompt: y", "role: fix, prompt: y, when: '$steps.plan.size > 3'"}, false, 0},
+		"a condition of a part too early":      {[]string{"role: log, prompt: y", "role: fix, prompt: y, when: '$steps.log.exitCode > 3'"}, true, 0},
+		"a computed answer":                    {[]string{`each: { of: "[1, 2]", role: fix, prompt: "{{item}}" }, join: "{}"`, `compute: "{ 'n': $steps.plan.size, 'm': $steps.review.comments }"`}, false, 0},
+		"a computed answer of nobody":          {[]string{`each: { of: "[1, 2]", role: fix, prompt: "{{item}}" }, join: "{}"`, `compute: "{ 'n': $steps.plan.sise }"`}, true, 0},
+		"one of several edges":                 {[]string{"no: impl", "no: [{ role: plan, when: big }, impl]", "1 = 1", "$steps.impl.answer = ''"}, false, 0},
 		"a named condition":                    {[]string{"1 = 1", "$steps.review.comments = 'x'", "impl: { _: check }", "impl: [{ role: check, when: big }, check]"}, false, 0},
 		"a named condition too early":          {[]string{"1 = 1", "$steps.log.output = 'x'", "impl: { _: check }", "impl: [{ role: check, when: big }, check]"}, true, 0},
 		"a field of that name":                 {[]string{"comments: { type: string }", "$steps: { type: object }", "no: impl", "no: { role: impl, prompt: '{{$steps.plan.slug}}' }"}, false, 2},
@@ -145,6 +150,28 @@ func TestEarlierAnswersElsewhere(t *testing.T) {
 			require.Equal(t, protocol.Language3, def.Language, name)
 		}
 		prosetest.Text(t, strings.Join(def.Notices, "\n"), name)
+	}
+}
+
+// An edge for a failure leaves a role that has not answered this time.
+func TestEarlierAnswersAfterAFailure(t *testing.T) {
+	t.Parallel()
+	const failed, triage = "failed: impl }", "failed: impl, $error: { role: triage, prompt: 'EDGE' } }\n  triage: { _: { role: impl, prompt: '{{$steps.check.output}}' } }"
+	for template, notices := range map[string]int{
+		"{{$steps.plan.slug}} {{error}} {{tries}}": 1, // of the edge back from triage
+		"{{$steps.check.output}}":                  2,
+		"{{$steps.review.comments}}":               2,
+		"{{$body}}x":                               2,
+	} {
+		text := planned("impl", failed, strings.Replace(triage, "EDGE", template, 1), "  fix-up: { d", "  triage: { description: d, goal: g }\n  fix-up: { d")
+		def, err := parse(text)
+		require.NoError(t, err, template)
+		require.Len(t, def.Notices, notices, template)
+		prosetest.Text(t, strings.Join(def.Notices, "\n"), template)
+	}
+	for _, template := range []string{"{{$steps.log.output}}", "{{output}}"} {
+		text := planned("impl", failed, strings.Replace(triage, "EDGE", template, 1), "  fix-up: { d", "  triage: { description: d, goal: g }\n  fix-up: { d")
+		prosetest.Error(t, accepts(text), template)
 	}
 }
 
