@@ -28,6 +28,7 @@ func work() []row {
 		{name: "temporary-files", script: `f=$(mktemp) && echo x > "$f" && mv "$f" moved-in && rm moved-in`},
 		{name: "a-temporary-directory", script: `d=$(mktemp -d) && cp -r docs "$d" && (cd "$d/docs" && git init -q . && git add . ) && rm -r "$d"`},
 		{name: "a-cache", script: `c=${XDG_CACHE_HOME:-$H/.cache}/tool && mkdir -p "$c" && echo x > "$c/f" && mv "$c/f" "$c/g" && [ -s "$c/g" ]`},
+		{name: "an-artifact", script: `a=$UWF_ARTIFACTS_DIR && [ -d "$a" ] && mkdir "$a/d" && echo x > "$a/d/x" && mv "$a/d/x" "$a/y" && ln -s f "$a/l" && rmdir "$a/d" && rm "$a/y" "$a/l"`},
 		{name: "null-and-zero", script: `head -c 10 /dev/zero > /dev/null && head -c 10 /dev/urandom > r && [ -s r ] && rm r`},
 		{name: "descriptors", script: `echo x > /dev/stderr && [ "$(echo y | cat /dev/stdin)" = y ] && exec 7<f && cat /dev/fd/7 >/dev/null`},
 		{name: "its-own-process", script: `[ "$(readlink /proc/self/cwd)" = "$W" ] && kill -0 $$ && ls /proc/self/fd`},
