@@ -296,6 +296,8 @@ func (a *actor) lie(how string) protocol.Hash {
 			s.Index++
 		case "role":
 			s.Role = "worker"
+		case "error":
+			s.Error = &protocol.StepFailure{Code: protocol.CodeAgent}
 		case "visits":
 			s.Visits = map[string]int{"planner": 5}
 		case "limitBase":

@@ -33,6 +33,7 @@ func TestAgentsThatFail(t *testing.T) {
 		"step that follows another node":       "!lie:prev",
 		"wrong index":                          "!lie:index",
 		"another role":                         "!lie:role",
+		"a failure that it makes itself":       "!lie:error",
 		"wrong visits":                         "!lie:visits",
 		"wrong limitBase":                      "!lie:limitBase",
 		"no agent name":                        "!lie:agent",
