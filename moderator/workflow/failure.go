@@ -84,7 +84,7 @@ func (d *draft) addFailed() {
 			continue
 		}
 		name := strings.ReplaceAll(r.name, "{{", "{ {")
-		prompt := name + " failed: exit status {{exitCode}}\n{{output}}"
+		prompt := name + " failed: exit status {{exitCode}}{{#output}}\n{{output}}{{/output}}"
 		switch {
 		case r.derived:
 			prompt = name + " failed{{#errors}}\n{{part}}{{#error}}: {{error}}{{/error}}{{/errors}}"
