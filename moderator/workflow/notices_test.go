@@ -76,3 +76,18 @@ func TestLocationsOutside(t *testing.T) {
 		require.Contains(t, all, "allowLocations")
 	}
 }
+
+// TestNotesAreNotRepeated checks that an optional field is noted once for its role, and the start first.
+func TestNotesAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	text := "version: 1\nname: base\ndescription: d\nroles:\n"
+	var edges strings.Builder
+	for i := range 12 {
+		text += fmt.Sprintf("  r%d: { prompt: p, answer: { $status: [a, b], x: string? } }\n", i)
+		fmt.Fprintf(&edges, "  r%d: { a: { role: r%d, prompt: \"{{x}}\" }, b: { role: $END, prompt: \"{{x}}\" } }\n", i, (i+1)%12)
+	}
+	def, err := parse(text + "graph:\n" + edges.String() + "  $START: { role: r0, prompt: \"{{ repo }}\" }\n")
+	require.NoError(t, err)
+	require.Len(t, def.Notices, 10)
+	require.Contains(t, def.Notices[0], "{{ repo }}")
+}

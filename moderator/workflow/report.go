@@ -52,6 +52,16 @@ func isUnread(n *yamldoc.Node) bool { return source.IsUnread(n) }
 
 func unread(n *yamldoc.Node) *yamldoc.Node { return source.Unread(n) }
 
+// once reports whether something is to be noted for the first time.
+func (d *draft) once(what string) bool {
+	first := !d.said[what]
+	if d.said == nil {
+		d.said = map[string]bool{}
+	}
+	d.said[what] = true
+	return first
+}
+
 // noteOptional warns of a variable that exists but that no schema requires: an answer
 // without it stops the run at this edge. It is not an error, since the agent may always
 // give it. Inside a section the author has thought of that, and the condition of a list may
@@ -61,8 +71,10 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
 		return
 	}
-	d.note(at, "%s: %s may be missing, and then the run stops here; name it under required, or write {{#%s}}…{{/%s}} "+
-		"around it",
+	if from.role != nil && !d.once("optional "+from.role.name+" "+name) {
+		return
+	}
+	d.note(at, "%s: %s may be missing, and then the run stops here; require it, or write {{#%s}}…{{/%s}} around it",
 		what, quote(name), name, name)
 }
 

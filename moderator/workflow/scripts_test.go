@@ -97,11 +97,11 @@ func TestNotesOfScripts(t *testing.T) {
 		text := strings.Replace(scripted, `'gh release create "$TAG" --notes {{.Names}}', shell: bash`, run, 1)
 		def, err := workflow.Parse(workflow.Source{File: "base.yaml", Data: []byte(text), Dir: dir})
 		if name == "a word" {
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, told(t, err), name)
 			continue
 		}
 		require.NoError(t, err)
-		prosetest.Text(t, strings.Join(def.Notices, "\n"))
+		prosetest.Text(t, strings.Join(def.Notices, "\n"), name)
 		require.Equal(t, "echo {{why}} {{.Names}}\n", def.Roles["publish"].Script)
 	}
 }

@@ -90,7 +90,11 @@ func (d *draft) check(src Source) {
 		d.checkMerge(r)
 		d.checkStatuses(r)
 	}
-	for _, n := range d.nodes {
+	nodes := d.nodes
+	if start := d.nodeByName[protocol.StartNode]; start != nil { // its notes count most, and there are only so many
+		nodes = append([]*nodeDraft{start}, slices.DeleteFunc(slices.Clone(nodes), func(n *nodeDraft) bool { return n == start })...)
+	}
+	for _, n := range nodes {
 		for _, e := range n.edges {
 			d.checkTemplates(n, e)
 			d.checkCommand(n, e)
