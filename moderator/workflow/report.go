@@ -120,7 +120,7 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 		what, why)
 }
 
-// optional reports whether a schema names a field and none requires it.
+// optional reports whether a schema names a field, and none requires it or has a default for it.
 func (f fields) optional(name string) bool {
 	named := false
 	for _, s := range f.schemas {
@@ -128,7 +128,10 @@ func (f fields) optional(name string) bool {
 			return false
 		}
 		properties, _ := s["properties"].(map[string]any)
-		_, has := properties[name]
+		property, has := properties[name]
+		if object, _ := property.(map[string]any); object["default"] != nil {
+			return false
+		}
 		named = named || has
 	}
 	return named

@@ -123,12 +123,12 @@ func (r Role) accept(ctx context.Context, fields map[string]any) (Output, error)
 	candidate := known.only(fields)
 	if plain, ok := plainStatus(candidate); ok {
 		if fits, err := r.fits(ctx, plain); err != nil || fits {
-			return Output{Value: plain}, err
+			return r.take(ctx, plain)
 		}
 	}
 	if narrow, ok := variantOf(r.Schema, candidate); ok {
 		if fits, err := r.fits(ctx, candidate); err != nil || fits {
-			return Output{Value: candidate}, err
+			return r.take(ctx, candidate)
 		}
 		candidate = narrow.only(candidate)
 	}
@@ -141,20 +141,8 @@ func (r Role) fits(ctx context.Context, v any) (bool, error) {
 	return err == nil && problems == nil, err
 }
 
-// take takes a value as it is, if it satisfies the schema.
-func (r Role) take(ctx context.Context, v any) (Output, error) {
-	problems, err := r.Compiled.Validate(ctx, v)
-	if err != nil {
-		return Output{}, err
-	}
-	if problems != nil {
-		return Output{}, &InvalidError{Problems: problems}
-	}
-	return Output{Value: v}, nil
-}
-
 // Value validates structured output. It is taken as it is, but for numbers,
-// which become int64 or float64. Errors: as of [Text].
+// which become int64 or float64, and for defaults. Errors: as of [Text].
 func Value(ctx context.Context, v any, r Role) (Output, error) {
 	v, err := jsonValue(v)
 	if err != nil {
