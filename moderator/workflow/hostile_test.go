@@ -75,8 +75,15 @@ func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
 		"20,000 transitions":             {listOf(strings.Repeat("{role: $END, condition: depth = 1},", 20_000)), true},
 		"10,000 conditions, all wrong":   {head + role("a", object) + "conditions:\n" + each(10_000, "  c#: 'x +'\n") + "graph: {$START: {_: a}, a: {_: $END}}\n", false},
 		"a name with a line's end":       {head + role("a", object) + "conditions: {\"a\\nb\": depth}\ngraph: {$START: {_: a}, a: {_: $END}}\n", false},
-		"an alias bomb":                  {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), false},
-		"a schema that leads to files":   {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), false},
+		"a role's prompt of 400 kB on 10,000 edges": {head + "  a: {prompt: " + strings.Repeat("x", 400_000) + "}\n" +
+			"graph: {$START: a, a: [" + strings.Repeat("{role: a, when: depth = 1},", 10_000) + "$END]}\n", false},
+		"5,000 parts with 5,000 fields each": {head + "  a: {prompt: x, answer: {" + each(5_000, "f#: string,") + "}}\n  b: {collect: true, all: {" +
+			each(5_000, "p#: a,") + "}}\ngraph: {$START: b, b: $END}\n", false},
+		"1,000 parts with 2 fields each": {head + "  a: {prompt: x, answer: {" + each(2, "f#: string,") + "}}\n  b: {collect: true, all: {" +
+			each(1_000, "p#: a,") + "}}\ngraph: {$START: b, b: $END}\n", true},
+		"an answer of 1,000 fields":    {head + "  a: {prompt: x, answer: {" + each(1_000, "f#: integer = 1,") + "}}\ngraph: {$START: a, a: $END}\n", true},
+		"an alias bomb":                {"a: &a [1,1,1,1,1,1,1,1,1]\n" + bomb(9), false},
+		"a schema that leads to files": {prompt(object+", properties: {p: {$ref: 'file:///etc/passwd'}}", "x"), false},
 	}
 	for name, f := range files {
 		t.Run(name, func(t *testing.T) {

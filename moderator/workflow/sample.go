@@ -126,6 +126,7 @@ type draft struct {
 	nodeByName map[string]*nodeDraft
 
 	short     map[string]bool // nodes that are written as their only edge, see short.go
+	copied    int             // bytes of the prompts of roles
 	said      map[string]bool // what was noted and is not to be noted again
 	derived   map[string]bool // roles whose schema is made of those of their parts
 	versioned bool            // the file has "version: 1", as the original's have

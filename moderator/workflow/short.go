@@ -35,6 +35,12 @@ func (d *draft) expand(root *yamldoc.Node) *yamldoc.Node {
 	})
 }
 
+// Bounds of what short forms expand to. They are far above what a person writes.
+const (
+	maxCopied    = 4 << 20 // bytes of the prompts of roles, on all edges
+	maxCollected = 50_000  // values of the schema of what is collected
+)
+
 // eachEntry returns a mapping with other entries; what is none is returned as it is.
 func eachEntry(n *yamldoc.Node, change func(yamldoc.Entry) yamldoc.Entry) *yamldoc.Node {
 	if n.Kind != yamldoc.Mapping || isUnread(n) {
@@ -108,11 +114,11 @@ func (d *draft) expandParts(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry 
 				if name, ok := textOf(part.Value); ok && name != "" {
 					part.Value = entryOf("role", part.Value)
 				}
-				part.Value = prompted(part.Value, roles)
+				part.Value = d.prompted(part.Value, roles)
 				return part
 			})
 		case "each":
-			f.Value = prompted(f.Value, roles)
+			f.Value = d.prompted(f.Value, roles)
 		}
 		return f
 	})
@@ -152,12 +158,12 @@ func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 }
 
 // prompted gives an edge or a part the prompt of the role that it leads to, if it has none.
-func prompted(n, roles *yamldoc.Node) *yamldoc.Node {
+func (d *draft) prompted(n, roles *yamldoc.Node) *yamldoc.Node {
 	if n.Kind == yamldoc.Sequence { // the edges of a status, of which conditions choose one
 		out := *n
 		out.Items = slices.Clone(n.Items)
 		for i, item := range out.Items {
-			out.Items[i] = prompted(item, roles)
+			out.Items[i] = d.prompted(item, roles)
 		}
 		return &out
 	}
@@ -174,8 +180,16 @@ func prompted(n, roles *yamldoc.Node) *yamldoc.Node {
 		return n
 	}
 	prompt := role.Get("prompt")
-	if text, _ := textOf(prompt); strings.TrimSpace(text) == "" {
+	text, _ := textOf(prompt)
+	if strings.TrimSpace(text) == "" {
 		return n // reported with the role
+	}
+	if d.copied += len(text); d.copied > maxCopied {
+		if d.copied-len(text) <= maxCopied {
+			d.add(prompt.Pos, "write shorter prompts, or !include the text in the procedure",
+				"the prompts of roles have more than %d bytes on all edges together", maxCopied)
+		}
+		return n
 	}
 	if n.Kind == yamldoc.Scalar {
 		n = entryOf("role", n)
@@ -206,8 +220,28 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 			return out
 		}
 	}
+	values := 0
+	for _, part := range parts.Entries {
+		values += 2 * sizeOf(partSchema(part.Value, roles, n.Pos), maxCollected)
+		if values > maxCollected {
+			d.add(n.Pos, "write a join", "what %s collects has a schema of more than %d values", what, maxCollected)
+			return out
+		}
+	}
 	out = with(out, "join", textNode(collected(parts), n.Pos))
 	return with(out, schemaKeys()[0], collectedSchema(parts, roles, says(role, "merge"), n.Pos))
+}
+
+// sizeOf is how many values a tree has, counted up to a bound.
+func sizeOf(n *yamldoc.Node, most int) int {
+	size := 1
+	for i := 0; i < len(n.Entries) && size <= most; i++ {
+		size += sizeOf(n.Entries[i].Value, most-size)
+	}
+	for i := 0; i < len(n.Items) && size <= most; i++ {
+		size += sizeOf(n.Items[i], most-size)
+	}
+	return size
 }
 
 // errorsField has what failed of the parts that are collected.
@@ -287,11 +321,11 @@ func (d *draft) expandNode(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry {
 			Entries: []yamldoc.Entry{{Key: key, Text: key, Pos: e.Pos, Value: e.Value}}}
 	}
 	if e.Value.Kind == yamldoc.Sequence {
-		e.Value = prompted(e.Value, roles)
+		e.Value = d.prompted(e.Value, roles)
 		return e
 	}
 	e.Value = eachEntry(e.Value, func(f yamldoc.Entry) yamldoc.Entry {
-		f.Value = prompted(f.Value, roles)
+		f.Value = d.prompted(f.Value, roles)
 		return f
 	})
 	return e
