@@ -39,7 +39,11 @@ func (d *draft) checkList(n *nodeDraft) {
 		case e.failure:
 			d.checkFailureCondition(n, e)
 		case always != nil:
-			d.add(e.pos, "give entry "+always.status+" a condition, or move it to the end",
+			remedy := "give entry " + always.status + " a condition, or move it to the end"
+			if n.bare() {
+				remedy = "for several at once, make a role of them, such as both: {all: [" + strings.Join(n.targets(), ", ") + "]}"
+			}
+			d.add(e.pos, remedy,
 				"%s is never taken: entry %s before it has no condition", n.at(e), always.status)
 		case e.condition == nil:
 			always = e
@@ -47,6 +51,22 @@ func (d *draft) checkList(n *nodeDraft) {
 			d.checkCondition(n, e)
 		}
 	}
+}
+
+// bare reports whether a list is nothing but names of roles, as it is for several at once elsewhere.
+func (n *nodeDraft) bare() bool {
+	return !slices.ContainsFunc(n.edges, func(e *edgeDraft) bool {
+		return e.condition != nil || e.prompt != nil || strings.HasPrefix(e.edge.Role, "$")
+	})
+}
+
+// targets are the roles that a node leads to.
+func (n *nodeDraft) targets() []string {
+	var names []string
+	for _, e := range n.edges {
+		names = append(names, e.edge.Role)
+	}
+	return names
 }
 
 // checkCondition checks what an entry asks: the name of a condition, or an

@@ -323,7 +323,7 @@ type inputDraft struct {
 }
 
 // exampleInput is an input as most are.
-const exampleInput = "{schema: {type: string}, description: …}"
+const exampleInput = "string"
 
 // inputPattern is what a name in a template, in JSONata and on a command line may be.
 var inputPattern = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
