@@ -120,7 +120,7 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 func (a *attempt) withoutProcess(ctx context.Context,
 	submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
-		release, err := a.reader.HoldStore(ctx)
+		release, err := a.reader.LockStore(ctx)
 		if err != nil {
 			return out, a.failed(rundir.Failed, err)
 		}
@@ -589,7 +589,7 @@ type own struct {
 
 // submit makes the step of the attempt durable and leaves its result in the run
 // directory: if this process is killed before the head has moved, the next one adopts
-// it. The caller holds the store ([status.Reader.HoldStore]).
+// it. The caller holds the store ([status.Reader.LockStore]).
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
 	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
 	ended := max(a.record.StartedAt, cmp.Or(o.ended, a.e.nowMs()))

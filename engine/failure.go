@@ -53,7 +53,7 @@ func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, e
 	for _, try := range a.dir.Tries(s.pos.Thread) {
 		made.ended = max(made.ended, try.AtMs)
 	}
-	release, err := a.reader.HoldStore(ctx)
+	release, err := a.reader.LockStore(ctx)
 	if err != nil {
 		return out, err
 	}

@@ -33,7 +33,7 @@ import (
 // durable names it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
-	release, err := a.reader.HoldStore(ctx)
+	release, err := a.reader.LockStore(ctx)
 	if err != nil {
 		return nil, err
 	}

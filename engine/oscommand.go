@@ -34,7 +34,7 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 	if err := ran.NotRun(a.dir.StopRequested(a.record)); err != nil {
 		return protocol.Result{}, err
 	}
-	release, err := a.reader.HoldStore(ctx)
+	release, err := a.reader.LockStore(ctx)
 	if err != nil {
 		return protocol.Result{}, err
 	}

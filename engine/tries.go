@@ -391,7 +391,7 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 		return got, verify.Rejected(got.Hash, protocol.CodeAgent,
 			"step %s reports tries that did not happen, or not all of them", got.Hash)
 	}
-	release, err := a.reader.HoldStore(ctx)
+	release, err := a.reader.LockStore(ctx)
 	if err != nil {
 		return got, err
 	}

@@ -125,7 +125,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
 		return i.done, err
 	}
-	release, err := to.Store.Hold(ctx) // until heads name what is put
+	release, err := to.Store.LockShared(ctx) // until heads name what is put
 	if err != nil {
 		return i.done, err
 	}

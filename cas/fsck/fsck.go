@@ -152,7 +152,7 @@ type check struct {
 // look finds what is wrong. The collector waits meanwhile: a node that goes while
 // others that name it have been read would be a fault that is none.
 func (c *check) look(ctx context.Context) (_ Report, err error) {
-	release, err := c.store.Hold(ctx)
+	release, err := c.store.LockShared(ctx)
 	if err != nil {
 		return c.report, err
 	}

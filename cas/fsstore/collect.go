@@ -18,7 +18,7 @@ import (
 )
 
 // What a collector and a repair need. The lock is what makes them safe: writers
-// hold it shared, see [Store.Hold], and who takes files away holds it alone.
+// hold it shared, see [Store.LockShared], and who takes files away holds it alone.
 
 const collectLock = "gc.lock"
 
@@ -196,10 +196,10 @@ func (s *Store) ReadStray(stray Stray) (cas.Node, error) {
 	return s.format.Hash.UnmarshalFile(stray.Hash, data)
 }
 
-// Hold implements [cas.Holder]. In a store of the original's it does nothing:
+// LockShared implements [cas.SharedLocker]. In a store of the original's it does nothing:
 // nobody collects there, and no file of ours is added. A store that does not
 // exist yet is held from the moment in which it is made by this Store.
-func (s *Store) Hold(ctx context.Context) (release func() error, err error) {
+func (s *Store) LockShared(ctx context.Context) (release func() error, err error) {
 	if s.format.Layout != fan2 {
 		return func() error { return nil }, ctx.Err()
 	}

@@ -37,7 +37,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, how func([]durable.
 	if err := s.makeFor(ctx, nodes); err != nil {
 		return err
 	}
-	release, err := s.Hold(ctx)
+	release, err := s.LockShared(ctx)
 	if err != nil {
 		return fmt.Errorf("write nodes: %w", err)
 	}
@@ -269,7 +269,7 @@ func (s *Store) chooseFlush() flushMode {
 // Mend commits nodes in the place of damaged files, which go to the quarantine. The caller
 // sees to it that nobody else mends meanwhile. Errors: those of [Store.Commit].
 func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
-	release, err := s.Hold(ctx)
+	release, err := s.LockShared(ctx)
 	if err != nil {
 		return err
 	}

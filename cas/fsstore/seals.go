@@ -68,7 +68,7 @@ func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	case s.Originals():
 		return fmt.Errorf("store %s: seals: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
 	}
-	release, err := s.Hold(ctx)
+	release, err := s.LockShared(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	if err := s.make(ctx, tombstones[0].At); err != nil {
 		return nil, fmt.Errorf("make store: %w", err)
 	}
-	release, err := s.Hold(ctx)
+	release, err := s.LockShared(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@
 //   - a put of a node that is there makes it young again;
 //   - while an agent is alive, what has been put since its step began is young;
 //   - whoever puts nodes first and names them a moment later, holds the store in
-//     between ([cas.Hold]).
+//     between ([cas.LockShared]).
 package gc
 
 import (

@@ -58,7 +58,7 @@ func (w *world) text(s string) cas.Hash {
 // start begins a thread as the engine does.
 func (w *world) start(id string) cas.Hash {
 	ctx := context.Background()
-	release, err := cas.Hold(ctx, w.store)
+	release, err := cas.LockShared(ctx, w.store)
 	require.NoError(w.t, err)
 	b := w.batch()
 	schema, err := b.AddSchema(ctx, map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}, "of": map[string]any{"type": "string"}}})
@@ -123,7 +123,7 @@ func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
 }
 
 func (w *world) prepare(ctx context.Context, run string, head cas.Hash, began time.Time, prompt string) (*durable.Held, error) {
-	release, err := cas.Hold(ctx, w.store)
+	release, err := cas.LockShared(ctx, w.store)
 	if err != nil {
 		return nil, err
 	}

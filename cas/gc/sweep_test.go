@@ -102,7 +102,7 @@ func TestHold(t *testing.T) {
 	old := s.put(protocol.Text("old"))
 	at := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(s.store.Path(old), at, at))
-	release, err := cas.Hold(t.Context(), s.store)
+	release, err := cas.LockShared(t.Context(), s.store)
 	require.NoError(t, err)
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -66,7 +66,7 @@ func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 		k.Seal, err = New(s, Options{}).Seal(ctx, h)
 		return k, err
 	}
-	release, err := cas.Hold(ctx, s)
+	release, err := cas.LockShared(ctx, s)
 	if err != nil {
 		return k, err
 	}

@@ -93,7 +93,7 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 	if err != nil {
 		return none, err
 	}
-	release, err := cas.Hold(ctx, s) // until the registry names it
+	release, err := cas.LockShared(ctx, s) // until the registry names it
 	if err != nil {
 		return none, err
 	}
@@ -118,7 +118,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 	o engine.StartOptions) (_ protocol.ThreadStarted, err error) {
 	defer fault.Coded(&err)
 	var none protocol.ThreadStarted
-	release, err := cas.Hold(ctx, e.Reader.Store)
+	release, err := cas.LockShared(ctx, e.Reader.Store)
 	if err != nil {
 		return none, err
 	}

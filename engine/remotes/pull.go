@@ -74,7 +74,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if err := p.Store.Make(ctx, p.Engine.Reader.Env.Now().UnixMilli()); err != nil {
 		return none, err
 	}
-	release, err := cas.Hold(ctx, p.Store)
+	release, err := cas.LockShared(ctx, p.Store)
 	if err != nil {
 		return none, err
 	}

@@ -71,7 +71,7 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 	if info.Hash != l.Store.Algorithm() {
 		return done, l.of("", &bundle.HashError{Bundle: info.Hash, Store: l.Store.Algorithm()})
 	}
-	release, err := cas.Hold(ctx, l.Store)
+	release, err := cas.LockShared(ctx, l.Store)
 	if err != nil {
 		return done, l.of("", err)
 	}

@@ -491,13 +491,13 @@ func (r *Reader) complete(lacks map[string]bool) error {
 		", "))
 }
 
-// HoldStore keeps the collector away until the new nodes are named by something that it reads:
+// LockStore keeps the collector away until the new nodes are named by something that it reads:
 // a head, or a run's record.
-func (r *Reader) HoldStore(ctx context.Context) (release func(), err error) {
+func (r *Reader) LockStore(ctx context.Context) (release func(), err error) {
 	if err := r.MayWrite(); err != nil {
 		return nil, err
 	}
-	done, err := cas.Hold(ctx, r.Store)
+	done, err := cas.LockShared(ctx, r.Store)
 	if err != nil {
 		return nil, err
 	}

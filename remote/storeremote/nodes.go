@@ -114,7 +114,7 @@ func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	release, err := r.store.Hold(ctx)
+	release, err := r.store.LockShared(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	if at, err := threadid.Time(s.Thread); s.Was == "" && (err != nil || at.After(r.options.Now().Add(skew))) {
 		return remote.Faultf("the id of thread %s is of the future", s.Thread)
 	}
-	release, err := r.store.Hold(ctx) // until the head names what was put
+	release, err := r.store.LockShared(ctx) // until the head names what was put
 	if err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 	if err := cmp.Or(ctx.Err(), remote.CheckName(name, was, workflow)); err != nil {
 		return err
 	}
-	release, err := r.store.Hold(ctx)
+	release, err := r.store.LockShared(ctx)
 	if err != nil {
 		return err
 	}

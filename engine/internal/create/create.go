@@ -90,7 +90,7 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	if s.Cwd, err = m.chosen(ctx, s.Cwd); err != nil {
 		return "", fmt.Errorf("start a thread: %w", err)
 	}
-	release, err := m.HoldStore(ctx)
+	release, err := m.LockStore(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -184,7 +184,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 			return err
 		}
 	}
-	release, err := m.HoldStore(ctx)
+	release, err := m.LockStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ type ForkOptions struct {
 // A fork of a thread from elsewhere counts as from elsewhere, too.
 func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ string, err error) {
 	defer fault.Coded(&err)
-	release, err := m.HoldStore(ctx)
+	release, err := m.LockStore(ctx)
 	if err != nil {
 		return "", err
 	}

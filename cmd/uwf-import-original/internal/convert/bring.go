@@ -72,7 +72,7 @@ func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error)
 		return b.report, err
 	}
 	// Nodes that nothing names yet must not be collected meanwhile.
-	release, err := cas.Hold(ctx, b.store)
+	release, err := cas.LockShared(ctx, b.store)
 	if err != nil {
 		return b.report, err
 	}

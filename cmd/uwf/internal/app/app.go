@@ -170,14 +170,14 @@ func (a *App) Store(ctx context.Context) (cas.Store, error) {
 	return s, nil
 }
 
-// HoldStore keeps the collector away while nodes are put that the index does not
+// LockStore keeps the collector away while nodes are put that the index does not
 // name yet.
-func (a *App) HoldStore(ctx context.Context) (release func(), err error) {
+func (a *App) LockStore(ctx context.Context) (release func(), err error) {
 	s, err := a.Store(ctx)
 	if err != nil {
 		return nil, err
 	}
-	done, err := cas.Hold(ctx, s)
+	done, err := cas.LockShared(ctx, s)
 	if err != nil {
 		return nil, err
 	}

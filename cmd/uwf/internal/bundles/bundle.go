@@ -183,7 +183,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	release, err := a.HoldStore(ctx)
+	release, err := a.LockStore(ctx)
 	if err != nil {
 		return err
 	}
