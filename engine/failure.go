@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/internal/children"
@@ -23,13 +24,9 @@ func exhausted(r rundir.Record, head protocol.Hash) bool {
 
 // becomesStep reports whether the failure of what was just done is a step, which the next decision makes.
 func (s *session) becomesStep(ctx context.Context, a decide.Action) bool {
-	switch a.Kind {
-	case decide.RunAgent, decide.RunCommand, decide.RunAsked, decide.Join, decide.Adopt:
-	default:
-		return false
-	}
+	runs := []decide.Kind{decide.RunAgent, decide.RunCommand, decide.RunAsked, decide.Join, decide.Adopt}
 	r := s.dir.Read()
-	if ctx.Err() != nil || r.Replaces || !exhausted(r, s.locked.head) {
+	if ctx.Err() != nil || r.Replaces || !exhausted(r, s.locked.head) || !slices.Contains(runs, a.Kind) {
 		return false
 	}
 	on, err := s.reader.OnError(ctx, s.pos, r.Role)

@@ -43,7 +43,7 @@ type ArtifactsConfig struct {
 
 // NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
 type NotifyConfig struct {
-	On      []string       `json:"on,omitempty" is:"waiting|error|completed|limit"` // what is told: waiting, error, completed, limit; default: all
+	On      []string       `json:"on,omitempty" is:"waiting|error|failed|completed|limit"` // what is told; default: all
 	Command []string       `json:"command,omitempty"`                               // a program with its arguments; it gets a [Notice] as JSON on stdin
 	Webhook *WebhookConfig `json:"webhook,omitempty"`
 	Links   *LinksConfig   `json:"links,omitempty"`
@@ -65,7 +65,8 @@ type LinksConfig struct {
 const (
 	NoticeWaiting   = "waiting"   // for a person's answer
 	NoticeError     = "error"     // a step has, and is not tried again
-	NoticeCompleted = "completed" // the thread is at its end
+	NoticeFailed    = "failed"    // the thread is at $FAIL
+	NoticeCompleted = "completed" // the thread is at $END
 	NoticeLimit     = "limit"     // it has cost what it may
 )
 

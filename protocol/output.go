@@ -530,7 +530,7 @@ type InboxItem struct {
 // of what is posted to notify.webhook.
 type Notice struct {
 	ID    string `json:"id"`    // the same when it is sent once more
-	Event string `json:"event"` // waiting, error, completed or limit
+	Event string `json:"event"` // waiting, error, failed, completed or limit
 	At    int64  `json:"at"`    // ms
 	Text  string `json:"text"`  // what has happened, in a line
 	InboxItem

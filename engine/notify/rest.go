@@ -64,7 +64,7 @@ func (t Reporter) Until(ctx context.Context, id string,
 	event := status.NoticeOf(after.out)
 	moved := after.out.Head != before.out.Head || after.started != before.started || status.NoticeOf(before.out) != event ||
 		len(after.out.Children) > 0 && err != nil || asks(after.out) != asks(before.out) || t.isNew(ctx, after.out)
-	if event == protocol.NoticeCompleted {
+	if after.out.Status.AtEnd() {
 		facts, factsErr := t.Heads.Facts(ctx, id)
 		moved = moved && factsErr == nil && facts.Parent == nil
 	}
@@ -166,7 +166,7 @@ func (t Reporter) abandoned(ctx context.Context, id string) bool {
 		event = protocol.NoticeError
 		at.Error = fault.Step(fault.New(protocol.CodeInterrupted, "%s", why(at)))
 	}
-	if event == protocol.NoticeCompleted {
+	if at.Status.AtEnd() {
 		if facts, err := t.Heads.Facts(ctx, id); err != nil || facts.Parent != nil {
 			return err == nil
 		}

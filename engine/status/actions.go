@@ -204,7 +204,9 @@ func NoticeOf(out protocol.StepOutput) string {
 		return protocol.NoticeLimit
 	case out.Status == protocol.StatusError, out.Status == protocol.StatusCorrupt:
 		return protocol.NoticeError
-	case out.Status.AtEnd():
+	case out.Status == protocol.StatusFailed:
+		return protocol.NoticeFailed
+	case out.Status == protocol.StatusCompleted:
 		return protocol.NoticeCompleted
 	case out.Status == protocol.StatusSuspended:
 		return protocol.NoticeWaiting

@@ -119,11 +119,11 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Reader.Since(ctx, at), show.Title, show.Totals, can)}
 	what := map[string]string{
 		protocol.NoticeWaiting: "waits: ", protocol.NoticeError: "failed: ",
-		protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",
+		protocol.NoticeFailed: "has failed", protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",
 	}[event]
 	if n.Question != nil && event == protocol.NoticeWaiting {
 		what = n.Question.Role + " asks: " + n.Question.Text
-	} else if event != protocol.NoticeCompleted {
+	} else if !at.Status.AtEnd() {
 		what += n.Reason
 	}
 	line, _, more := strings.Cut(strings.TrimSpace(what), "\n")

@@ -369,7 +369,8 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 }
 
 func notices() []string {
-	return []string{protocol.NoticeWaiting, protocol.NoticeError, protocol.NoticeCompleted, protocol.NoticeLimit}
+	return []string{protocol.NoticeWaiting, protocol.NoticeError, protocol.NoticeFailed, protocol.NoticeCompleted,
+		protocol.NoticeLimit}
 }
 
 // isPrivate reports whether nobody between here and an address can read along.
