@@ -76,6 +76,8 @@ func outsideRows() []row {
 		{name: "the-list-of-threads", script: `echo x >> $H/.uwf/threads.yaml`, after: `grep -q ^x ~/.uwf/threads.yaml && $F`, landlock: "held"},
 		{name: "a-node-of-the-store", script: `for node in $H/.uwf/cas/nodes/*/*; do ! echo x >> $node || exit 0; done; false`, after: `uwf inbox >/dev/null || $F`, landlock: "held"},
 		{name: "a-run-of-uwf", script: `mkdir $H/.uwf/runs/evil || echo x > $H/.uwf/locks/x`, after: `[ ! -e ~/.uwf/runs/evil ] || $F`, landlock: "held"},
+		{name: "artifacts-of-another-run", script: `cd $H/.uwf/artifacts && mkdir evil || echo x > $H/.uwf/artifacts/x || mv "$UWF_ARTIFACTS_DIR" "$UWF_ARTIFACTS_DIR.moved"`,
+			after: `[ -z "$(ls -d ~/.uwf/artifacts/evil ~/.uwf/artifacts/x ~/.uwf/artifacts/*.moved 2>/dev/null)" ] || $F`, landlock: "held"},
 		{name: "a-session-of-an-agent", script: `echo x > $H/.uwf/sessions/s`, after: `grep -q canary ~/.uwf/sessions/s || $F`, landlock: "held"},
 		{name: "a-workflow-beside", script: `mkdir -p ../.workflow && echo x > ../.workflow/x.yaml`, touches: "home/src/.workflow", landlock: "held"},
 		{name: "a-file-that-is-set-id", script: `cp $A setid && chmod 4755 setid && [ -u setid ]`, after: `[ ! -u setid ] || $F`, landlock: "held"},
