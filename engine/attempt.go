@@ -433,6 +433,9 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	out, err := a.e.arrive(ctx, a.locked)
 	if out.Done {
 		a.unheard()
+		if dir := a.pos.State.Artifacts; a.locked.facts.Parent == nil && dir != "" {
+			_ = a.reader.FS.Remove(dir) // if it is empty
+		}
 	}
 	// Copies: the output is kept until the last step is made, and must not keep all
 	// nodes of its step with it.

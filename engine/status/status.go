@@ -267,11 +267,13 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.Facts, err = r.facts(ctx, id); err != nil {
 		return p, err
 	}
-	root, err := heads.Root(ctx, r.Heads, id)
-	if err != nil {
-		return p, err
+	root := id
+	if p.Facts.Parent != nil {
+		if root, err = heads.Root(ctx, r.Heads, p.Facts.Parent.Thread); err != nil {
+			return p, err
+		}
 	}
-	if threadid.Valid(root) { // damaged facts may name anything
+	if r.Dirs.Home != "" && threadid.Valid(root) { // damaged facts may name anything
 		p.State.Artifacts = r.Dirs.Artifacts(root)
 	}
 	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {

@@ -353,7 +353,7 @@ func (a Commands) forget(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	_, err = prune.Run(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}})
+	_, err = e.Files().Prune(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
 	return err
 }
 
