@@ -143,52 +143,43 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 // checkPaths checks the paths that an expression reads, see checkExpression.
 func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.Path, r *roleDraft) {
 	for _, p := range paths {
-		if remedy, wrong := d.wrongPath(p, r); wrong {
-			d.add(d.inExpression(n, text, p.Pos.Offset), remedy, "%s: %s never has a value", what,
-				quote(strings.Join(p.Names, ".")))
-		} else if values := answerTexts(p, r); p.Equals != "" && len(values) > 0 && !slices.Contains(values, p.Equals) {
-			d.add(d.inExpression(n, text, p.Pos.Offset), d.didYouMean(p.Equals, values, "it may be"),
-				"%s: %s is never %s", what, quote(strings.Join(p.Names, ".")), quote(p.Equals))
+		at := func() yamldoc.Pos { return d.inExpression(n, text, p.Pos.Offset) }
+		switch first := p.Names[0]; {
+		case !slices.Contains(moderator.ContextFields(), first):
+			d.add(at(), d.contextRemedy(p, r), "%s: %s never has a value", what, quote(strings.Join(p.Names, ".")))
+		case (first == "meta" || first == "output") && len(p.Names) > 1 && r != nil && r.schema != nil:
+			d.checkField(what, p, 1, r.name, r.answers.any, at)
 		}
 	}
 }
 
-// wrongPath reports whether the context of an expression certainly has nothing
-// at a path, and what may be meant.
-func (d *draft) wrongPath(p jsonata.Path, r *roleDraft) (remedy string, wrong bool) {
-	answer := fields{open: true}
-	if r != nil && r.schema != nil {
-		answer = r.answers.any
-	}
-	first, rest := p.Names[0], p.Names[1:]
-	switch {
-	case !slices.Contains(moderator.ContextFields(), first):
-		if _, known := answer.field(first, false); known && !answer.open {
-			return "did you mean " + quote("meta."+strings.Join(p.Names, ".")) + "?", true
+// contextRemedy says what a path may mean of which the context has nothing.
+func (d *draft) contextRemedy(p jsonata.Path, r *roleDraft) string {
+	if r != nil && r.schema != nil && !r.answers.any.open {
+		if _, known := r.answers.any.field(p.Names[0], false); known {
+			return "did you mean " + quote("meta."+strings.Join(p.Names, ".")) + "?"
 		}
-		return d.didYouMean(first, moderator.ContextFields(), "the context has"), true
-	case first != "meta" && first != "output" || len(rest) == 0:
-		return "", false
 	}
-	if _, known := answer.field(rest[0], false); known || rest[0] == protocol.StatusKey {
-		return "", false
+	return d.didYouMean(p.Names[0], moderator.ContextFields(), "the context has")
+}
+
+// checkField checks the field of a role's answer that a path reads, which is the n-th of its names.
+func (d *draft) checkField(what string, p jsonata.Path, n int, role string, answer fields, at func() yamldoc.Pos) {
+	name, shown := p.Names[n], quote(strings.Join(p.Names, "."))
+	if value, known := answer.field(name, false); known || name == protocol.StatusKey {
+		values := value.texts()
+		if p.Equals != "" && n+1 == len(p.Names) && len(values) > 0 && !slices.Contains(values, p.Equals) {
+			d.add(at(), d.didYouMean(p.Equals, values, "it may be"), "%s: %s is never %s", what, shown, quote(p.Equals))
+		}
+		return
 	}
-	near := nearest(rest[0], answer.names())
+	near := nearest(name, answer.names())
 	if p.Tested && len(near) == 0 {
-		return "", false // a way to say "if there is"
+		return // a way to say "if there is"
 	}
+	remedy := d.didYouMean(name, answer.names(), "the schema of "+quote(role)+" has")
 	if len(near) == 1 && strings.HasPrefix(near[0], "$") {
-		return "did you mean " + first + ".`" + near[0] + "`?", true
+		remedy = "did you mean " + strings.Join(p.Names[:n], ".") + ".`" + near[0] + "`?"
 	}
-	return d.didYouMean(rest[0], answer.names(), "the schema of "+quote(r.name)+" has"), true
-}
-
-// answerTexts are the texts that a field of a role's answer may be; nil if that
-// is not said.
-func answerTexts(p jsonata.Path, r *roleDraft) []string {
-	if r == nil || r.schema == nil || len(p.Names) != 2 || p.Names[0] != "meta" && p.Names[0] != "output" {
-		return nil
-	}
-	value, _ := r.answers.any.field(p.Names[1], false)
-	return value.texts()
+	d.add(at(), remedy, "%s: %s never has a value", what, shown)
 }

@@ -100,17 +100,15 @@ func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 	if !x.certain || node.list || r.answers.byStatus == nil || len(node.edges) > maxAlternatives {
 		return x
 	}
-	var answers []fields
-	statuses := d.last(node, from.node, from.edge)
-	for _, status := range statuses {
-		f, ok := r.answers.byStatus[status]
-		if !ok {
-			return x
-		}
-		answers = append(answers, f)
+	last := d.last(node, from.node, from.edge)
+	unknown := func(status string) bool { _, ok := r.answers.byStatus[status]; return !ok }
+	if slices.ContainsFunc(last, unknown) {
+		return x
 	}
-	x.statuses = statuses
-	x.answers = answers
+	x.statuses, x.answers = last, nil
+	for _, status := range last {
+		x.answers = append(x.answers, r.answers.byStatus[status])
+	}
 	return x
 }
 
@@ -143,13 +141,8 @@ func (d *draft) earlierValue(path []string, from answer) (fields, bool) {
 		return fields{}, false
 	}
 	x := d.earlierAt(r, from)
-	if !x.possible {
-		return fields{}, false
-	}
-	if len(path) == 2 {
-		return x.all(), true
-	}
-	return find([]fields{x.all()}, path[2:])
+	value, known := find([]fields{x.all()}, path[2:])
+	return value, known && x.possible
 }
 
 func isNew(name string) bool {
@@ -159,10 +152,7 @@ func isNew(name string) bool {
 // isEarlier reports whether a name in a template stands for $steps, $body or $artifacts, and not for a field of the answer.
 // Of an answer that may have any field, only a role's name tells.
 func (d *draft) isEarlier(path []string, from answer) bool {
-	if len(path) == 0 || !isNew(path[0]) {
-		return false
-	}
-	if slices.Contains(from.fields.names(), path[0]) {
+	if len(path) == 0 || !isNew(path[0]) || slices.Contains(from.fields.names(), path[0]) {
 		return false
 	}
 	return !from.fields.open || path[0] != protocol.StepsVariable || len(path) > 1 && d.roleByName[path[1]] != nil
@@ -300,14 +290,14 @@ func (d *draft) checkEarlierPaths(what, text string, n *yamldoc.Node, reads json
 
 func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []answer, at func() yamldoc.Pos) {
 	role := p.Names[1]
-	name := protocol.StepsVariable + "." + strings.Join(p.Names[1:], ".")
+	p.Names = append([]string{protocol.StepsVariable}, p.Names[1:]...)
 	for _, r := range d.roleNames {
 		if len(r) > len(role) && strings.HasPrefix(text, protocol.StepsVariable+"."+r) {
 			d.add(at(), protocol.StepsVariable+".`"+r+"`", "%s: %s.%s needs backquotes", what, protocol.StepsVariable, r)
 			return
 		}
 	}
-	if problem, remedy := d.noEarlier(role, name, places); problem != "" {
+	if problem, remedy := d.noEarlier(role, strings.Join(p.Names, "."), places); problem != "" {
 		if !p.Tested || remedy != "" {
 			d.add(at(), remedy, "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
 		}
@@ -324,14 +314,7 @@ func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []ans
 	for _, place := range places {
 		all.answers = append(all.answers, d.earlierAt(r, place).answers...)
 	}
-	value, known := all.all().field(p.Names[2], false)
-	switch values := value.texts(); {
-	case !known && p.Names[2] != protocol.StatusKey && !(p.Tested && len(nearest(p.Names[2], all.all().names())) == 0):
-		d.add(at(), d.didYouMean(p.Names[2], all.all().names(), "the frontmatter of "+quote(role)+" has"),
-			"%s: %s never has a value", what, quote(name))
-	case p.Equals != "" && len(p.Names) == 3 && len(values) > 0 && !slices.Contains(values, p.Equals):
-		d.add(at(), d.didYouMean(p.Equals, values, "it may be"), "%s: %s is never %s", what, quote(name), quote(p.Equals))
-	}
+	d.checkField(what, p, 2, role, all.all(), at)
 }
 
 // placesBefore are the edges that lead to a role, and what is known where they are taken.
