@@ -76,7 +76,7 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
 		return out, a.unable(err)
 	}
-	if err := a.openArtifacts(ctx); err != nil {
+	if err := a.e.Files().OpenArtifacts(ctx, a.locked.id, a.pos.State.Artifacts); err != nil {
 		return out, a.unable(err)
 	}
 	if err := a.keepFiles(ctx); err != nil {
@@ -87,19 +87,6 @@ func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) 
 		a.kept.Release()
 	}()
 	return a.inRun(ctx, func(lock *durable.Held) (protocol.StepOutput, error) { return a.byProcess(ctx, lock) })
-}
-
-// openArtifacts makes the directory in which the roles of the run leave each other files.
-func (a *attempt) openArtifacts(ctx context.Context) error {
-	dir := a.pos.State.Artifacts
-	if dir == "" {
-		return nil
-	}
-	c, err := a.reader.Config(ctx)
-	if err != nil {
-		return err
-	}
-	return worktree.OpenArtifacts(a.locked.id, dir, c)
 }
 
 // inRun opens a run, makes the step in it, and reports its end.

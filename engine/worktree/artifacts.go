@@ -28,12 +28,19 @@ const (
 )
 
 // OpenArtifacts makes the directory of a run, and refuses one that holds too much. Errors are *protocol.Error.
-func OpenArtifacts(thread, dir string, c protocol.Config) (err error) {
+func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err error) {
 	defer fault.Coded(&err)
+	if dir == "" {
+		return nil
+	}
 	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrNotExist) { // the first one of the home
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	c, err := e.Config(ctx)
+	if err != nil {
 		return err
 	}
 	most := config.MaxArtifacts(c)

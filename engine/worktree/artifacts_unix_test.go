@@ -30,11 +30,13 @@ func TestArtifacts(t *testing.T) {
 	dirs := home.Dirs{Home: t.TempDir()}
 	dir := dirs.Artifacts(oneThread)
 	limit := protocol.Config{Artifacts: &protocol.ArtifactsConfig{MaxMB: 1}}
-	require.NoError(t, worktree.OpenArtifacts(oneThread, dir, limit))
+	k := worktree.Keeper{Dirs: dirs, Heads: &memheads.Heads{}, Config: func(context.Context) (protocol.Config, error) { return limit, nil }}
+	open := func(dir string) error { return k.OpenArtifacts(t.Context(), oneThread, dir) }
+	require.NoError(t, open(dir))
 	info, err := os.Lstat(dir)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	require.NoError(t, worktree.OpenArtifacts(oneThread, dir, limit), "it is there already")
+	require.NoError(t, open(dir), "it is there already")
 
 	outside := filepath.Join(t.TempDir(), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o600))
@@ -50,7 +52,6 @@ func TestArtifacts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.Artifacts{Dir: dir, Files: 9, Bytes: 7}, held)
 
-	k := worktree.Keeper{Dirs: dirs, Heads: &memheads.Heads{}, Config: func(context.Context) (protocol.Config, error) { return limit, nil }}
 	require.NoError(t, k.ForkArtifacts(t.Context(), oneThread, otherThread))
 	held, err = worktree.CountArtifacts(dirs.Artifacts(otherThread), 1<<20)
 	require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestArtifacts(t *testing.T) {
 	held, err = worktree.CountArtifacts(dir, 1<<20)
 	require.NoError(t, err)
 	require.True(t, held.More)
-	require.Error(t, worktree.OpenArtifacts(oneThread, dir, limit))
+	require.Error(t, open(dir))
 	require.Error(t, k.ForkArtifacts(t.Context(), oneThread, "01ARZ3NDEKTSV4RRFFQ69G5FAX"))
 	require.NoDirExists(t, dirs.Artifacts("01ARZ3NDEKTSV4RRFFQ69G5FAX"))
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a"), 0o500))
@@ -72,7 +73,7 @@ func TestArtifacts(t *testing.T) {
 	require.FileExists(t, outside)
 
 	require.NoError(t, os.Symlink(filepath.Dir(outside), dir))
-	require.Error(t, worktree.OpenArtifacts(oneThread, dir, limit), "a link in its place")
+	require.Error(t, open(dir), "a link in its place")
 	held, err = worktree.CountArtifacts(dirs.Artifacts("none"), 1)
 	require.NoError(t, err)
 	require.Zero(t, held.Files)
@@ -81,9 +82,10 @@ func TestArtifacts(t *testing.T) {
 func TestTooManyArtifacts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	k := worktree.Keeper{Config: func(context.Context) (protocol.Config, error) { return protocol.Config{}, nil }}
 	deep := filepath.Join(dir, strings.Repeat("d/", 200))
 	require.NoError(t, os.MkdirAll(deep, 0o700))
-	require.Error(t, worktree.OpenArtifacts(oneThread, dir, protocol.Config{}), "too deep")
+	require.Error(t, k.OpenArtifacts(t.Context(), oneThread, dir), "too deep")
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "d")))
 	for i := range 100_001 {
 		require.NoError(t, os.Symlink("x", filepath.Join(dir, fmt.Sprint(i))))
@@ -91,5 +93,5 @@ func TestTooManyArtifacts(t *testing.T) {
 	held, err := worktree.CountArtifacts(dir, 1<<30)
 	require.NoError(t, err)
 	require.Equal(t, []any{100_000, true}, []any{held.Files, held.More})
-	require.Error(t, worktree.OpenArtifacts(oneThread, dir, protocol.Config{}))
+	require.Error(t, k.OpenArtifacts(t.Context(), oneThread, dir))
 }
