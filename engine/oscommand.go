@@ -30,7 +30,8 @@ func (a *attempt) endLeft() {
 
 // ofCommand makes the step of a command that has ended.
 func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (protocol.Result, error) {
-	ran := oscommand.Ran{Outcome: outcome, Argv: a.cmd.Argv, Env: a.cmd.Env, Dir: runfiles.Dir(a.dir.Path)}
+	ran := oscommand.Ran{Outcome: outcome, Argv: a.cmd.Argv, Env: a.cmd.Env, Dir: runfiles.Dir(a.dir.Path),
+		Artifacts: a.pos.State.Artifacts}
 	if err := ran.NotRun(a.dir.StopRequested(a.record)); err != nil {
 		return protocol.Result{}, err
 	}
@@ -71,7 +72,7 @@ func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (ta
 	if t.command != nil || pos.Workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.Thread.Last == nil {
 		return t, nil
 	}
-	argv, env, err := oscommand.Command(ctx, e.Reader.Nodes(), pos.Thread.Last.Detail)
+	argv, env, err := oscommand.Command(ctx, e.Reader.Nodes(), pos.Thread.Last.Detail, pos.State.Artifacts)
 	if err == nil && len(argv) == 0 {
 		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.Thread.Last.Hash)
 	}

@@ -90,7 +90,13 @@ type Ran struct {
 	Argv []string
 	Env  map[string]string // that the role sets
 	Dir  runfiles.Dir      // that of the run, which has what it printed
+	// Artifacts is the directory of [protocol.EnvArtifacts], which a detail names by its variable: it is another
+	// one for a fork, and on another machine.
+	Artifacts string
 }
+
+// artifactsTag stands for the directory in a detail.
+const artifactsTag = "{{" + protocol.ArtifactsVariable + "}}"
 
 // NotRun is why a command has no answer that was not run to its end; nil: it was. stopped: a
 // person has stopped it.
@@ -146,14 +152,20 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Detail, error) {
 	w := turns{batch: b, atMs: atMs}
 	argv := make([]any, len(r.Argv))
+	stored := func(word string) string {
+		if r.Artifacts != "" {
+			word = strings.ReplaceAll(word, r.Artifacts, artifactsTag)
+		}
+		return strings.ToValidUTF8(word, "\uFFFD")
+	}
 	for i, word := range r.Argv {
-		argv[i] = strings.ToValidUTF8(word, "\uFFFD")
+		argv[i] = stored(word)
 	}
 	args := map[string]any{"argv": argv}
 	if len(r.Env) > 0 {
 		env := map[string]any{}
 		for name, value := range r.Env {
-			env[name] = strings.ToValidUTF8(value, "\uFFFD")
+			env[name] = stored(value)
 		}
 		args["env"] = env
 	}
@@ -173,8 +185,8 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 
 // Command are the words of the command that a detail is of, and the variables that its role set; nil: it
 // says none.
-func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash) (argv []string, env map[string]string,
-	err error) {
+func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash, artifacts string) (argv []string,
+	env map[string]string, err error) {
 	d, err := cas.Read[protocol.Detail](ctx, nodes, detail)
 	if err != nil || len(d.Turns) == 0 {
 		return nil, nil, err
@@ -186,15 +198,19 @@ func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash) (argv 
 	args, _ := turn.ToolCalls[0].Args.(map[string]any)
 	words, _ := args["argv"].([]any)
 	argv = make([]string, len(words))
+	here := func(word any) string {
+		text, _ := word.(string)
+		return strings.ReplaceAll(text, artifactsTag, artifacts)
+	}
 	for i, word := range words {
-		argv[i], _ = word.(string)
+		argv[i] = here(word)
 	}
 	variables, _ := args["env"].(map[string]any)
 	for name, value := range variables {
 		if env == nil {
 			env = map[string]string{}
 		}
-		env[name], _ = value.(string)
+		env[name] = here(value)
 	}
 	return argv, env, nil
 }

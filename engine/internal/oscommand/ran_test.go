@@ -244,7 +244,7 @@ func TestDetail(t *testing.T) {
 			if c.last != "" {
 				assert.Equal(t, c.last, last.Content)
 			}
-			argv, env, err := Command(t.Context(), s, h)
+			argv, env, err := Command(t.Context(), s, h, "")
 			require.NoError(t, err)
 			assert.Equal(t, r.Argv, argv)
 			assert.Equal(t, r.Env, env)
@@ -348,15 +348,15 @@ func TestArgv(t *testing.T) {
 		}
 		h, err := b.Add(ctx, d)
 		require.NoError(t, err)
-		got, _, err := Command(ctx, b, h)
+		got, _, err := Command(ctx, b, h, "")
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got)
 	}
-	_, _, err := Command(ctx, s, "0000000000000")
+	_, _, err := Command(ctx, s, "0000000000000", "")
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	h, err := b.Add(ctx, protocol.Detail{Capture: protocol.CaptureTurns, Turns: []cas.Hash{"0000000000000"}})
 	require.NoError(t, err)
-	_, _, err = Command(ctx, b, h)
+	_, _, err = Command(ctx, b, h, "")
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
