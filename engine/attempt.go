@@ -40,12 +40,14 @@ type attempt struct {
 	pos    *status.Position
 	task   task
 	cmd    agentselect.Command
-	dir    rundir.Dir
-	record rundir.Record
-	info   StepInfo
-	more   bool               // another step is to follow
-	toEnd  bool               // and all that come after it
-	kept   *worktree.Checkout // its files; nil: they are not kept
+	// granted are the variables that the command of a role gets although they hold secrets.
+	granted []string
+	dir     rundir.Dir
+	record  rundir.Record
+	info    StepInfo
+	more    bool               // another step is to follow
+	toEnd   bool               // and all that come after it
+	kept    *worktree.Checkout // its files; nil: they are not kept
 
 	joinFailed bool          // what the children have given cannot be joined
 	failedTry  *runfiles.Try // the last one, kept already; nil: none was begun

@@ -195,6 +195,9 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, moderator.CommandLine(a.cmd.Argv, a.cmd.Env)); err != nil {
 			return out, a.unable(err)
 		}
+		if a.granted, err = a.e.Origins().Granted(ctx, pos, t.role); err != nil {
+			return out, a.unable(err)
+		}
 	}
 	if _, err := s.e.Casting().Unpriced(ctx, pos.State.Limits, a.cmd, pos.Workflow.Name, t.role); err != nil {
 		return out, a.unable(err)

@@ -121,8 +121,8 @@ func (a *attempt) arguments() []string {
 
 // environment is ours without the secrets of .env that are not for this agent, the agent's own
 // from the config, and the facts of this step, which nothing overrides. Agents of the kit read
-// .env themselves. A command gets no secrets at all, since it may print them and its output is
-// stored; it does get the mark by which its processes are found.
+// .env themselves. A command gets no secrets, since it may print them and its output is stored, unless the
+// config names them for it; it does get the mark by which its processes are found.
 func (a *attempt) environment() []string {
 	set := maps.Clone(a.cmd.Env)
 	if set == nil {
@@ -141,6 +141,11 @@ func (a *attempt) environment() []string {
 	set[protocol.EnvInputs] = create.InputsText(a.pos.Thread.Start)
 	if a.cmd.Plain != nil {
 		maps.DeleteFunc(set, func(key, _ string) bool { return oscommand.OfAgent(key) })
+		for _, name := range a.granted {
+			if value := a.reader.Env.Get(name); value != "" {
+				set[name] = value
+			}
+		}
 	}
 	if runtime.GOOS != "windows" {
 		set["PWD"] = a.task.cwd // else programs would use ours

@@ -395,23 +395,11 @@ func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[strin
 	return create.Declared(ctx, r, w)
 }
 
-// CheckTitle refuses what is no title: it is one line of at most [protocol.MaxTitle]
-// characters. Errors are *protocol.Error.
-func CheckTitle(title string) error {
-	switch {
-	case utf8.RuneCountInString(title) > protocol.MaxTitle:
-		return fault.New(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
-	case strings.TrimSpace(title) != title || plaintext.Line(title) != title:
-		return fault.New(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
-	}
-	return nil
-}
-
 // SetTitle gives a thread a title; "" gives it back that of its task. Errors are
 // *protocol.Error.
 func (e *Engine) SetTitle(ctx context.Context, id, title string) (err error) {
 	defer fault.Coded(&err)
-	if err := CheckTitle(title); err != nil {
+	if err := names.CheckTitle(title); err != nil {
 		return err
 	}
 	if err := e.Reader.MayWrite(); err != nil {

@@ -255,6 +255,9 @@ func (n Network) String() string {
 // CommandsConfig sets the roles that are commands.
 type CommandsConfig struct {
 	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the config's, key by key
+	// PassEnv are variables that they get although these hold secrets: by "<workflow>.<role>", "<workflow>", or
+	// "<hash>.<role>".
+	PassEnv map[string][]string `json:"passEnv,omitempty"`
 }
 
 // BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.

@@ -132,6 +132,13 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 			return none, err
 		}
 	}
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
+	if err == nil {
+		err = e.Origins().MustGrant(ctx, start.Workflow, w, name)
+	}
+	if err != nil {
+		return none, err
+	}
 	if o.Check != nil {
 		if err := o.Check(&start); err != nil {
 			return none, err
@@ -412,19 +419,21 @@ func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definiti
 	return workflow.Used{Name: name, Hash: h, Definition: def}, err
 }
 
-// UsedCommands are those of the workflows that a definition runs, a line each.
-func UsedCommands(def workflow.Definition) []string {
-	return usedCommands(def, map[protocol.Hash]bool{})
+// UsedCommands are those of the workflows that a definition runs, and the variables that they get, or that e
+// does not have, a line each.
+func UsedCommands(c protocol.Config, def workflow.Definition, e env.Env) []string {
+	return usedCommands(c, def, e, map[protocol.Hash]bool{})
 }
 
-func usedCommands(def workflow.Definition, seen map[protocol.Hash]bool) []string {
+func usedCommands(c protocol.Config, def workflow.Definition, e env.Env, seen map[protocol.Hash]bool) []string {
 	var lines []string
 	for _, used := range def.Uses {
 		if seen[used.Hash] {
 			continue
 		}
 		seen[used.Hash] = true
-		for _, line := range append(trust.CommandsOf(used.Definition.Workflow), usedCommands(used.Definition, seen)...) {
+		for _, line := range append(trust.CommandsOf(c, used.Hash, used.Definition.Workflow, &e),
+			usedCommands(c, used.Definition, e, seen)...) {
 			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
 		}
 	}

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/internal/children"
+	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -494,4 +496,16 @@ func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.H
 		return t.StartHash, err
 	}
 	return *s.Prev, nil
+}
+
+// CheckTitle refuses what is no title: it is one line of at most [protocol.MaxTitle]
+// characters. Errors are *protocol.Error.
+func CheckTitle(title string) error {
+	switch {
+	case utf8.RuneCountInString(title) > protocol.MaxTitle:
+		return fault.New(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
+	case strings.TrimSpace(title) != title || plaintext.Line(title) != title:
+		return fault.New(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
+	}
+	return nil
 }

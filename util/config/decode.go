@@ -89,6 +89,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.concurrency()
 	k.workspace()
 	k.artifacts()
+	k.passEnv()
 	k.notify()
 }
 

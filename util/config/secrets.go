@@ -19,7 +19,7 @@ import (
 
 // Secrets finds all that must be neither stored nor shown: what .env holds, but
 // for plain settings; the keys of providers; and of the agents' variables and
-// those of e what is a secret by its name or is a URL with a password. Nothing
+// those of e what is a secret by its name or is a URL with a password, or what commands are given. Nothing
 // stops it: what cannot be read has no secrets.
 func Secrets(configPath, dotEnvPath string, e env.Env) []string {
 	var found []string
@@ -61,6 +61,13 @@ func written(root *yamldoc.Node, e env.Env) (found []string) {
 	for _, a := range entries(root.Get("agents")) {
 		for name, v := range entries(a.Get("env")) {
 			found = append(found, secret.OfVariable(name, value(v))...)
+		}
+	}
+	if commands := root.Get("commands"); commands != nil {
+		for _, names := range entries(commands.Get("passEnv")) {
+			for _, name := range names.Items {
+				found = append(found, e.Get(value(name)))
+			}
 		}
 	}
 	if hook := entries(root.Get("notify"))["webhook"]; hook != nil {

@@ -105,6 +105,9 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	if err := m.origins().Stored(ctx, s.Workflow, w); err != nil {
 		return "", err
 	}
+	if err := m.origins().MustGrant(ctx, s.Workflow, w, ""); err != nil {
+		return "", err
+	}
 	if s.Inputs, err = m.Inputs(ctx, w, s.Inputs); err != nil {
 		return "", err
 	}

@@ -39,7 +39,9 @@ type Line struct {
 	Workflow protocol.Hash `json:"workflow,omitempty"`
 	Thread   string        `json:"thread,omitempty"`  // the commands of one from elsewhere
 	Foreign  protocol.Hash `json:"foreign,omitempty"` // a workflow that came with such a thread: it waits
-	AtMs     int64         `json:"atMs"`
+	// Granted is a workflow whose commands may get the variables that the config gives its name.
+	Granted protocol.Hash `json:"granted,omitempty"`
+	AtMs    int64         `json:"atMs"`
 }
 
 // maxTrusted bounds the file, in bytes.

@@ -26,6 +26,8 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -34,14 +36,28 @@ import (
 // exported methods are *protocol.Error, or of the store.
 type Judge struct{ *status.Reader }
 
-// Commands returns the commands of a workflow and of those that it runs, one per line.
-func (j Judge) Commands(ctx context.Context, w protocol.Workflow) ([]string, error) {
-	lines, err := j.allCommands(ctx, w, map[protocol.Hash]bool{})
+// Commands returns the commands of a workflow and of those that it runs, and the variables of yours that
+// they get, one per line.
+func (j Judge) Commands(ctx context.Context, h protocol.Hash, w protocol.Workflow) ([]string, error) {
+	c, err := j.config(ctx)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	lines, err := j.allCommands(ctx, c, h, w, map[protocol.Hash]bool{})
 	return lines, fault.OrNil(err)
 }
 
-// CommandsOf returns the commands of a workflow alone, one per line.
-func CommandsOf(w protocol.Workflow) []string {
+// config is the config as far as it gives commands variables.
+func (j Judge) config(ctx context.Context) (protocol.Config, error) {
+	if j.Config == nil {
+		return protocol.Config{}, nil
+	}
+	return j.Config(ctx)
+}
+
+// CommandsOf returns the commands of a workflow alone, and the variables that they get, one per line. e is as in
+// [config.Gets].
+func CommandsOf(c protocol.Config, h protocol.Hash, w protocol.Workflow, e *env.Env) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		if role := w.Roles[name]; role.Player() == protocol.PlayedByCommand {
@@ -49,13 +65,17 @@ func CommandsOf(w protocol.Workflow) []string {
 			lines = append(lines, plaintext.Line(name)+" runs: "+plaintext.Literal(words))
 		}
 	}
+	for _, line := range config.Gets(c, h, w, e) {
+		lines = append(lines, plaintext.Line(line))
+	}
 	return lines
 }
 
 // allCommands returns the commands of a workflow and of those that it runs. Hashes cannot form
 // a cycle.
-func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[protocol.Hash]bool) ([]string, error) {
-	lines := CommandsOf(w)
+func (j Judge) allCommands(ctx context.Context, c protocol.Config, h protocol.Hash, w protocol.Workflow,
+	seen map[protocol.Hash]bool) ([]string, error) {
+	lines := CommandsOf(c, h, w, nil)
 	for _, h := range w.Uses() {
 		if seen[h] {
 			continue
@@ -65,7 +85,7 @@ func (j Judge) allCommands(ctx context.Context, w protocol.Workflow, seen map[pr
 		if err != nil {
 			return nil, err
 		}
-		below, err := j.allCommands(ctx, used, seen)
+		below, err := j.allCommands(ctx, c, h, used, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +124,26 @@ func (j Judge) confirm(l Line) error {
 	return j.file().Confirm(l)
 }
 
-// Trust confirms that the commands of a workflow may run. Errors are *protocol.Error.
-func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) error {
+// Trust confirms that the commands of a workflow may run, and get the variables that the config gives its
+// name, or that of a workflow that it runs. Errors are *protocol.Error.
+func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) (err error) {
+	defer fault.Coded(&err)
+	if err := j.trust(ctx, workflow); err != nil {
+		return err
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
+	if err != nil {
+		return err
+	}
+	waiting, err := j.ungranted(ctx, workflow, w)
+	for _, h := range waiting {
+		err = errors.Join(err, j.confirm(Line{Granted: h}))
+	}
+	return err
+}
+
+// trust confirms the commands alone.
+func (j Judge) trust(ctx context.Context, workflow protocol.Hash) error {
 	if err := j.MayWrite(); err != nil {
 		return err
 	}
@@ -129,7 +167,7 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	if noted || err != nil {
 		return fault.OrNil(err)
 	}
-	return j.Trust(ctx, workflow)
+	return j.trust(ctx, workflow)
 }
 
 // ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
@@ -151,7 +189,7 @@ func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol
 	if err != nil {
 		return "", nil, err
 	}
-	commands, err = j.Commands(ctx, w)
+	commands, err = j.Commands(ctx, workflow, w)
 	return workflow, commands, err
 }
 
@@ -247,7 +285,7 @@ func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string
 	if err != nil {
 		return err
 	}
-	commands, err := j.Commands(ctx, w)
+	commands, err := j.Commands(ctx, workflow, w)
 	if err != nil || len(commands) == 0 {
 		return err
 	}
@@ -257,6 +295,102 @@ func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string
 	untrusted := &UntrustedError{Workflow: workflow, Name: w.Name, Why: why, Commands: commands}
 	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because(
 		"untrusted-workflow", "workflow", string(workflow))
+}
+
+// ungranted are a workflow and those that it runs whose commands get variables by their names, which nobody has
+// confirmed for this content.
+func (j Judge) ungranted(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) (found []protocol.Hash, err error) {
+	c, err := j.config(ctx)
+	if err != nil || c.Commands == nil || len(c.Commands.PassEnv) == 0 {
+		return nil, err
+	}
+	seen := map[protocol.Hash]bool{workflow: true}
+	all := []protocol.Hash{workflow}
+	for i := 0; i < len(all); i++ {
+		if i > 0 {
+			if w, err = cas.Read[protocol.Workflow](ctx, j.Store, all[i]); err != nil {
+				return nil, err
+			}
+		}
+		for _, used := range w.Uses() {
+			if !seen[used] {
+				seen[used], all = true, append(all, used)
+			}
+		}
+		gets := slices.ContainsFunc(slices.Collect(maps.Keys(w.Roles)), func(role string) bool {
+			_, named := config.Granted(c, all[i], w.Name, role)
+			return len(named) > 0 && w.Roles[role].Player() == protocol.PlayedByCommand
+		})
+		if !gets {
+			continue
+		}
+		known, err := j.file().Confirmed(func(l Line) bool { return l.Granted == all[i] })
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			found = append(found, all[i])
+		}
+	}
+	return found, nil
+}
+
+// MustGrant is an error if a command of a workflow, or of one that it runs, gets variables by a name, and nobody has
+// confirmed that for the content: an [*UntrustedError] in a *protocol.Error. A name proves nothing, however the
+// workflow was found. name is that by which a person can confirm it; "": its hash.
+func (j Judge) MustGrant(ctx context.Context, workflow protocol.Hash, w protocol.Workflow, name string) (err error) {
+	defer fault.Coded(&err)
+	waiting, err := j.ungranted(ctx, workflow, w)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	commands, err := j.Commands(ctx, workflow, w)
+	if err != nil {
+		return err
+	}
+	untrusted := &UntrustedError{Workflow: workflow, Name: w.Name, Commands: commands,
+		Why: "gets variables of yours by its name (commands.passEnv)"}
+	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because("ungranted",
+		"workflow", cmp.Or(name, string(workflow)), "hash", string(workflow))
+}
+
+// Granted returns the variables that the command of a role gets. Errors are those of [Judge.MustGrant].
+func (j Judge) Granted(ctx context.Context, pos *status.Position, role string) ([]string, error) {
+	c, err := j.config(ctx)
+	if err != nil || c.Commands == nil || len(c.Commands.PassEnv) == 0 {
+		return nil, fault.OrNil(err)
+	}
+	workflow, w, err := j.defining(ctx, pos.Thread.Start, pos.Workflow)
+	if err != nil {
+		return nil, fault.Of(err)
+	}
+	proven, named := config.Granted(c, workflow, w.Name, role)
+	if len(named) > 0 {
+		err = j.MustGrant(ctx, workflow, w, "")
+	}
+	return append(proven, named...), err
+}
+
+// defining returns the workflow whose file defines the roles of a thread's: that of its parent, if the thread plays a
+// role of it.
+func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workflow) (protocol.Hash, protocol.Workflow, error) {
+	h := s.Workflow
+	for s.Child != nil && len(w.Roles) == 1 {
+		above, err := thread.Open(ctx, j.Store, s.Child.Of)
+		if err != nil {
+			return h, w, err
+		}
+		of, err := above.Workflow(ctx)
+		if err != nil {
+			return h, w, err
+		}
+		part, err := j.Batch().Add(ctx, moderator.RoleWorkflow(of, slices.Collect(maps.Keys(w.Roles))[0]))
+		if err != nil || part != h {
+			break //nolint:nilerr // the parent has no such role: it runs another workflow
+		}
+		s, h, w = above.Start, above.Start.Workflow, of
+	}
+	return h, w, nil
 }
 
 // came is why a workflow of a thread from elsewhere is confirmed.
@@ -302,7 +436,7 @@ func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts)
 // Stored is [Judge.MustTrust] for a workflow that a thread from elsewhere uses: it may have
 // arrived with that thread.
 func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
-	if commands, err := j.Commands(ctx, w); err != nil || len(commands) == 0 {
+	if commands, err := j.Commands(ctx, workflow, w); err != nil || len(commands) == 0 {
 		return err
 	}
 	switch noted, err := j.file().Confirmed(func(l Line) bool { return l.Foreign == workflow }); {

@@ -92,11 +92,11 @@ func TestCommands(t *testing.T) {
 		"a": {Run: []string{"ls"}}, "b": {Workflow: inner},
 		"c": {All: map[string]protocol.ChildRole{"x": {Workflow: inner}, "y": {Role: "plan"}}}, "plan": {},
 	}, "a", "b", "c")
-	got, err := w.judge.Commands(t.Context(), wf)
+	got, err := w.judge.Commands(t.Context(), "", wf)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a runs: ls", `inner: build runs: make 'it all'`}, got)
-	require.Equal(t, []string{"a runs: ls"}, trust.CommandsOf(wf))
-	got, err = w.judge.Commands(t.Context(), statustest.Line(map[string]protocol.Role{"plan": {}}, "plan"))
+	require.Equal(t, []string{"a runs: ls"}, trust.CommandsOf(protocol.Config{}, "", wf, nil))
+	got, err = w.judge.Commands(t.Context(), "", statustest.Line(map[string]protocol.Role{"plan": {}}, "plan"))
 	require.NoError(t, err)
 	require.Empty(t, got)
 	outer := func(name string) protocol.Hash {
@@ -105,11 +105,11 @@ func TestCommands(t *testing.T) {
 		return w.World.Workflow(wf)
 	}
 	twice := statustest.Line(map[string]protocol.Role{"x": {Workflow: outer("one")}, "y": {Workflow: outer("two")}}, "x", "y")
-	got, err = w.judge.Commands(t.Context(), twice)
+	got, err = w.judge.Commands(t.Context(), "", twice)
 	require.NoError(t, err)
 	require.Len(t, got, 1, "whoever reads it has read it")
 	w.Lose(inner)
-	_, err = w.judge.Commands(t.Context(), wf)
+	_, err = w.judge.Commands(t.Context(), "", wf)
 	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code, "what cannot be read is not no command")
 }
 

@@ -187,6 +187,9 @@ func (x *examination) readConfig(ctx context.Context) {
 		return
 	}
 	x.config = &c
+	for _, line := range config.GetsAll(c, &x.Env) {
+		x.ok("config", "commands.passEnv: %s", plaintext.Line(line))
+	}
 	for _, warning := range config.Exposed(path, x.Dirs.DotEnv()) {
 		what, do, _ := strings.Cut(warning, ": ")
 		x.warn("config", do, "%s", what)

@@ -139,7 +139,9 @@ type planOutput struct {
 	Ready    bool            `json:"ready"`
 	// Commands are those of the workflows that it runs, a line each.
 	Commands []string `json:"commands,omitempty"`
-	graph    diagram.Graph
+	// Gets are the variables that its own commands get by commands.passEnv, or that are not set.
+	Gets  []string `json:"gets,omitempty"`
+	graph diagram.Graph
 }
 
 // planFirst is the first step.
@@ -198,7 +200,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow), Commands: catalog.UsedCommands(def)}
+	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow)}
 	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given},
 		Artifacts: e.Reader.Dirs.Artifacts("x")}
 	first, err := moderator.Next(ctx, state)
@@ -214,6 +216,12 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
+	h, err := a.Workflows().Hash(ctx, def)
+	if err != nil {
+		return err
+	}
+	p.Commands = catalog.UsedCommands(settings, def, e.Reader.Env)
+	p.Gets = config.Gets(settings, h, def.Workflow, &e.Reader.Env)
 	for _, role := range flow.Roles(def.Workflow) {
 		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
 		if c.Problem == nil && c.Player == protocol.PlayedByAgent {
@@ -317,8 +325,8 @@ func (p planOutput) text(w *term.Page, width int) {
 			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(moderator.CommandLine(r.Command, r.Env)))
 		}
 	}
-	for _, line := range p.Commands {
-		w.Printf("%s\n", line)
+	for _, line := range slices.Concat(p.Gets, p.Commands) {
+		w.Printf("%s\n", plaintext.Line(line))
 	}
 	w.Printf("\n")
 	w.Values("first", p.First.Role+": "+term.FirstLine(p.First.Prompt, 100), "directory", p.First.Cwd,

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -140,7 +141,7 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 
 func titleFlag() ucli.Flag {
 	f := ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
-	return term.Checked(f, func(_, title string) error { return engine.CheckTitle(title) })
+	return term.Checked(f, func(_, title string) error { return names.CheckTitle(title) })
 }
 
 func (a Commands) threadTitleCommand() *ucli.Command {

@@ -350,7 +350,7 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		commands, err := e.Origins().Commands(ctx, w)
+		commands, err := e.Origins().Commands(ctx, h, w)
 		if err != nil {
 			return err
 		}
