@@ -171,6 +171,9 @@ func (s State) withEarlier(t *mustache.Template, stack []any) ([]any, error) {
 	if len(earlier) == 0 {
 		return stack, err
 	}
+	if steps, ok := earlier[protocol.StepsVariable].(map[string]any); ok && len(steps) == 0 {
+		earlier[protocol.StepsVariable] = nil // so that a section over it is left out
+	}
 	return slices.Insert(slices.Clone(stack), 0, any(earlier)), nil
 }
 
@@ -193,8 +196,8 @@ func has(object map[string]any, name string) bool {
 func unanswered(name string, stack []any) string {
 	path := strings.Split(name, ".")
 	earlier, _ := stack[0].(map[string]any)
-	steps, given := earlier[protocol.StepsVariable].(map[string]any)
-	if path[0] != protocol.StepsVariable || len(path) < 2 || !given || has(steps, path[1]) {
+	steps, _ := earlier[protocol.StepsVariable].(map[string]any)
+	if path[0] != protocol.StepsVariable || len(path) < 2 || !has(earlier, path[0]) || has(steps, path[1]) {
 		return ""
 	}
 	return plaintext.Short(path[1], protocol.MaxName) + " has not answered yet"

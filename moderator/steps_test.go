@@ -154,6 +154,20 @@ func TestArtifactsVariable(t *testing.T) {
 	require.Error(t, err)
 }
 
+// At the start nobody has answered, so a section over all answers is left out.
+func TestNoEarlierAnswers(t *testing.T) {
+	t.Parallel()
+	s := earlier(protocol.Edge{})
+	s.Last, s.History = nil, nil
+	s.Workflow.Graph["$START"] = edges("_", protocol.Edge{Role: "plan", Prompt: "x{{#$steps}}{{plan.slug}}{{/$steps}}{{#$body}}{{.}}{{/$body}}"})
+	d, err := moderator.Next(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, "x", d.Prompt)
+	s.Workflow.Graph["$START"] = edges("_", protocol.Edge{Role: "plan", Prompt: "{{$steps.plan.slug}}"})
+	_, err = moderator.Next(t.Context(), s)
+	prosetest.Error(t, err)
+}
+
 // A thread that goes on after its end keeps its answers for the edge "resume" alone; without it, it
 // begins as a new one.
 func TestEarlierAnswersAfterTheEnd(t *testing.T) {
