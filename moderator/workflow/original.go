@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,6 +68,9 @@ func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
 		return
 	}
 	note := func(word, remedy string) {
+		if !d.once(fmt.Sprint(n.Pos, word)) {
+			return // the prompt of a role is that of several edges
+		}
 		d.note(func() yamldoc.Pos { return d.nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
 	}
 	if word := "$ARGUMENTS"; strings.Contains(prompt, word) {
