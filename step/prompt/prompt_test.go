@@ -50,6 +50,19 @@ func TestFullHasEverythingInOrder(t *testing.T) {
 	require.Equal(t, full, prompt.Full(parts()), "not deterministic")
 }
 
+// Only who is told to use the directory for artifacts is told where it is.
+func TestArtifactsAreNamedIfTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	p := parts()
+	p.Artifacts = "/home/u/.uwf/artifacts/01J7K9M2XNPQR5VWBCDF8G3H4T"
+	require.NotContains(t, prompt.Full(p), p.Artifacts)
+	require.Equal(t, prompt.System(parts()), prompt.System(p))
+	p.EdgePrompt = "Write $UWF_ARTIFACTS_DIR/plan.md."
+	require.Contains(t, prompt.Full(p), "$UWF_ARTIFACTS_DIR is `"+p.Artifacts+"`")
+	p.EdgePrompt, p.Role.Procedure = "Go.", "Read $UWF_ARTIFACTS_DIR/plan.md."
+	require.Contains(t, prompt.Full(p), p.Artifacts)
+}
+
 // The beginning must not change from turn to turn, or no prompt cache can hit.
 func TestSystemStaysTheSame(t *testing.T) {
 	t.Parallel()

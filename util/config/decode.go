@@ -88,7 +88,6 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.networks()
 	k.concurrency()
 	k.workspace()
-	k.artifacts()
 	k.passEnv()
 	k.notify()
 }
@@ -256,13 +255,6 @@ func (k checker) workspace() {
 	if w.MaxFileMB < 0 {
 		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20",
 			"workspace.maxFileMB cannot be negative")
-	}
-}
-
-// artifacts checks the bound of what roles leave each other.
-func (k checker) artifacts() {
-	if a := k.c.Artifacts; a != nil && a.MaxMB < 0 {
-		k.add(k.at([]string{"artifacts", "maxMB"}), "write a number of MB, such as 1024", "artifacts.maxMB cannot be negative")
 	}
 }
 

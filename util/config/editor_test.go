@@ -24,7 +24,7 @@ const complete = `{
   "defaultModel": "m", "modelOverrides": {"extract": "m", "w.r": "m"},
   "networkOverrides": {"w.r": ["api.example.com", "*.example.org:8080", "127.0.0.1:8080"], "w.s": "all"},
   "limits": {"maxSteps": 10, "maxVisitsPerRole": 3, "maxCostUsd": 2.5, "maxTokens": 100000, "maxTime": "2h", "perDay": {"costUsd": 5, "tokens": 1000000}}, "timeout": "1h30m", "concurrency": {"team": 3, "p": 2, "codex": 1}, "allowLocations": ["/srv/work", "~/work"],
-  "workspace": {"default": "in-place", "perWorkflow": {"chat": "none"}, "maxFileMB": 50},
+  "workspace": {"default": "in-place", "perWorkflow": {"chat": "none"}, "maxFileMB": 50}, "artifacts": {"maxMB": 100},
   "notify": {"on": ["waiting", "error"], "command": ["notify-me", "--now"], "webhook": {"url": "https://example.org/hook", "secret": "${KEY}"}, "links": {"address": "https://uwf.example.org", "expiresIn": "12h"}},
   "sandbox": {"mode": "none", "denyRead": ["~/x"], "allowRead": ["~/.ssh/config"], "allowWrite": ["/tmp"], "sharedMemory": false, "caches": "user", "network": "all"}, "commands": {"sandbox": {"mode": "landlock", "network": ["a.example:*"], "nest": true}},
   "builtin": {"allowCommands": ["go"], "passEnv": ["GH_TOKEN"], "capabilities": ["chown"], "noUnixSockets": true, "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m", "instructions": "off"}

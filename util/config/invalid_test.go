@@ -23,6 +23,7 @@ func TestInvalid(t *testing.T) {
 		"not a mapping":      "- a",
 		"args are no list":   "agents:\n  a: { command: c, args: --x }",
 		"negative":           "limits: { maxSteps: -1 }",
+		"negative artifacts": "artifacts: { maxMB: -1 }",
 		"not a boolean":      "agents: { a: { command: c, resume: yes } }",
 		"no base URL":        "providers:\n  x: {}",
 		"no URL":             "providers: { x: { baseUrl: x.example } }",

@@ -108,3 +108,15 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, at(t, "h", "sessions"), d.Sessions())
 	require.Equal(t, at(t, "h", "logs"), d.Logs())
 }
+
+// Only a directory of the home itself is taken for that of its artifacts.
+func TestOwnArtifacts(t *testing.T) {
+	t.Parallel()
+	d := home.Dirs{Home: at(t, "home", "ann", ".uwf")}
+	own := d.Artifacts("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	require.Equal(t, own, d.OwnArtifacts(own))
+	for _, other := range []string{"", at(t), at(t, "etc"), d.Home, filepath.Dir(own), filepath.Join(own, "x"), own + "/", own + "/../x", filepath.Dir(own) + "/.."} {
+		require.Empty(t, d.OwnArtifacts(other), other)
+	}
+	require.Empty(t, home.Dirs{}.OwnArtifacts("artifacts/x"))
+}
