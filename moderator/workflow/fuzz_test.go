@@ -28,6 +28,8 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	f.Add([]byte(planned(prompting("{{$steps.plan.slug}}{{#$steps.review}}{{comments}}{{/$steps.review}}{{$body}}{{$artifacts}}"))))
+	f.Add([]byte(planned("impl", "_: plan }", "_: plan, resume: { role: plan, prompt: '{{$steps.fix-up.answer}}' } }", `join: "{}"`, `join: "{'n': $steps.plan.size}"`)))
 	for _, p := range pairs() {
 		f.Add([]byte(p.short))
 	}

@@ -89,7 +89,7 @@ func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 		x.answers = []fields{{open: true}}
 	}
 	node := d.nodeByName[r.name]
-	if from.edge == nil || d.incomplete || d.lostRoles || d.misspeltStart() {
+	if from.edge == nil || node == nil || d.incomplete || d.lostRoles || d.misspeltStart() {
 		return x
 	}
 	at := d.tail(from.node, from.edge)

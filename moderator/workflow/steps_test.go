@@ -135,6 +135,7 @@ func TestEarlierAnswersElsewhere(t *testing.T) {
 		"one of several edges":                 {[]string{"no: impl", "no: [{ role: plan, when: big }, impl]", "1 = 1", "$steps.impl.answer = ''"}, false, 0},
 		"a named condition":                    {[]string{"1 = 1", "$steps.review.comments = 'x'", "impl: { _: check }", "impl: [{ role: check, when: big }, check]"}, false, 0},
 		"a named condition too early":          {[]string{"1 = 1", "$steps.log.output = 'x'", "impl: { _: check }", "impl: [{ role: check, when: big }, check]"}, true, 0},
+		"a role without a node":                {[]string{"_: plan }", "_: plan, resume: { role: plan, prompt: '{{$steps.alone.answer}}' } }", "  fix: {", "  alone: { description: d, goal: g }\n  fix: {"}, true, 0},
 		"a field of that name":                 {[]string{"comments: { type: string }", "$steps: { type: object }", "no: impl", "no: { role: impl, prompt: '{{$steps.plan.slug}}' }"}, false, 2},
 	} {
 		def, err := parse(planned("impl", c.edits...))
