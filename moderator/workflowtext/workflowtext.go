@@ -69,7 +69,7 @@ func roles(def workflow.Definition) yamltext.Map {
 		if p := r.Player(); r.Description != "" || p == protocol.PlayedByAgent || p == protocol.PlayedByPerson {
 			fields = append(yamltext.Map{{Key: "description", Value: r.Description}}, fields...)
 		}
-		if !isCommand(r) && !isJoin(r, def.Schemas[name]) {
+		if !isCommand(r) && !isJoin(r, def.Schemas[name]) && !isText(r, def.Schemas[name]) {
 			fields = append(fields, yamltext.Entry{Key: "schema", Value: schema(def.Schemas[name])})
 		}
 		m = append(m, yamltext.Entry{Key: name, Value: fields, Blank: true})
@@ -80,6 +80,11 @@ func roles(def workflow.Definition) yamltext.Map {
 // isCommand reports whether a role answers how its command has ended, as its author
 // need not say.
 func isCommand(r protocol.Role) bool { return r.Player() == protocol.PlayedByCommand && r.Parse == "" }
+
+// isText reports whether an agent's role answers with a text, as it does if its author says nothing.
+func isText(r protocol.Role, schema any) bool {
+	return r.Player() == protocol.PlayedByAgent && reflect.DeepEqual(schema, any(protocol.AnswerSchema()))
+}
 
 // isJoin reports whether a role with children answers what all of them do whose author
 // says nothing.
