@@ -94,10 +94,12 @@ func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
 // choice is one of the values of a list.
 func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 	for _, item := range n.Items {
-		word, _ := item.Scalar.(string)
+		word, isText := item.Scalar.(string)
 		switch {
 		case item.Kind != yamldoc.Scalar || isNull(item):
 			d.add(item.Pos, "name the values, or write {schema: …}", "%s%s: %s cannot be one of the values", what, d.of, kindOf(item))
+		case !isText && strings.HasSuffix(what, "."+protocol.StatusKey):
+			d.add(item.Pos, asText(item), "%s%s: a status is a text, but this is %s", what, d.of, kindOf(item))
 		case slices.Contains(typeNames(), strings.TrimSuffix(word, "?")):
 			d.add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type, in a list of values",
 				what, d.of, quote(word))

@@ -292,6 +292,7 @@ graph:
 		{"text: string }", "text: { schema: { type: strin } } }"},
 		{"text: string }", "text: string, then more }"},
 		{"$status: [ready, unclear]", "$status: [string]"},
+		{"$status: [ready, unclear]", "$status: [true, 2]"},
 		{"$status: [ready, unclear]", "$status: ready"},
 		{"$status: [ready, unclear]", "$status: []"},
 		{"answer: { text: string }", "answer: string"},
