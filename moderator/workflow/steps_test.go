@@ -1,6 +1,8 @@
 package workflow_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +197,30 @@ func TestEarlierAnswersInVars(t *testing.T) {
 		}
 		require.NoError(t, err, vars)
 		require.Equal(t, strings.Contains(vars, "$steps"), def.Language == protocol.Language3, vars)
+	}
+}
+
+// Whatever is missing in a file, its problems have places.
+func TestEarlierAnswersInBrokenFiles(t *testing.T) {
+	t.Parallel()
+	whole := planned(prompting("{{$steps.plan.slug}}{{#$steps.review}}{{comments}}{{/$steps.review}}{{$body}}{{$artifacts}}"),
+		"_: plan }", "_: plan, resume: { role: plan, prompt: '{{$steps.fix-up.answer}}{{$steps.fix.answer}}' } }", `join: "{}"`, `join: "{'n': $steps.plan.size, 'm': $steps.log.output}"`,
+		"run: [echo, hello]", "run: [echo, '{{$steps.spread.n}}', '{{$body}}']", "fix-up: { _: $END }", "fix-up: [{ role: $END, when: big }, { role: plan, when: '$steps.both.results' }, spread]", "1 = 1", "$steps.review.comments = 'x'")
+	words := []string{"plan", "impl", "check", "review", "fix-up", "log", "spread", "both", "fix", "$END", "$SUSPEND", "$FAIL", "$START", "$error", "_", "nobody", "passed", "ok"}
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		text := whole
+		for range 1 + r.IntN(4) {
+			lines := strings.SplitAfter(text, "\n")
+			if i := r.IntN(len(lines)); r.IntN(3) == 0 {
+				lines = slices.Delete(lines, i, i+1)
+			} else {
+				lines[i] = strings.Replace(lines[i], words[r.IntN(len(words))], words[r.IntN(len(words))], 1+r.IntN(2))
+			}
+			text = strings.Join(lines, "")
+		}
+		if _, err := parse(text); err != nil {
+			requirePlaces(t, err)
+		}
 	}
 }
