@@ -88,6 +88,9 @@ func fieldsOf(schema any) []field {
 			if kind := f.Kind(); kind != "" && len(f.Choices) == 0 && kind != "a text" {
 				note = strings.TrimSpace(note + " (" + kind + ")")
 			}
+			if f.Default != "" {
+				note = strings.TrimSpace(note + " Default: " + htmlpage.Line(f.Default, htmlpage.Longest))
+			}
 			out = append(out, field{
 				Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
 				Required: f.Required && len(given) == 0, Long: len(f.Choices) == 0 && (len(f.Types) == 0 ||

@@ -47,6 +47,9 @@ func TestFields(t *testing.T) {
 	several := strings.Replace(variants, `"const":"yes"`, `"enum":["yes","soon"]`, 1)
 	require.Equal(t, []string{"yes", "soon", "no"}, formfields.Fields(schema(t, several), nil, "$status")[0].Choices)
 	require.Equal(t, []string{"$status", "when"}, names(formfields.Fields(schema(t, several), map[string]any{"$status": "soon"}, "$status")))
+	fields = formfields.Fields(schema(t, `{"required":["n"],"properties":{"n":{"type":"integer","default":2}}}`), nil)
+	require.Equal(t, "2", fields[0].Default)
+	require.False(t, fields[0].Required, "it has a default")
 	require.Empty(t, formfields.Fields(schema(t, `{"type":"integer"}`), nil))
 	require.Empty(t, formfields.Fields(true, nil))
 }

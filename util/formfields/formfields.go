@@ -20,7 +20,8 @@ import (
 // Field is one value that is asked for.
 type Field struct {
 	Name        string
-	Required    bool
+	Required    bool   // and without a default
+	Default     string // of the field, as a person types it; "": none
 	Description string
 	Types       []string // of JSON Schema; none: any
 	Choices     []string // texts that are allowed, if no others are
@@ -46,6 +47,7 @@ func Fields(schema any, given map[string]any, lead ...string) []Field {
 	for _, name := range c.order {
 		if f, ok := c.fields[name]; ok && !seen[name] {
 			seen[name] = true
+			f.Required = f.Required && f.Default == ""
 			fields = append(fields, *f)
 		}
 	}
@@ -153,6 +155,9 @@ func (f *Field) learn(schema any) {
 	m, _ := schema.(map[string]any)
 	if text, ok := m["description"].(string); ok && f.Description == "" {
 		f.Description = text
+	}
+	if value, ok := m["default"]; ok && f.Default == "" {
+		f.Default = plain(value)
 	}
 	values, _ := m["enum"].([]any)
 	if value, ok := m["const"]; ok {

@@ -196,7 +196,9 @@ func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, 
 	} else if kind := f.Kind(); kind != "" && kind != "a text" {
 		notes = append(notes, kind)
 	}
-	if !f.Required {
+	if f.Default != "" {
+		notes = append(notes, "default: "+plaintext.Line(f.Default))
+	} else if !f.Required {
 		notes = append(notes, "may be left out")
 	}
 	if len(notes) > 0 {
