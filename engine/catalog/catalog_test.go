@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"crypto/rand"
 	"os"
 	"path/filepath"
@@ -139,4 +140,9 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(e.Reader.Env.Dir, "bad.yaml"), []byte("name: bad\n"), 0o600))
 	_, err = c.Read(t.Context(), "bad.yaml")
 	require.ErrorAs(t, err, new(*workflow.Problems))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Start(ended, e, "one.yaml", protocol.Start{Cwd: e.Reader.Env.Dir}, engine.StartOptions{})
+	require.ErrorAs(t, err, &coded)
+	require.Equal(t, protocol.CodeInterrupted, coded.Code)
 }

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -422,6 +423,27 @@ func (d *draft) checkSchema(r *roleDraft) {
 		}
 		at, remedy := d.inSchema(r.yaml, p.Path)
 		d.add(at, remedy, "the schema of %s: %s", quote(r.name), p)
+	}
+	d.noteDefaults(r)
+}
+
+// noteDefaults tells the author of a default that no answer gets, since it does not fit.
+func (d *draft) noteDefaults(r *roleDraft) {
+	schema, _ := r.schema.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		p, _ := properties[name].(map[string]any)
+		fallback, has := p["default"]
+		if !has {
+			continue
+		}
+		if compiled, err := jsonschema.Compile(p); err == nil {
+			if problems, err := compiled.Validate(context.Background(), fallback); err == nil && len(problems) > 0 {
+				at, _ := d.inSchema(r.yaml, "/properties/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/default")
+				d.note(func() yamldoc.Pos { return at }, "the default of %s of %s does not fit its schema, and is never used",
+					quote(name), quote(r.name))
+			}
+		}
 	}
 }
 

@@ -78,6 +78,16 @@ func TestProblemsOfScripts(t *testing.T) {
 	}
 }
 
+// A default that does not fit is noted.
+func TestADefaultThatDoesNotFitIsNoted(t *testing.T) {
+	t.Parallel()
+	for fallback, noted := range map[string]bool{"2": false, "two": true} {
+		def, err := parse(replaceOnce(scripted, "answer: { why: string }", "schema: { type: object, required: [why], properties: { why: { type: string }, n: { type: integer, default: "+fallback+" } } }"))
+		require.NoError(t, err)
+		require.Equal(t, noted, len(def.Notices) == 1, "%s", def.Notices)
+	}
+}
+
 // A variable that steers programs and that an answer fills in is noted, and what a file of its own has as
 // tags.
 func TestNotesOfScripts(t *testing.T) {
