@@ -83,7 +83,8 @@
 //   - To stop, end the context: the agent is asked to stop, and what it finishes is kept.
 //   - A workflow from elsewhere runs nothing before somebody has confirmed it: Do then returns an
 //     [*UntrustedError] that names its commands, and so does starting one. Show them, ask, call
-//     [Engine.Confirm], and do the same once more.
+//     [Engine.Confirm], and do the same once more. The same holds for a workflow whose commands would get
+//     secrets that the config grants to its name.
 //   - Texts of agents are strangers' texts. env.Env.Stdout disarms them for a terminal; escape them
 //     for any other medium.
 //   - With Reader.ReadOnly nothing is written and no lock is taken; what would change something fails.
