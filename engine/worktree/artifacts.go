@@ -221,19 +221,33 @@ func (e Keeper) sweepArtifacts(ctx context.Context) error {
 	if err != nil {
 		return gone(err)
 	}
-	for _, entry := range entries {
-		id := entry.Name()
-		if _, err := heads.Find(ctx, e.Heads, id); !threadid.Valid(id) || !errors.Is(err, heads.ErrNoThread) {
-			continue
-		}
-		lock, err := e.LockCreation(ctx, id)
-		if err != nil {
-			continue // it is being made
-		}
-		err = errors.Join(e.RemoveArtifacts(id), lock.RemoveAndUnlock())
-		if err != nil {
+	known := map[string]bool{}
+	for h, err := range e.Heads.Heads(ctx) {
+		if known[h.Thread] = true; err != nil {
 			return err
 		}
 	}
-	return nil
+	for ended, err := range e.Heads.History(ctx) {
+		if known[ended.Thread] = true; err != nil {
+			return err
+		}
+	}
+	for _, entry := range entries {
+		if id := entry.Name(); threadid.Valid(id) && !known[id] {
+			err = errors.Join(err, e.sweepArtifactsOf(ctx, id))
+		}
+	}
+	return err
+}
+
+// sweepArtifactsOf does so for one thread, unless it is being made, or has been made meanwhile.
+func (e Keeper) sweepArtifactsOf(ctx context.Context, id string) error {
+	lock, err := e.LockCreation(ctx, id)
+	if err != nil {
+		return nil //nolint:nilerr // the next one tries again
+	}
+	if _, err = heads.Find(ctx, e.Heads, id); errors.Is(err, heads.ErrNoThread) {
+		err = e.RemoveArtifacts(id)
+	}
+	return errors.Join(err, lock.RemoveAndUnlock())
 }

@@ -8,12 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/memheads"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
@@ -94,4 +98,44 @@ func TestTooManyArtifacts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{100_000, true}, []any{held.Files, held.More})
 	require.Error(t, k.OpenArtifacts(t.Context(), oneThread, dir))
+}
+
+type allHeads interface{ heads.Heads }
+
+// asked tells when somebody has looked for a thread.
+type asked struct {
+	allHeads
+	once   sync.Once
+	looked chan struct{}
+}
+
+func (a *asked) Head(ctx context.Context, thread string) (protocol.Hash, error) {
+	head, err := a.allHeads.Head(ctx, thread)
+	a.once.Do(func() { close(a.looked) })
+	return head, err
+}
+
+// What a fork has left that was never made is swept, and what one gets that is being made stays.
+func TestSweepOfArtifacts(t *testing.T) {
+	t.Parallel()
+	dirs := home.Dirs{Home: t.TempDir()}
+	known := &asked{allHeads: &memheads.Heads{}, looked: make(chan struct{})}
+	k := worktree.Keeper{Dirs: dirs, Heads: known}
+	for _, dir := range []string{dirs.Artifacts(oneThread), dirs.Artifacts(otherThread), dirs.Artifacts("no thread"), dirs.Locks()} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	lock, err := k.LockCreation(t.Context(), otherThread)
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() {
+		_, err := k.Prune(t.Context(), prune.Options{Home: dirs.Home, Now: time.Unix(1_800_000_000, 0)}, true)
+		done <- err
+	}()
+	<-known.looked
+	require.NoError(t, known.Add(t.Context(), otherThread, "0000000000000", heads.Facts{}))
+	require.NoError(t, lock.RemoveAndUnlock())
+	require.NoError(t, <-done)
+	require.NoDirExists(t, dirs.Artifacts(oneThread))
+	require.DirExists(t, dirs.Artifacts(otherThread))
+	require.DirExists(t, dirs.Artifacts("no thread"))
 }
