@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,9 @@ import (
 // listWorkflow has one role, which goes on as long as a condition holds.
 func listWorkflow(condition string) (protocol.Workflow, map[string]any) {
 	w, schema := testWorkflow(&protocol.Limits{MaxSteps: 1 << 20, MaxVisitsPerRole: 1 << 20})
+	if strings.Contains(condition, protocol.StepsVariable) {
+		w.Language = protocol.Language3
+	}
 	w.Conditions = map[string]protocol.Condition{"again": {Expression: condition}}
 	w.Graph["planner"] = protocol.GraphNode{Transitions: []protocol.Transition{
 		{Edge: protocol.Edge{Role: "planner", Prompt: "Once more."}, Condition: "again"},
@@ -30,6 +34,8 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 		"meta.`$status` = 'again'":             0,
 		"steps[-1].output.`$status` = 'again'": 0,
 		"$count(history) > 0":                  1, // all have the same output
+		"$steps.planner.`$status` = 'again'":   0,
+		"$not($exists($steps.nobody))":         0,
 	} {
 		w := newWorld(t, "again")
 		w.workflow = w.put(listWorkflow(condition))

@@ -50,11 +50,14 @@ func TestConditionsOverSteps(t *testing.T) {
 		"roles":          {expression: "$count(steps[role = 'plan']) = 2", want: "last"},
 		"one is lost":    {expression: "$count(steps) = 2", lose: true},
 		"none is needed": {expression: "meta.n = 2", lose: true, want: "last"},
+		"an answer":      {expression: "$steps.plan.n = 2", lose: true, want: "last"},
+		"no answer":      {expression: "$exists($steps.last)", want: "plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := statustest.New(t)
 			wf := lineOf("plan", "last")
+			wf.Language = protocol.Language3
 			wf.Graph["plan"] = protocol.GraphNode{Transitions: []protocol.Transition{
 				{Edge: protocol.Edge{Role: "last", Prompt: "x"}, Condition: tt.expression}, {Edge: protocol.Edge{Role: "plan", Prompt: "x"}},
 			}}
