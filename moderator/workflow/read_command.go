@@ -1,11 +1,11 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/moderator/mustache"
 	"github.com/united-workforce/uwf/protocol"
@@ -185,14 +185,9 @@ func (d *draft) exists(path []string, from answer) bool {
 
 // envNameOf is a name for the variable of a template.
 func envNameOf(name string) string {
-	upper := strings.Map(func(r rune) rune {
-		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return unicode.ToUpper(r)
-		}
-		return '_'
-	}, name[strings.LastIndexByte(name, '.')+1:])
-	if problem, _ := envProblem(strings.TrimLeft(upper, "_0123456789")); problem != "" {
-		return "VALUE"
-	}
-	return strings.TrimLeft(upper, "_0123456789")
+	upper := notOfName().ReplaceAllString(strings.ToUpper(name[strings.LastIndexByte(name, '.')+1:]), "_")
+	return cmp.Or(strings.Trim(upper, "_0123456789"), "VALUE")
 }
+
+// notOfName finds what the name of a variable cannot have.
+var notOfName = lazyregexp.New(`[^A-Z0-9]+`)

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -254,6 +255,9 @@ func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Fact
 	untrusted := &UntrustedError{
 		Workflow: pos.Thread.Start.Workflow, Name: pos.Workflow.Name, Why: j.whence(*foreign), Thread: pos.ID,
 		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
+	}
+	if names, _ := j.Granted(ctx, pos, role); len(names) > 0 { // whether they are confirmed is asked later
+		untrusted.Commands = append(untrusted.Commands, plaintext.Line(role)+": gets "+strings.Join(names, ", "))
 	}
 	top := line[len(line)-1]
 	if top == pos.ID {
