@@ -95,6 +95,11 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			}
 		}
 	}
+	if inv.Plain {
+		if err := oscommand.TooLong(a.cmd.Argv, a.cmd.Env); err != nil {
+			return agentproc.Outcome{}, err
+		}
+	}
 	inv.Inherit = a.pass.Inherited()
 	defer func() { a.locked.note(locker.Process{}) }()
 	run := a.e.Run

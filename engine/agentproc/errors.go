@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -34,8 +35,8 @@ func (e *NotFoundError) Absent() bool {
 	return errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist)
 }
 
-// OfMachine implements what [protocol.OfMachine] asks for.
-func (e *NotFoundError) OfMachine() bool { return true }
+// OfMachine implements what [protocol.OfMachine] asks for: no machine passes on what is too long.
+func (e *NotFoundError) OfMachine() bool { return !errors.Is(e.Err, syscall.E2BIG) }
 
 // Unwrap returns the cause.
 func (e *NotFoundError) Unwrap() error { return e.Err }

@@ -9,9 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
@@ -66,6 +69,39 @@ func (e *NoAnswerError) Error() string {
 		text += "\nwhat it printed ends:\n" + e.Said
 	}
 	return text
+}
+
+// How long a word or a variable can be that Linux passes on to a program, and all of them together, in bytes.
+const (
+	maxWord  = 128<<10 - 1
+	maxWords = 1536 << 10 // of 2 MiB, with the rest of the environment
+)
+
+// TooLong returns why no system passes on what a command is given, or nil. It is the fault of who has filled it in.
+func TooLong(argv []string, env map[string]string) error {
+	all := 0
+	check := func(what string, n int) error {
+		most := maxWord
+		if all += n; n <= maxWord && all > maxWords {
+			what, n, most = "all it is given", all, maxWords
+		}
+		if n <= most {
+			return nil
+		}
+		return &agentproc.NotFoundError{Command: argv[0], Err: fmt.Errorf("%s has %d bytes, and a program is passed %d at most: %w",
+			what, n, most, syscall.E2BIG)}
+	}
+	for i, word := range argv {
+		if err := check(fmt.Sprintf("word %d", i), len(word)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if err := check("variable "+name, len(name)+len("=")+len(env[name])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CannotStart says why the program of a role that is a command cannot be started.

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -490,4 +492,16 @@ func TestHideAcrossPieces(t *testing.T) {
 	text, err := os.ReadFile(r.Dir.File(runfiles.OutputFile))
 	require.NoError(t, err)
 	assert.True(t, before+secret.Hidden+"b" == string(text))
+}
+
+// What no system passes on is the fault of who has filled it in, not of the machine.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 128<<10)
+	require.NoError(t, TooLong([]string{"sh", long[1:]}, map[string]string{"A": long[3:]}))
+	for _, err := range []error{TooLong([]string{"sh", long}, nil), TooLong([]string{"sh"}, map[string]string{"A": long[2:]}), TooLong(slices.Repeat([]string{long[1:]}, 13), nil)} {
+		require.ErrorIs(t, err, syscall.E2BIG)
+		require.False(t, protocol.OfMachine(err))
+		prosetest.Text(t, CannotStart("use", err.(*agentproc.NotFoundError)).Message)
+	}
 }
