@@ -183,6 +183,7 @@ func roleOf(def workflow.Definition, name string, most int) rolePage {
 		add("One for each of", TextOf(r.Each.Of, most))
 	}
 	add("Joined by", TextOf(r.Join, most))
+	add("Computed by", TextOf(r.Compute, most))
 	add("Form of its data", ValueText(def.Schemas[name], most))
 	return role
 }
@@ -191,7 +192,7 @@ func playerText(p protocol.Player) string {
 	return map[protocol.Player]string{
 		protocol.PlayedByAgent: "an agent", protocol.PlayedByCommand: "a command", protocol.PlayedByPerson: "a person",
 		protocol.PlayedByWorkflow: "another workflow", protocol.PlayedByAll: "several at once",
-		protocol.PlayedByEach: "one for each",
+		protocol.PlayedByEach: "one for each", protocol.PlayedByCompute: "an expression",
 	}[p]
 }
 

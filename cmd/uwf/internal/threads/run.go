@@ -231,7 +231,11 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 		planned := &p.Roles[len(p.Roles)-1]
 		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
 		if c.Player == protocol.PlayedByCommand {
-			planned.Command, planned.Env = moderator.KnownCommand(def.Roles[role], state.Start)
+			start := state.Start
+			if _, inGraph := def.Graph[role]; !inGraph { // the prompt of a part is not known
+				start.Prompt = "{{" + protocol.PromptVariable + "}}"
+			}
+			planned.Command, planned.Env = moderator.KnownCommand(def.Roles[role], start)
 		}
 	}
 	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
@@ -305,7 +309,7 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting
 // program is what would be started for the role, as far as it is known.
 func (r planRole) program() string {
 	switch {
-	case r.Player == protocol.PlayedByPerson, r.Player == protocol.PlayedByWorkflow, r.Player == protocol.PlayedByAll, r.Player == protocol.PlayedByEach:
+	case r.Player != protocol.PlayedByAgent && r.Player != protocol.PlayedByCommand:
 		return "-"
 	case r.Player == protocol.PlayedByCommand && r.Path == "" && r.Problem == "":
 		return r.Command[0]
