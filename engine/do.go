@@ -308,7 +308,9 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 	a.started(a.cmd.Name, true)
 	defer func() { a.ended(out, err) }()
 	out, err = a.concluded(ctx, *s.ran, nil)
-	out.Adopted = true
+	if out.Adopted = true; err != nil {
+		a.conclude(decide.AfterFailure(a.failure(err, decide.Policy{}), decide.Policy{}))
+	}
 	return out, err
 }
 

@@ -236,7 +236,12 @@ func Recover(ctx context.Context, states ...string) (said []string, err error) {
 }
 
 func recoverRun(ctx context.Context, dir string) ([]string, error) {
+	unlock, err := lockState(filepath.Dir(dir)) // whoever begins a run has made its directory before it holds its lock
+	if err != nil {
+		return nil, err
+	}
 	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
+	unlock()
 	if errors.Is(err, durable.ErrLocked) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil // it runs, or somebody else ends it
 	}

@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/proc"
@@ -173,6 +175,32 @@ func TestLowerOverlaps(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whoever ends what killed programs have left takes no run for one that is only about to begin.
+func TestBeginBesideRecover(t *testing.T) {
+	t.Parallel()
+	s := lowerSpace(t)
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_, err := box.Recover(t.Context(), s.state)
+					assert.NoError(t, err)
+				}
+			}
+		})
+	}
+	for range 30 {
+		s.end(s.begin())
+	}
+	close(done)
+	group.Wait()
 }
 
 // What a command may change in a config is taken over, also from two at once.
