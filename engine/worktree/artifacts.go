@@ -44,11 +44,14 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 		return err
 	}
 	most := config.MaxArtifacts(c)
-	held, err := CountArtifacts(dir, most)
-	if err == nil && held.More {
-		err = tooMany(thread, dir, most)
+	switch held, err := CountArtifacts(dir, most); {
+	case err != nil: // such as a link in its place
+		return fault.New(protocol.CodeFailed, "the artifacts of thread %s cannot be counted: %v", thread,
+			err).Because("artifacts-unreadable", "thread", thread)
+	case held.More:
+		return tooMany(thread, dir, most)
 	}
-	return err
+	return nil
 }
 
 func tooMany(thread, dir string, most int64) error {
@@ -209,9 +212,7 @@ func (e Keeper) RedactArtifacts(ctx context.Context, id string) (held protocol.A
 		return held, err
 	}
 	defer t.Release()
-	if held, err = CountArtifacts(e.Dirs.Artifacts(root), 1<<62); err != nil {
-		return held, err
-	}
+	held, _ = CountArtifacts(e.Dirs.Artifacts(root), 1<<62) // what cannot be counted is removed, too
 	return held, e.RemoveArtifacts(root)
 }
 
