@@ -95,10 +95,13 @@ func withBody(template string, from answer) string {
 	return bodyPattern().ReplaceAllString(template, "${1}$"+protocol.BodyVariable+"${2}")
 }
 
-// filterRemedy rewrites a filter of Liquid or Jinja, "" if there is none.
+// filterRemedy rewrites a filter of Liquid or Jinja, or a tag that trims the spaces around it, "" if there is none.
 func filterRemedy(name string) string {
 	x, filter, found := strings.Cut(name, "|")
 	if !found {
+		if plain := strings.Trim(name, "- "); plain != name && plain != "" {
+			return "write {{" + plain + "}}"
+		}
 		return ""
 	}
 	x, filter = strings.TrimSpace(x), strings.TrimSpace(filter)
@@ -145,6 +148,9 @@ func (d *draft) checkOriginal(what, template string, n *yamldoc.Node, from answe
 	if from.empty != nil {
 		for _, tag := range *from.empty {
 			template = strings.Replace(template, tag, "", 1)
+		}
+		if len(*from.empty) > 0 && strings.TrimSpace(template) == "" {
+			return "" // as if it had none: the description of the role is the prompt
 		}
 	}
 	return template

@@ -63,6 +63,15 @@ func TestOriginalTemplates(t *testing.T) {
 	require.Zero(t, def.Language)
 	prosetest.Text(t, def.Notices, "at the start")
 	prosetest.Error(t, accepts(base(t, start...)), "at the start of another file")
+	for _, blank := range []string{"{{ repo }}", " {{ repo }} {{ issue }}\\n"} { // nothing is left to be said at the start
+		def, err = parse("version: 1\n" + base(t, "{ _: planner }", `{ _: { role: planner, prompt: "`+blank+`" } }`))
+		require.NoError(t, err)
+		require.Empty(t, def.Graph["$START"].Edges["_"].Prompt)
+		require.NotEmpty(t, def.Notices)
+		prosetest.Error(t, accepts("version: 1\nname: base\ndescription: d\nroles:\n"+
+			"  a: { description: \"\", goal: g, schema: { type: object } }\n"+
+			`graph: { $START: { _: { role: a, prompt: "`+blank+`" } }, a: $END }`+"\n"), "empty at the start: "+blank)
+	}
 	_, err = parse("version: 1\n" + base(t, "{ _: planner }", `{ _: { role: planner, prompt: "{{ repo }}: {{$inputs.x}}" } }`))
 	require.Equal(t, 37, lineOf(t, err), "an error stays where it is")
 
@@ -72,6 +81,7 @@ func TestOriginalTemplates(t *testing.T) {
 
 	for _, text := range []string{
 		`{{summary | default: "none"}}`, "{{summary|join}}", "{{summary | upper}}", "{{summery | join: ', '}}",
+		"{{- summary -}}",
 	} {
 		prosetest.Error(t, accepts(base(t, "{{summary}}", text)), text)
 	}

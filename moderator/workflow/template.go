@@ -18,14 +18,15 @@ import (
 // checkTemplates checks the prompt and the location of an edge against the
 // fields that are there when it is taken.
 func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
-	target := d.roleByName[e.edge.Role]
-	if e.prompt == nil && target != nil && target.blank && target.instructed() {
+	source := d.sourceOf(n, e)
+	where := " of " + n.at(e)
+	written := e.edge.Prompt
+	e.edge.Prompt = d.checkOriginal("prompt"+where, written, e.prompt, source)
+	none := e.prompt == nil || e.edge.Prompt == "" && written != ""
+	if target := d.roleByName[e.edge.Role]; none && target != nil && target.blank && target.instructed() {
 		d.add(e.pos, "add a prompt to the edge, or a description to the role",
 			"%s has no prompt, and role %s has no description that could serve", n.at(e), quote(target.name))
 	}
-	source := d.sourceOf(n, e)
-	where := " of " + n.at(e)
-	e.edge.Prompt = d.checkOriginal("prompt"+where, e.edge.Prompt, e.prompt, source)
 	source.fixed = true
 	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
 	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
