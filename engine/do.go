@@ -296,6 +296,10 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 
 // adoptCommand makes the step of a command that has ended.
 func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.StepOutput, err error) {
+	if name := s.record.Lacks(s.reader.Env); name != "" {
+		return out, fault.New(protocol.CodeFailed, "the result of role %q waits: %s is not set here as it was for its command, so it "+
+			"could not be hidden in what that has printed", s.record.Role, name).Because("token-changed", "thread", s.locked.id)
+	}
 	if t := s.task; s.facts.Asked == decide.ByGraph {
 		t.cwd, a.task = a.task.cwd, t
 	} else if a.task, err = s.woken(ctx); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -55,6 +56,12 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 	}
 	if err != nil {
 		return protocol.Result{}, err
+	}
+	if hidden := a.secrets().HideValue(made.output.Value); !reflect.DeepEqual(hidden, made.output.Value) {
+		made.output.Value = hidden // it was written in a form in which it was not found before
+		if err := ran.Print(hidden); err != nil {
+			return protocol.Result{}, err
+		}
 	}
 	if made.detail, err = ran.Detail(ctx, b, a.e.nowMs()); err != nil {
 		return protocol.Result{}, err

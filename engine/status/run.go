@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Run is what is known of a thread's last try of a step, in flight or not.
@@ -41,6 +42,18 @@ type Run struct {
 	WorkerLog string    // the end of a background worker's log, cleaned
 }
 
+// hidden is what a program has printed, as it may be shown.
+func (r *Reader) hidden(last rundir.Record, text string) string {
+	if name := last.Lacks(r.Env); name != "" && text != "" {
+		return secret.Hidden + ": " + name + " is not set here as it was"
+	}
+	set := r.Secrets()
+	for name := range last.Granted {
+		set.Add(r.Env.Get(name))
+	}
+	return set.Hide(text)
+}
+
 // LastRun returns what is known of a thread's last try; nil if there is nothing.
 func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	if CheckID(thread) != nil {
@@ -55,7 +68,7 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 		Dir: dir.Path, Damaged: last.Damaged, Head: last.Head, Role: last.Role, Agent: last.Agent, Command: last.Command,
 		Status: string(last.Status), Started: time.UnixMilli(last.StartedAt), Pid: last.Pid,
 		Alive: dir.Alive(last), Attended: r.Locker().Held(ctx, thread),
-		Stderr:    r.Secrets().Hide(agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
+		Stderr:    r.hidden(last, agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
 		WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
 	}
 	if last.Error != nil {
@@ -179,7 +192,7 @@ func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record)
 		f.Number--
 	}
 	if last.Agent == protocol.CommandAgent {
-		f.Printed = r.Secrets().Hide(agentproc.LastPrinted(dir.Path))
+		f.Printed = r.hidden(last, agentproc.LastPrinted(dir.Path))
 	}
 	return f, nil
 }

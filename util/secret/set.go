@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf16"
@@ -244,16 +245,41 @@ func lineBreak(text string, at int) int {
 	return 0
 }
 
-// unwrapped is a text without its line breaks, and where each of its bytes stood.
+// escape is the length of an escape that JSON can have for a byte of ASCII.
+const escape = len(`\u002d`)
+
+// unit is the byte at a place of a text, and how many bytes it takes there: JSON can write each as an escape.
+func unit(text string, at int) (byte, int) {
+	if text[at] == '\\' && at+escape <= len(text) && text[at+1] == 'u' {
+		if n, err := strconv.ParseUint(text[at+2:at+escape], 16, 16); err == nil && n < utf8.RuneSelf {
+			return byte(n), escape
+		}
+	}
+	return text[at], 1
+}
+
+// unfinishedEscape is the length of the end of a text that may be the beginning of an escape.
+func unfinishedEscape(text string) int {
+	at := strings.LastIndexByte(text, '\\')
+	if at < 0 || len(text)-at >= escape || !strings.HasPrefix(`\u`, text[at:min(len(text), at+2)]) ||
+		strings.Trim(text[min(len(text), at+2):], hexDigits+"abcdef") != "" {
+		return 0
+	}
+	return len(text) - at
+}
+
+// unwrapped is a text without its line breaks and escapes, and where each of its bytes stood.
 func unwrapped(text string) (string, []int) {
 	var out []byte
 	var from []int
-	for at := 0; at < len(text); at++ {
+	for at := 0; at < len(text); {
 		if n := lineBreak(text, at); n > 0 {
-			at += n - 1
+			at += n
 			continue
 		}
-		out, from = append(out, text[at]), append(from, at)
+		b, n := unit(text, at)
+		out, from = append(out, b), append(from, at)
+		at += n
 	}
 	return string(out), from
 }
@@ -280,20 +306,22 @@ func (m *matcher) find(text string) []span {
 func (m *matcher) scan(text string) (spans []span) {
 	var w uint64
 	var from [Shortest]int // of the last bytes
-	for i, n := 0, 0; i < len(text); i++ {
+	for i, n := 0, 0; i < len(text); {
 		if skip := lineBreak(text, i); skip > 0 {
-			i += skip - 1
+			i += skip
 			continue
 		}
-		w = w<<8 | uint64(text[i])
+		b, long := unit(text, i)
+		w = w<<8 | uint64(b)
 		from[n%Shortest] = i
+		i += long
 		n++
 		h := m.hash(w)
 		if m.filter[h/64]&(1<<(h%64)) == 0 {
 			continue
 		}
 		for _, p := range m.begin[w] {
-			if to, ok := follows(text, i+1, p[Shortest:]); ok {
+			if to, ok := follows(text, i, p[Shortest:]); ok {
 				spans = append(spans, span{from: from[n%Shortest], to: to})
 			}
 		}
@@ -307,10 +335,14 @@ func follows(text string, at int, pattern string) (end int, ok bool) {
 		for at < len(text) && lineBreak(text, at) > 0 {
 			at += lineBreak(text, at)
 		}
-		if at == len(text) || text[at] != pattern[i] {
+		if at == len(text) {
 			return 0, false
 		}
-		at++
+		b, n := unit(text, at)
+		if b != pattern[i] {
+			return 0, false
+		}
+		at += n
 	}
 	return at, true
 }
@@ -320,11 +352,8 @@ func follows(text string, at int, pattern string) (end int, ok bool) {
 func (m *matcher) unfinished(text string) int {
 	const window = 16 * longest // line breaks included
 	before := max(0, len(text)-window)
-	tail, from := unwrapped(strings.TrimSuffix(text[before:], `\`)) // it may begin a line break
-	begin := len(text)
-	if strings.HasSuffix(text, `\`) {
-		begin--
-	}
+	begin := len(text) - unfinishedEscape(text) // of a line break, too
+	tail, from := unwrapped(text[before:begin])
 	for at := max(0, len(tail)-longest); at < len(tail); at++ {
 		if m.begins(tail[at:]) {
 			return before + from[at]

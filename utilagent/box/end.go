@@ -81,7 +81,7 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	if run.lock, err = durable.TryLock(filepath.Join(dir, lockFile)); err != nil {
 		return nil, none, err
 	}
-	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: r.Environ}
+	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: forGit(r.Environ)}
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
 		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.pointed(), Outside: append(r.outside(), r.Temporary),
@@ -106,6 +106,14 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 func (r Request) outside() []string {
 	return slices.DeleteFunc(slices.Clone(r.Writable), func(dir string) bool {
 		return below(r.Workspace, dir) || below(dir, r.Workspace) || slices.Contains(r.Off.Writable(), dir)
+	})
+}
+
+// forGit is of an environment what git is asked with. It is written to a file, so no secret is in it.
+func forGit(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains([]string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LANG", "LC_ALL"}, name)
 	})
 }
 

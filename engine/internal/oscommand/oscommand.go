@@ -184,6 +184,15 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	return output, err
 }
 
+// Print replaces what the command has printed by its data.
+func (r Ran) Print(data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS(), r.Dir.File(runfiles.OutputFile), append(text, '\n'), 0o600)
+}
+
 // Detail is what was run, all that it printed, and how it ended.
 func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Detail, error) {
 	w := turns{batch: b, atMs: atMs}

@@ -1,15 +1,19 @@
 package rundir
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -36,19 +40,38 @@ type Record struct {
 	More       bool          `json:"more,omitempty"`      // the engine means to make another step after this one
 	Cwd        string        `json:"cwd"`
 	Snapshot   string        `json:"snapshot,omitempty"` // of the files before the step, as an agent is told of it
-	Engine     int           `json:"engine"`             // process id of the stepping process
-	Pid        int           `json:"pid"`                // of the agent and its group; 0: not started, or not yet known
-	Birth      string        `json:"birth,omitempty"`    // of Pid, see [proc.Birth]
-	StartedAt  int64         `json:"startedAt"`          // ms
-	Status     Status        `json:"status"`
-	Error      *Error        `json:"error,omitempty"`
-	Exhausted  bool          `json:"exhausted,omitempty"` // it failed, and nothing is left that its policy would try
-	StepHash   protocol.Hash `json:"stepHash,omitempty"`  // added, or rejected
-	Reason     string        `json:"reason,omitempty"`    // of a rejection
+	// Granted are the secrets that a command was given, by variable, as [Fingerprint]: what it has printed is shown and
+	// kept only where they are known, so that they can be hidden.
+	Granted   map[string]string `json:"granted,omitempty"`
+	Engine    int               `json:"engine"`          // process id of the stepping process
+	Pid       int               `json:"pid"`             // of the agent and its group; 0: not started, or not yet known
+	Birth     string            `json:"birth,omitempty"` // of Pid, see [proc.Birth]
+	StartedAt int64             `json:"startedAt"`       // ms
+	Status    Status            `json:"status"`
+	Error     *Error            `json:"error,omitempty"`
+	Exhausted bool              `json:"exhausted,omitempty"` // it failed, and nothing is left that its policy would try
+	StepHash  protocol.Hash     `json:"stepHash,omitempty"`  // added, or rejected
+	Reason    string            `json:"reason,omitempty"`    // of a rejection
 
 	// Damaged: there is a record, but it cannot be read. missing: there is none.
 	// Then nothing else of it is known.
 	Damaged, Missing bool `json:"-"`
+}
+
+// Fingerprint tells a secret from another one of the same thread, and does not give it away.
+func Fingerprint(thread, value string) string {
+	sum := sha256.Sum256([]byte(thread + "\x00" + value))
+	return hex.EncodeToString(sum[:])
+}
+
+// Lacks returns a secret that the command was given and that e does not have as it was; "": none.
+func (r Record) Lacks(e env.Env) string {
+	for _, name := range slices.Sorted(maps.Keys(r.Granted)) {
+		if Fingerprint(r.Thread, e.Get(name)) != r.Granted[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // Error is why a run led to no step.

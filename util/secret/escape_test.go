@@ -1,0 +1,39 @@
+package secret_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/secret"
+)
+
+// JSON can write each character as an escape, and a stream can be cut within one.
+func TestEscapesOfJSON(t *testing.T) {
+	t.Parallel()
+	const key = "s3cr3tTok-en_value9"
+	s := secret.NewSet(key)
+	for _, text := range []string{`s3cr3tTok\u002den_value9`, `\u00733cr3tTok\u002Den_value\u0039`, "s3cr3t\\nTok\n\\u002den_value9"} {
+		require.Equal(t, `{"k":"`+secret.Hidden+`"}`, s.Hide(`{"k":"`+text+`"}`), text)
+		for cut := range len(text) {
+			var b strings.Builder
+			w := s.NewWriter(&b)
+			for _, part := range []string{"a ", text[:cut], text[cut:], " b"} {
+				_, err := w.Write([]byte(part))
+				require.NoError(t, err)
+			}
+			require.NoError(t, w.Flush())
+			require.Equal(t, "a "+secret.Hidden+" b", b.String(), "%s cut at %d", text, cut)
+		}
+	}
+	for _, text := range []string{`\u`, `\u00`, `a\u00zz`, `\u2028`, `C:\users\u0`} {
+		require.Equal(t, text, s.Hide(text))
+		var b strings.Builder
+		w := s.NewWriter(&b)
+		_, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+		require.Equal(t, text, b.String())
+	}
+}
