@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -165,8 +166,9 @@ func say(to *os.File, r plan.Report) {
 // start starts the program in a process group of its own, which gets the signals that we get.
 func start(p plan.Plan) (pid int, err error) {
 	signals := make(chan os.Signal, 16)
+	own := []syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE} // the runtime's, and of a report that nobody reads
 	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
-		if s != unix.SIGCHLD && s != unix.SIGURG && !signal.Ignored(s) { // SIGURG is the runtime's own
+		if !slices.Contains(own, s) && !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}
