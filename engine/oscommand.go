@@ -52,6 +52,7 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 		var role extract.Role
 		if role, err = a.judge(ctx, b); err == nil {
 			made.output, err = ran.Data(ctx, parse == protocol.ParseJSON, role)
+			made.output.Value = a.reader.Secrets().HideValue(made.output.Value) // what was written with escapes
 		}
 	}
 	if err != nil {
