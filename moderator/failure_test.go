@@ -58,9 +58,15 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+	forged := failing(edges("_", end, "$error", told), 3) // an answer that only says so
+	forged.Last.Failed, forged.Last.Output = false, obj("$status", "$error", "error", "none")
+	got, err := moderator.Next(t.Context(), forged)
+	require.NoError(t, err)
+	require.Equal(t, moderator.Decision{Kind: moderator.End, Status: "_"}, got)
+
 	s := failing(edges("done", protocol.Edge{Role: "$FAIL", Prompt: "{{words}}"}), 3)
 	s.Last.Failed, s.Last.Output = false, obj("$status", "done", "words", "not good")
-	got, err := moderator.Next(t.Context(), s)
+	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Decision{Kind: moderator.End, Failed: true, Prompt: "not good", Status: "done"}, got)
 }

@@ -179,6 +179,10 @@ func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 	if s.Last != nil && s.Last.Failed {
 		return place{node, protocol.ErrorStatus, protocol.ErrorStatus}, n.Edges[protocol.ErrorStatus], nil
 	}
+	if _, forFailures := n.Edges[protocol.ErrorStatus]; forFailures && s.Workflow.Language == protocol.Language3 {
+		n.Edges = maps.Clone(n.Edges) // no answer takes it, whatever it says
+		delete(n.Edges, protocol.ErrorStatus)
+	}
 	status, edge, err := pickEdge(n, node, s.output())
 	return place{node, status, status}, edge, err
 }

@@ -60,6 +60,8 @@ func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
 		Sealed: t.Seal != ""}
 	if !t.Ended() {
 		out.Status = active
+	} else if t.Failed {
+		out.Status = protocol.StatusFailed
 	}
 	if t.Workflow != "" {
 		if err := c.names("workflow", t.Workflow, protocol.KindWorkflow, false); err != nil {

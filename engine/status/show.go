@@ -119,8 +119,12 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	case last.Status.InFlight():
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
+		again := protocol.AgainStep
+		if last.Replaces {
+			again = protocol.AgainRetry
+		}
 		out.Error = &protocol.StepError{Message: last.Error.Message, Code: last.Error.Code,
-			Reasons: []protocol.Reason{protocol.Why("last-try-failed", "thread", out.Thread, "again", protocol.AgainStep)}}
+			Reasons: []protocol.Reason{protocol.Why("last-try-failed", "thread", out.Thread, "again", again)}}
 		if out.Status == protocol.StatusSuspended || out.Status == protocol.StatusRateLimited || out.Done {
 			out.Error.Reasons = fault.Resume(out.Thread, last.Error.Code)
 		}

@@ -375,13 +375,17 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 		}
 	} else if strings.LastIndex(c.Args().First(), names.Newest) <= 0 { // not <thread>@<step>
 		if id, e, err := a.threadHere(ctx, c); err == nil {
-			if at, err := e.Reader.Show(ctx, id); err == nil && at.Status == protocol.StatusError {
+			if at, err := e.Reader.Show(ctx, id); err == nil && at.Status == protocol.StatusError &&
+				!slices.ContainsFunc(at.Error.Reasons, isRetry) {
 				w.Do, w.Wake = engine.DoStep, true
 			}
 		}
 	}
 	return a.work(ctx, c, w)
 }
+
+// isRetry: what has failed was a retry, which is made again as one.
+func isRetry(r protocol.Reason) bool { return r.Data["again"] == protocol.AgainRetry }
 
 // retryChild discards what a child has answered.
 func (a Commands) retryChild(ctx context.Context, parent, key string) error {
