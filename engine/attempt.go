@@ -30,7 +30,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
 // attempt is one try at the next step of a thread, under the thread's lock.
@@ -139,7 +138,7 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		if !ran.Contained {
 			a.endLeft()
 		}
-		set := a.secrets()
+		set := a.record.Secrets(a.reader.Secrets(), a.reader.Env)
 		if hidden := oscommand.Hide(a.reader.FS, set, runfiles.Dir(a.dir.Path)); hidden != nil {
 			err = errors.Join(err, hidden)
 		}
@@ -229,31 +228,8 @@ func (a *attempt) newRecord() rundir.Record {
 		LimitBase: a.task.limitBase, Resumes: a.task.resumes, Replaces: a.task.replaces, KeepFiles: a.task.keepFiles,
 		Intents: true,
 		More:    a.more, Cwd: a.task.cwd, Engine: os.Getpid(), StartedAt: a.e.nowMs(), Status: rundir.Starting,
-		Snapshot: a.kept.SnapshotSpec(), Granted: a.fingerprints(),
+		Snapshot: a.kept.SnapshotSpec(), Granted: rundir.Fingerprints(a.locked.id, a.reader.Env, a.granted),
 	}
-}
-
-// fingerprints are those of the secrets that a command is given.
-func (a *attempt) fingerprints() map[string]string {
-	var all map[string]string
-	for _, name := range a.granted {
-		if value := a.reader.Env.Get(name); value != "" {
-			if all == nil {
-				all = map[string]string{}
-			}
-			all[name] = rundir.Fingerprint(a.locked.id, value)
-		}
-	}
-	return all
-}
-
-// secrets are the texts that must be hidden in what a command has printed.
-func (a *attempt) secrets() *secret.Set {
-	set := a.reader.Secrets()
-	for name := range a.record.Granted { // the config may not grant it any more
-		set.Add(a.reader.Env.Get(name))
-	}
-	return set
 }
 
 // giveUp records why a run led to no step. If an agent was stopped after it had finished its

@@ -308,9 +308,6 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
 		return out, err
 	}
-	if err := a.e.Origins().MustHide(ctx, a.pos, a.task.role); err != nil {
-		return out, err
-	}
 	a.putBack()
 	a.started(a.cmd.Name, true)
 	defer func() { a.ended(out, err) }()

@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/decide"
 	"github.com/united-workforce/uwf/engine/internal/fault"
-	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/engine/internal/verify"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
@@ -17,16 +16,11 @@ import (
 // A failure is a step if the workflow says what follows it: by the edge "$error" of its role, or, of
 // a child, by what its parent makes of a child that fails.
 
-// exhausted reports whether a run has failed at a head, and nothing is left to try.
-func exhausted(r rundir.Record, head protocol.Hash) bool {
-	return r.Head == head && r.Exhausted && (r.Status == rundir.Failed || r.Status == rundir.Rejected)
-}
-
 // becomesStep reports whether the failure of what was just done is a step, which the next decision makes.
 func (s *session) becomesStep(ctx context.Context, a decide.Action) bool {
 	runs := []decide.Kind{decide.RunAgent, decide.RunCommand, decide.RunAsked, decide.Join, decide.Adopt}
 	r := s.dir.Read()
-	if ctx.Err() != nil || r.Replaces || !exhausted(r, s.locked.head) || !slices.Contains(runs, a.Kind) {
+	if ctx.Err() != nil || r.Replaces || !r.UsedUp(s.locked.head) || !slices.Contains(runs, a.Kind) {
 		return false
 	}
 	on, err := s.reader.OnError(ctx, s.pos, r.Role)

@@ -52,13 +52,12 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 		var role extract.Role
 		if role, err = a.judge(ctx, b); err == nil {
 			made.output, err = ran.Data(ctx, parse == protocol.ParseJSON, role)
-			made.output.Value = a.reader.Secrets().HideValue(made.output.Value) // what was written with escapes
 		}
 	}
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	if hidden := a.secrets().HideValue(made.output.Value); !reflect.DeepEqual(hidden, made.output.Value) {
+	if hidden := a.record.Secrets(a.reader.Secrets(), a.reader.Env).HideValue(made.output.Value); !reflect.DeepEqual(hidden, made.output.Value) {
 		made.output.Value = hidden // it was written in a form in which it was not found before
 		if err := ran.Print(hidden); err != nil {
 			return protocol.Result{}, err

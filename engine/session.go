@@ -315,7 +315,7 @@ func (s *session) readRun(ctx context.Context) error {
 	case r.Replaces && s.pos.Thread.Last == nil:
 		f.Run = decide.Ended
 		return nil
-	case exhausted(r, s.locked.head):
+	case r.UsedUp(s.locked.head):
 		var err error
 		f.OnError, err = s.reader.OnError(ctx, s.pos, r.Role)
 		if f.Run = decide.Exhausted; r.Status == rundir.Rejected && !f.OnError {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Record is run.json: the step in flight of a thread, or the last one that was
@@ -58,10 +59,37 @@ type Record struct {
 	Damaged, Missing bool `json:"-"`
 }
 
+// Fingerprints are those of the variables that a command of a thread is given, by name; nil: none is set.
+func Fingerprints(thread string, e env.Env, names []string) map[string]string {
+	var all map[string]string
+	for _, name := range names {
+		if value := e.Get(name); value != "" {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[name] = Fingerprint(thread, value)
+		}
+	}
+	return all
+}
+
 // Fingerprint tells a secret from another one of the same thread, and does not give it away.
 func Fingerprint(thread, value string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + value))
 	return hex.EncodeToString(sum[:])
+}
+
+// Secrets adds to a set what must be hidden in what the command has printed: the config may not grant it any more.
+func (r Record) Secrets(set *secret.Set, e env.Env) *secret.Set {
+	for name := range r.Granted {
+		set.Add(e.Get(name))
+	}
+	return set
+}
+
+// UsedUp reports whether the run has failed at a head, and nothing is left to try.
+func (r Record) UsedUp(head protocol.Hash) bool {
+	return r.Head == head && r.Exhausted && (r.Status == Failed || r.Status == Rejected)
 }
 
 // Lacks returns a secret that the command was given and that e does not have as it was; "": none.

@@ -375,19 +375,6 @@ func (j Judge) Granted(ctx context.Context, pos *status.Position, role string) (
 	return append(proven, named...), err
 }
 
-// MustHide is an error if the values that the command of a role was given are not known here: nobody could hide
-// them in what it has printed.
-func (j Judge) MustHide(ctx context.Context, pos *status.Position, role string) error {
-	names, err := j.Granted(ctx, pos, role)
-	for _, name := range names {
-		if j.Env.Get(name) == "" {
-			return fault.New(protocol.CodeUsage, "role %q has ended, but %s is not set, so its value cannot be hidden in what "+
-				"the command has printed", role, name).Because("token-not-set", "thread", pos.ID)
-		}
-	}
-	return err
-}
-
 // defining returns the workflow whose file defines the roles of a thread's: that of its parent, if the thread plays a
 // role of it.
 func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workflow) (protocol.Hash, protocol.Workflow, error) {
