@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"sort"
 	"strconv"
@@ -245,27 +244,52 @@ func lineBreak(text string, at int) int {
 	return 0
 }
 
-// escape is the length of an escape that JSON can have for a byte of ASCII.
-const escape = len(`\u002d`)
+// escapes are how JSON and a URL can write each byte: the beginning, then digits. Above ASCII, JSON's stand for more.
+func escapes() [2]struct {
+	begin  string
+	digits int
+	below  uint64
+} {
+	return [...]struct {
+		begin  string
+		digits int
+		below  uint64
+	}{{`\u`, 4, utf8.RuneSelf}, {"%", 2, 1 << 8}}
+}
 
-// unit is the byte at a place of a text, and how many bytes it takes there: JSON can write each as an escape.
+// unit is the byte at a place of a text, and how many bytes it takes there, as it is or escaped.
 func unit(text string, at int) (byte, int) {
-	if text[at] == '\\' && at+escape <= len(text) && text[at+1] == 'u' {
-		if n, err := strconv.ParseUint(text[at+2:at+escape], 16, 16); err == nil && n < utf8.RuneSelf {
-			return byte(n), escape
+	if text[at] != '\\' && text[at] != '%' {
+		return text[at], 1
+	}
+	for _, e := range escapes() {
+		digits, is := strings.CutPrefix(text[at:], e.begin)
+		if is && len(digits) >= e.digits {
+			if n, err := strconv.ParseUint(digits[:e.digits], 16, 16); err == nil && n < e.below {
+				return byte(n), len(e.begin) + e.digits
+			}
 		}
 	}
 	return text[at], 1
 }
 
-// unfinishedEscape is the length of the end of a text that may be the beginning of an escape.
+// unfinishedEscape is the length of the end of a text that may be the beginning of an escape, or of a line break.
 func unfinishedEscape(text string) int {
-	at := strings.LastIndexByte(text, '\\')
-	if at < 0 || len(text)-at >= escape || !strings.HasPrefix(`\u`, text[at:min(len(text), at+2)]) ||
-		strings.Trim(text[min(len(text), at+2):], hexDigits+"abcdef") != "" {
+	at := strings.LastIndexAny(text, `\%`)
+	if at < 0 {
 		return 0
 	}
-	return len(text) - at
+	end := text[at:]
+	for _, e := range escapes() {
+		if strings.HasPrefix(e.begin, end) {
+			return len(end)
+		}
+		digits, is := strings.CutPrefix(end, e.begin)
+		if is && len(digits) < e.digits && strings.Trim(digits, "0123456789ABCDEFabcdef") == "" {
+			return len(end)
+		}
+	}
+	return 0
 }
 
 // unwrapped is a text without its line breaks and escapes, and where each of its bytes stood.
@@ -387,19 +411,10 @@ func forms(secret string) []string {
 			continue
 		}
 		list = append(list, line)
-		for _, escapeHTML := range []bool{false, true} {
-			text := inJSON(line, escapeHTML)
-			for _, text := range []string{text, strings.ReplaceAll(text, "/", `\/`)} {
-				list = append(list, text, inASCII(text, `\u%04x`), inASCII(text, `\u%04X`))
-			}
+		for _, text := range []string{inJSON(line), strings.ReplaceAll(inJSON(line), "/", `\/`)} {
+			list = append(list, text, inASCII(text, `\u%04x`), inASCII(text, `\u%04X`))
 		}
-		urls := []string{url.QueryEscape(line), url.PathEscape(line)}
-		for _, kept := range keptInURL() {
-			urls = append(urls, inURL(line, kept))
-		}
-		for _, text := range urls {
-			list = append(list, text, lowerEscapes(text))
-		}
+		list = append(list, strings.ReplaceAll(line, " ", "+")) // as a form has it
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for before := range 3 {
 				list = append(list, inside(e, line, before))
@@ -411,10 +426,10 @@ func forms(secret string) []string {
 }
 
 // inJSON is a text as a string of JSON, without its quotes.
-func inJSON(text string, escapeHTML bool) string {
+func inJSON(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(escapeHTML)
+	e.SetEscapeHTML(false)
 	if e.Encode(text) != nil {
 		return text
 	}
@@ -431,39 +446,6 @@ func inASCII(text, format string) string {
 		}
 		for _, unit := range utf16.AppendRune(nil, r) {
 			b = fmt.Appendf(b, format, unit)
-		}
-	}
-	return string(b)
-}
-
-// keptInURL are the bytes that languages leave as they are in a part of a URL: strictly, Python's quote,
-// JavaScript's encodeURIComponent and encodeURI; and none, which some do for safety.
-func keptInURL() [5]string {
-	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
-	return [5]string{plain + "~", plain + "~/", plain + "~!*'()", plain + "~!*'();,/?:@&=+$#", ""}
-}
-
-const hexDigits = "0123456789ABCDEF"
-
-// inURL escapes all bytes of a text that are not kept.
-func inURL(text, kept string) string {
-	var b []byte
-	for i := range len(text) {
-		if strings.IndexByte(kept, text[i]) >= 0 {
-			b = append(b, text[i])
-		} else {
-			b = append(b, '%', hexDigits[text[i]>>4], hexDigits[text[i]&15])
-		}
-	}
-	return string(b)
-}
-
-// lowerEscapes writes the digits of the escapes of a URL in lower case.
-func lowerEscapes(text string) string {
-	b := []byte(text)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
 		}
 	}
 	return string(b)
