@@ -421,21 +421,31 @@ func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definiti
 
 // UsedCommands are those of the workflows that a definition runs, and the variables that they get, or that e
 // does not have, a line each.
-func UsedCommands(c protocol.Config, def workflow.Definition, e env.Env) []string {
-	return usedCommands(c, def, e, map[protocol.Hash]bool{})
+func (c *Catalog) UsedCommands(ctx context.Context, settings protocol.Config, def workflow.Definition,
+	e env.Env) ([]string, error) {
+	return c.usedCommands(ctx, settings, def, e, map[protocol.Hash]bool{})
 }
 
-func usedCommands(c protocol.Config, def workflow.Definition, e env.Env, seen map[protocol.Hash]bool) []string {
-	var lines []string
-	for _, used := range def.Uses {
-		if seen[used.Hash] {
+func (c *Catalog) usedCommands(ctx context.Context, settings protocol.Config, def workflow.Definition, e env.Env,
+	seen map[protocol.Hash]bool) (lines []string, err error) {
+	for _, h := range def.Workflow.Uses() {
+		if seen[h] {
 			continue
 		}
-		seen[used.Hash] = true
-		for _, line := range append(trust.CommandsOf(c, used.Hash, used.Definition.Workflow, &e),
-			usedCommands(c, used.Definition, e, seen)...) {
-			lines = append(lines, plaintext.Line(used.Definition.Name)+": "+line)
+		seen[h] = true
+		var used workflow.Definition
+		if i := slices.IndexFunc(def.Uses, func(u workflow.Used) bool { return u.Hash == h }); i >= 0 {
+			used = def.Uses[i].Definition
+		} else if used, err = c.Stored(ctx, h); err != nil {
+			return nil, err
+		}
+		below, err := c.usedCommands(ctx, settings, used, e, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range append(trust.CommandsOf(settings, h, used.Workflow, &e), below...) {
+			lines = append(lines, plaintext.Line(used.Name)+": "+line)
 		}
 	}
-	return lines
+	return lines, nil
 }

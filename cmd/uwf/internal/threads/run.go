@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
@@ -220,7 +219,9 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	p.Commands = catalog.UsedCommands(settings, def, e.Reader.Env)
+	if p.Commands, err = a.Workflows().UsedCommands(ctx, settings, def, e.Reader.Env); err != nil {
+		return err
+	}
 	p.Gets = config.Gets(settings, h, def.Workflow, &e.Reader.Env)
 	for _, role := range flow.Roles(def.Workflow) {
 		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
