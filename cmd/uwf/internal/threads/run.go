@@ -310,7 +310,7 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting
 // program is what would be started for the role, as far as it is known.
 func (r planRole) program() string {
 	switch {
-	case r.Player != protocol.PlayedByAgent && r.Player != protocol.PlayedByCommand:
+	case r.Player != "" && r.Player != protocol.PlayedByCommand:
 		return "-"
 	case r.Player == protocol.PlayedByCommand && r.Path == "" && r.Problem == "":
 		return r.Command[0]
