@@ -34,6 +34,7 @@ func ShellName(words []string) string {
 
 // readScript reads a command that is one text.
 func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, what string) {
+	r.role.Script, d.language = script, protocol.Language3
 	switch {
 	case strings.TrimSpace(script) == "":
 		d.add(r.run.Pos, exampleRun, "run of %s names no program", what)
@@ -46,8 +47,6 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 		d.add(r.run.Pos, "", "run of %s has a NUL in it, which no command can be given", what)
 		return
 	}
-	d.language = protocol.Language3
-	r.role.Script = script
 	if shell == nil || isUnread(shell) || isNull(shell) {
 		return
 	}
@@ -56,7 +55,7 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	switch {
 	case named && known:
 		r.role.Shell = words
-	case shell.Kind == yamldoc.Sequence:
+	case shell.Kind == yamldoc.Sequence && len(shell.Items) > 0:
 		r.role.Shell = d.readWords(shell, what)
 	default:
 		d.add(shell.Pos, "one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or the words before the script: [perl, -e]",
