@@ -44,7 +44,7 @@ type ArtifactsConfig struct {
 // NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
 type NotifyConfig struct {
 	On      []string       `json:"on,omitempty" is:"waiting|error|failed|completed|limit"` // what is told; default: all
-	Command []string       `json:"command,omitempty"`                               // a program with its arguments; it gets a [Notice] as JSON on stdin
+	Command []string       `json:"command,omitempty"`                                      // a program with its arguments; it gets a [Notice] as JSON on stdin
 	Webhook *WebhookConfig `json:"webhook,omitempty"`
 	Links   *LinksConfig   `json:"links,omitempty"`
 }
