@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -102,10 +103,7 @@ func (s *session) hasMoved() error {
 // waits refuses to pass over a finished step that answers a different question from the one asked
 // now.
 func (s *session) waits() error {
-	what := s.result.StepHash
-	if s.step.Hash != "" {
-		what = s.step.Hash
-	}
+	what := cmp.Or(s.step.Hash, s.result.StepHash, "of a command") // whose step is made when it is taken over
 	return s.anew(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is "+
 		"waiting to be used: step %s", s.record.Role, what).Because("result-waits", "thread", s.locked.id, "again",
 		s.open.further()))
