@@ -188,11 +188,12 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 	}
 	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
+	if err = s.cast(ctx, a); err != nil {
 		return out, a.unable(err)
 	}
 	if a.cmd.Plain != nil {
-		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, moderator.CommandLine(a.cmd.Argv, a.cmd.Env)); err != nil {
+		line := moderator.CommandLine(a.cmd.Argv, a.cmd.Env)
+		if err := a.e.Origins().Words(ctx, a.pos, a.locked.facts, a.task.role, line); err != nil {
 			return out, a.unable(err)
 		}
 		if a.granted, err = a.e.Origins().Granted(ctx, pos, t.role); err != nil {
@@ -203,6 +204,13 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 		return out, a.unable(err)
 	}
 	return a.play(ctx, s.StepOptions)
+}
+
+// cast chooses who plays the role of an attempt.
+func (s *session) cast(ctx context.Context, a *attempt) (err error) {
+	t := a.task
+	a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, t.role, t.command, t.env)
+	return err
 }
 
 // runAsked runs a role with a person's words: those of the request, or of the record.
@@ -297,15 +305,15 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 // adoptCommand makes the step of a command that has ended.
 func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.StepOutput, err error) {
 	if name := s.record.Lacks(s.reader.Env); name != "" {
-		return out, fault.New(protocol.CodeFailed, "the result of role %q waits: %s is not set here as it was for its command, so it "+
-			"could not be hidden in what that has printed", s.record.Role, name).Because("token-changed", "thread", s.locked.id)
+		return out, fault.New(protocol.CodeFailed, "the result of role %q waits: %s is not set here as it was for "+
+			"its command, so it could not be hidden in what that has printed", s.record.Role, name).Because("token-changed", "thread", s.locked.id)
 	}
 	if t := s.task; s.facts.Asked == decide.ByGraph {
 		t.cwd, a.task = a.task.cwd, t
 	} else if a.task, err = s.woken(ctx); err != nil {
 		return out, err
 	}
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
+	if err = s.cast(ctx, a); err != nil {
 		return out, err
 	}
 	a.putBack()
@@ -413,7 +421,7 @@ func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error
 		}
 	}
 	a.more, a.toEnd = s.more, s.toEnd
-	if a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, a.task.role, a.task.command, a.task.env); err != nil {
+	if err = s.cast(ctx, a); err != nil {
 		return out, a.unable(err)
 	}
 	account := a.e.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)

@@ -284,7 +284,12 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Children))}
 	var all protocol.Totals
 	for i, k := range a.pos.Children {
-		if results[i], err = a.result(ctx, k); err != nil {
+		var broke bool // it has failed, and its role with it
+		results[i], broke, err = a.reader.Result(ctx, a.pos.Workflow, a.task.role, k)
+		if err == nil && broke {
+			err = a.unjoined(fault.New(protocol.CodeAgent, "it failed: %s", results[i].Error))
+		}
+		if err != nil {
 			return none, fmt.Errorf("child %s: %w", k.Key, err)
 		}
 		sum, err := a.reader.Cost(ctx, k.ID, k.Ended.Head)

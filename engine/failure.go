@@ -5,11 +5,8 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/engine/internal/children"
 	"github.com/united-workforce/uwf/engine/internal/decide"
-	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/engine/internal/verify"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -37,7 +34,8 @@ func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, e
 	}
 	a := s.byItself(s.pos, t, r.Agent)
 	a.record = r
-	made := own{agent: r.Agent, by: protocol.ByValue, answer: "it failed", failure: &protocol.StepFailure{}, ended: r.StartedAt}
+	made := own{agent: r.Agent, by: protocol.ByValue, answer: "it failed", ended: r.StartedAt}
+	made.failure = &protocol.StepFailure{}
 	if r.Error != nil {
 		made.answer, made.failure.Code = r.Error.Message, r.Error.Code
 	}
@@ -60,14 +58,4 @@ func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, e
 		return out, err
 	}
 	return a.advance(ctx, verify.Accepted{Hash: result.StepHash, Step: step, Durable: true})
-}
-
-// result is what has become of a child that has ended. A role fails with its child unless it goes on
-// after failures; what the child itself has decided is a result.
-func (a *attempt) result(ctx context.Context, k children.Child) (moderator.Result, error) {
-	r, broke, err := a.reader.Result(ctx, a.pos.Workflow, a.task.role, k)
-	if err == nil && broke {
-		err = a.unjoined(fault.New(protocol.CodeAgent, "it failed: %s", r.Error))
-	}
-	return r, err
 }

@@ -66,10 +66,11 @@ func OfFailure(w protocol.Workflow, condition string) (asked string, ok bool) {
 func LeadsOn(w protocol.Workflow, role string) bool {
 	n := w.Graph[role]
 	_, ok := n.Edges[protocol.ErrorStatus]
-	return w.Language == protocol.Language3 && (ok || slices.ContainsFunc(n.Transitions, func(t protocol.Transition) bool {
-		_, ok := OfFailure(w, t.Condition)
-		return ok
-	}))
+	for _, t := range n.Transitions {
+		_, ofFailure := OfFailure(w, t.Condition)
+		ok = ok || ofFailure
+	}
+	return ok && w.Language == protocol.Language3
 }
 
 // condition is what an entry of a list asks.

@@ -57,7 +57,8 @@ func (r *Reader) Result(
 	answer, _ := result.Output.(map[string]any)
 	plain := part.Player() == protocol.PlayedByCommand && part.Parse == ""
 	if goesOn && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
-		result.Status, result.Error = moderator.JoinFailed, fmt.Sprintf("it ended with exit status %v", answer["exitCode"])
+		result.Status = moderator.JoinFailed
+		result.Error = fmt.Sprintf("it ended with exit status %v", answer["exitCode"])
 	}
 	if k.Ended.Status != protocol.StatusFailed {
 		return result, false, nil

@@ -158,7 +158,9 @@ func (f Filter) wantsEnded() bool {
 	if f.Statuses == nil {
 		return f.Ended
 	}
-	return slices.ContainsFunc(f.Statuses, func(s protocol.Status) bool { return s.AtEnd() || s == protocol.StatusCancelled })
+	return slices.ContainsFunc(f.Statuses, func(s protocol.Status) bool {
+		return s.AtEnd() || s == protocol.StatusCancelled
+	})
 }
 
 func (f Filter) wants(s protocol.Status) bool {

@@ -355,7 +355,8 @@ func Of(w protocol.Workflow) Graph {
 	for from, name := range names {
 		for _, way := range flow.Ways(w, name) {
 			if to, ok := place[way.Role]; ok {
-				g.Edges = append(g.Edges, Edge{From: from, To: to, Label: oneLine(way.Label()), Failure: way.OfFailure(w)})
+				e := Edge{From: from, To: to, Label: oneLine(way.Label()), Failure: way.OfFailure(w)}
+				g.Edges = append(g.Edges, e)
 			}
 		}
 	}
