@@ -32,37 +32,37 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// attempt is one try at the next step of a thread, under the thread's lock.
+// attempt is one attempt at the next step of a thread, made under the thread's lock.
 type attempt struct {
 	e      *Engine
-	reader *status.Reader // that of the engine
+	reader *status.Reader // the engine's reader
 	locked *lockedThread
 	pos    *status.Position
 	task   task
 	cmd    agentselect.Command
-	// granted are the variables that the command of a role gets although they hold secrets.
+	// granted lists the secret variables that a command role receives nevertheless.
 	granted []string
 	dir     rundir.Dir
 	record  rundir.Record
 	info    StepInfo
-	more    bool               // another step is to follow
-	toEnd   bool               // and all that come after it
-	kept    *worktree.Checkout // its files; nil: they are not kept
+	more    bool               // another step follows
+	toEnd   bool               // the run continues to the end
+	kept    *worktree.Checkout // nil if the files are not snapshotted
 
-	joinFailed bool          // what the children have given cannot be joined
-	failedTry  *runfiles.Try // the last one, kept already; nil: none was begun
+	joinFailed bool          // the children's results could not be joined
+	failedTry  *runfiles.Try // the last failed try, already recorded; nil if none has started
 
-	runs     int           // of the agent in this visit
-	retries  int           // how often it may be run again
-	pass     *limits.Pass  // of the last try; nil: the agent was not started
-	waiting  *durable.Held // the run in which the visit waits to start an agent; nil: it does not
-	reason   string        // why it was not, or why the last try failed
-	blocked  blocked       // the agent
-	soonest  blocked       // of the agents before it, the one that can play first
-	refused  bool          // the last try, by the provider
-	repeated int           // how often the agent has repeated what failed
-	day      limits.Day    // the limit that the step's cost counts for
-	retryAt  time.Time     // when the provider grants more; zero: it names no time
+	runs     int           // times the agent has run in this visit
+	retries  int           // times the agent may run again
+	pass     *limits.Pass  // pass of the last try; nil if the agent was not started
+	waiting  *durable.Held // lock of the run that waits to start an agent; nil if none waits
+	reason   string        // why the agent was not started, or why the last try failed
+	blocked  blocked       // limit that keeps the current agent from starting
+	soonest  blocked       // earliest limit among the previous agents
+	refused  bool          // the provider refused the last try
+	repeated int           // failed requests that the agent itself repeated
+	day      limits.Day    // daily limit that the step's cost counts against
+	retryAt  time.Time     // when the provider's limit resets; zero if unknown
 }
 
 func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *attempt {
@@ -70,7 +70,7 @@ func (e *Engine) newAttempt(h *lockedThread, pos *status.Position, t task) *atte
 		pass: &limits.Pass{}}
 }
 
-// run runs the agent in the step's directory and keeps the files.
+// run runs the agent in the step's directory and snapshots the files.
 func (a *attempt) run(ctx context.Context) (out protocol.StepOutput, err error) {
 	if a.locked.elsewhere.Refused != nil {
 		return out, a.locked.elsewhere.Refused
@@ -98,14 +98,14 @@ func (a *attempt) inRun(ctx context.Context, step func(lock *durable.Held) (prot
 	if err != nil {
 		return out, err
 	}
-	// Held until the end, so that the run counts as alive while it is judged.
+	// Hold the lock until the end, so that the run counts as alive while its result is checked.
 	defer func() { _ = lock.Unlock() }()
 	a.started(a.cmd.Name, false)
 	defer func() { a.ended(out, err) }()
 	return step(lock)
 }
 
-// withoutProcess makes a step for which no process is started.
+// withoutProcess makes a step without starting a process.
 func (a *attempt) withoutProcess(ctx context.Context,
 	submit func() (protocol.Result, error)) (protocol.StepOutput, error) {
 	return a.inRun(ctx, func(*durable.Held) (out protocol.StepOutput, err error) {
@@ -126,13 +126,13 @@ func (a *attempt) withoutProcess(ctx context.Context,
 	})
 }
 
-// byProcess starts the program that plays the role, and takes its step.
+// byProcess starts the role's program and makes a step from its result.
 func (a *attempt) byProcess(ctx context.Context, lock *durable.Held) (protocol.StepOutput, error) {
 	ran, err := a.invoke(ctx, lock)
 	return a.concluded(ctx, ran, err)
 }
 
-// concluded takes the step of a program that has ended.
+// concluded makes a step from the result of a program that has ended.
 func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err error) (out protocol.StepOutput, _ error) {
 	if a.cmd.Plain != nil {
 		if !ran.Contained {
@@ -145,7 +145,7 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		ran.Stderr = set.Hide(ran.Stderr)
 	}
 	a.repeated = ran.Result.Repeated
-	// it has suspended its work
+	// The agent suspended its work.
 	a.refused, a.retryAt = err == nil && ran.Result.Kind == protocol.FailedRateLimit, time.Time{}
 	if at := ran.Result.RetryAtMs; at > 0 {
 		a.retryAt = time.UnixMilli(at)
@@ -162,8 +162,7 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		a.tidy()
 	}
 	if err != nil {
-		// A result that may count later is not a failed try. That of an agent that crashed does not
-		// count.
+		// A result that can still be adopted is not a failed try, unless the agent crashed.
 		_, finished := a.dir.Finished()
 		crashed := retry.KindOf(ran, err) == protocol.FailedCrash && !a.dir.StopRequested(a.record)
 		if !finished || crashed {
@@ -178,17 +177,17 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 		var no *verify.Rejection
 		if errors.As(err, &no) {
 			a.tried(ran, err)
-			a.failedTry = nil // it is final
+			a.failedTry = nil // a rejection is final
 		}
 		return out, a.reject(err)
 	}
 	return a.advance(ctx, step)
 }
 
-// tidy ends the processes that a failed or killed agent left running, and undoes what its
-// commands changed: a person who reads about the failure looks at the workspace next.
+// tidy ends the processes that a failed or killed agent left running, and reverts what its commands changed.
+// A user who reads about the failure looks at the workspace next.
 func (a *attempt) tidy() {
-	if a.reader.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // else it would end us
+	if a.reader.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // otherwise we would kill this process
 		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
 		if n > 0 {
 			a.e.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
@@ -200,7 +199,7 @@ func (a *attempt) tidy() {
 	a.putBack()
 }
 
-// putBack undoes what commands have changed whose agent was killed.
+// putBack reverts the changes of commands whose agent was killed.
 func (a *attempt) putBack() {
 	if a.e.PutBack == nil {
 		return
@@ -232,8 +231,8 @@ func (a *attempt) newRecord() rundir.Record {
 	}
 }
 
-// giveUp records why a run led to no step. If an agent was stopped after it had finished its
-// work, its record stays unfinished and the next step adopts the result.
+// giveUp records why a run produced no step. If the agent was stopped after it had finished, the record stays
+// unfinished and the next step adopts the result.
 func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var timeout *agentproc.TimeoutError
 	status := rundir.Failed
@@ -257,8 +256,8 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	return a.failed(status, err)
 }
 
-// again is the request that repeats this one, as a fact of a reason. A person's words are not kept
-// when the step fails, so they must be given again.
+// again returns the request that repeats this one, for use as a fact of an error reason. It asks for the
+// user's prompt again, because a failed step doesn't keep it.
 func (a *attempt) again() string {
 	switch {
 	case a.task.resumes:
@@ -269,7 +268,7 @@ func (a *attempt) again() string {
 	return a.further()
 }
 
-// further is the request that continues as far as this one was meant to go.
+// further returns the request that makes the remaining steps of this one.
 func (a *attempt) further() string {
 	if a.toEnd {
 		return protocol.AgainResume
@@ -277,7 +276,7 @@ func (a *attempt) further() string {
 	return protocol.AgainStep
 }
 
-// stopped adds to the error of a stopped step how it continues, with what follows it.
+// stopped adds to the error of a stopped step the request that continues it.
 func (a *attempt) stopped(err error) error {
 	again := protocol.AgainResume
 	if a.task.resumes || a.task.replaces {
@@ -286,13 +285,13 @@ func (a *attempt) stopped(err error) error {
 	return fault.Of(err).Because("stopped", "thread", a.locked.id, "again", again)
 }
 
-// retried adds to the error of a step how it is tried again.
+// retried adds to a step's error the request that retries it.
 func (a *attempt) retried(err error) *protocol.Error {
 	return fault.Of(err).Because("step-failed", "thread", a.locked.id, "again", a.again())
 }
 
-// unable records that no agent could even be started, so that the reason can be shown later: a
-// background worker has nobody to tell.
+// unable records that no agent could be started. Without the record, an error in a background worker would be
+// lost.
 func (a *attempt) unable(err error) error {
 	if a.dir.Clear() != nil {
 		return err
@@ -301,8 +300,8 @@ func (a *attempt) unable(err error) error {
 	return a.failed(rundir.Failed, err)
 }
 
-// failed writes the final record of a run. Should that fail as well, the first error matters
-// more: the record stays unfinished, and the next step judges again what the agent left.
+// failed writes the final record of a run and returns err. If the write fails, err still wins: the record
+// stays unfinished, and the next step checks the agent's output again.
 func (a *attempt) failed(status rundir.Status, err error) error {
 	c := a.e.hidden(fault.Of(err))
 	a.record.Status = status
@@ -311,7 +310,7 @@ func (a *attempt) failed(status rundir.Status, err error) error {
 	return c
 }
 
-// hidden removes secrets from an error's message, which quotes what programs print.
+// hidden returns err with secrets removed from its message, which can quote the output of programs.
 func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 	text := e.Reader.Secrets().Hide(err.Message)
 	if text == err.Message {
@@ -320,8 +319,7 @@ func (e *Engine) hidden(err *protocol.Error) *protocol.Error {
 	return &protocol.Error{Code: err.Code, Message: text, Hints: err.Hints, Reasons: err.Reasons, Err: err}
 }
 
-// accept checks what an agent returned. The error is a *[rejection], unless the store could
-// not be read.
+// accept checks an agent's result. The error is a [*verify.Rejection] unless reading the store failed.
 func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Accepted, error) {
 	got, err := verify.Asked{
 		Nodes: a.reader.Nodes(), Store: a.reader.Store, Thread: a.pos.Thread, Workflow: a.pos.Workflow, Head: a.locked.head,
@@ -336,8 +334,8 @@ func (a *attempt) accept(ctx context.Context, result protocol.Result) (verify.Ac
 	return a.withTries(ctx, got)
 }
 
-// reject records why a result was rejected, so that no later step adopts it. Any other error
-// leaves the record unfinished: the result may be good, and the next step checks it again.
+// reject records why a result was rejected, so that no later step adopts it. Other errors leave the record
+// unfinished: the result may be valid, and the next step checks it again.
 func (a *attempt) reject(err error) error {
 	var no *verify.Rejection
 	if !errors.As(err, &no) {
@@ -348,8 +346,8 @@ func (a *attempt) reject(err error) error {
 	return a.failed(rundir.Rejected, no.Why)
 }
 
-// heardLate notes what a provider has said to an agent whose engine was killed, if its reset is
-// still to come.
+// heardLate records a rate limit that was reported to an agent whose engine was killed, unless the limit has
+// reset since.
 func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result protocol.Result) {
 	began, resets := time.UnixMilli(last.StartedAt), time.UnixMilli(result.RetryAtMs)
 	if result.Kind != protocol.FailedRateLimit || !resets.After(a.reader.Env.Now()) {
@@ -361,22 +359,21 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 	}
 	cmd, err := a.e.Casting().Fallback(c, last.Agent, agentselect.Wish{})
 	if err != nil {
-		return // whoever plays next finds out
+		return // the next run reports the error
 	}
 	account := a.e.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
 	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
 	a.e.accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 
-// answers reports whether a step records the same question as the one asked now.
+// answers reports whether a step records the current prompt.
 func (a *attempt) answers(ctx context.Context, s protocol.Step) bool {
 	h, err := a.reader.Batch().Add(ctx, protocol.Text(s.EdgePrompt))
 	return err == nil && h == a.task.promptHash
 }
 
-// advance makes an accepted step durable, moves the head to it, and finds out what comes next.
-// If it fails before the head has moved, the record stays unfinished and the next step adopts
-// the result.
+// advance makes an accepted step durable, moves the head to it, and determines what follows. If it fails
+// before the head has moved, the record stays unfinished and the next step adopts the result.
 func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.StepOutput, error) {
 	ctx, cancel := a.finishing(ctx)
 	defer cancel(nil)
@@ -392,7 +389,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 			return none, a.unmoved(err)
 		}
 	}
-	// Killed between this and the move, the thread is active at its old head, and the next
+	// If the process is killed between here and the move, the thread is active at its old head, and the next
 	// step adopts the result.
 	if err := a.e.reopen(ctx, a.locked); err != nil {
 		return none, a.unmoved(err)
@@ -402,15 +399,15 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 		return none, a.unmoved(err)
 	}
 	a.locked.head = got.Hash
-	_ = a.day.Settle(a.locked.id) // else the step stays in the list of those that are counted
+	_ = a.day.Settle(a.locked.id) // on failure, the step stays in the list of counted steps
 	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
-	// If this fails, the record is about an older head, and nobody reads it again.
+	// On failure, the record refers to an older head and is ignored.
 	_ = a.dir.Write(a.record)
 	if len(got.Step.Tries) > 0 {
-		_ = a.reader.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step already has what it holds
+		_ = a.reader.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step contains its data
 	}
 	budget.File{Dir: a.dir}.Add(got.Hash, got.Step)
-	if err := a.dir.DropIntent(); err != nil { // found again, it is settled
+	if err := a.dir.DropIntent(); err != nil { // a leftover intent is recognized as settled
 		a.e.warn(err.Error())
 	}
 	if a.locked.facts.ParkedUntil > status.NotParked {
@@ -423,11 +420,11 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	if out.Done {
 		a.unheard()
 		if dir := a.pos.State.Artifacts; a.locked.facts.Parent == nil && dir != "" {
-			_ = a.reader.FS.Remove(dir) // if it is empty
+			_ = a.reader.FS.Remove(dir) // only succeeds if it is empty
 		}
 	}
-	// Copies: the output is kept until the last step is made, and must not keep all
-	// nodes of its step with it.
+	// Copy the strings. The caller keeps the output until the last step, and it must not keep all nodes of
+	// this step in memory.
 	role, hash := got.Step.Role, got.Hash
 	out.Role, out.StepHash, out.Agent, out.Usage = protocol.NullString(role), protocol.NullHash(hash), got.Step.Agent, got.Step.Usage
 	out.Files = a.kept.Changed(ctx, got.Step)
@@ -441,8 +438,8 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	return out, err
 }
 
-// isUnpublished distinguishes a head that moved here, but not where others see it, from one
-// that did not move.
+// isUnpublished distinguishes a head that moved locally but could not be published from a head that did not
+// move.
 func isUnpublished(moved error) (unpublished, err error) {
 	if errors.As(moved, new(*heads.UnpublishedError)) {
 		return moved, nil
@@ -450,13 +447,12 @@ func isUnpublished(moved error) (unpublished, err error) {
 	return nil, moved
 }
 
-// patience is how long a step may still take after a signal or its timeout, once its agent has
-// finished.
+// patience is the time that a step has left after a signal or its timeout once its agent has finished.
 const patience = 2 * time.Second
 
-// finishing is the context for the work that remains once an agent has finished. That takes
-// milliseconds, so neither a signal nor the step's timeout stops it at once; but it has a
-// bound, since another process may hold a lock.
+// finishing returns the context for the work that remains after an agent has finished. This work takes
+// milliseconds, so signals and the step's timeout don't stop it at once. It is bounded by [patience], because
+// another process may hold a lock.
 func (a *attempt) finishing(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	finishing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
@@ -470,13 +466,13 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	return finishing, cancel
 }
 
-// after calls do once wait has passed, unless ctx has ended by then.
+// after calls do after wait, unless ctx ends first.
 func after(ctx context.Context, wait time.Duration, do func()) {
 	timer := time.AfterFunc(wait, do)
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// unmoved says that a step exists although the head could not be moved to it.
+// unmoved returns the error for a step that was made although the head could not be moved to it.
 func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
@@ -485,10 +481,9 @@ func (a *attempt) unmoved(err error) error {
 		a.locked.id, err)).Because("head-not-moved", "thread", a.locked.id, "again", a.further())
 }
 
-// flush makes a step durable before anything durable names it. An agent that commits its nodes
-// says so in its result, as all that use our packages and `uwf step put` do; flushing twice
-// costs 1 to 2 ms for a small step and 17 ms for one with 50 turns. Agents that write nodes in
-// any other way are not trusted to have flushed them.
+// flush makes a step durable before anything durable refers to it. Agents that flush their nodes set a flag
+// in the result; all that use our packages and `uwf step put` do. Flushing twice costs 1 to 2 ms for a small
+// step and 17 ms for one with 50 turns. Other agents are not trusted to have flushed their nodes.
 func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 	if got.Durable {
 		return nil
@@ -496,9 +491,8 @@ func (a *attempt) flush(ctx context.Context, got verify.Accepted) error {
 	return a.reader.Store.Commit(ctx, got.Nodes...)
 }
 
-// arrive says where a thread stands at its head, and archives it if it has ended. If no edge
-// leads on from the head, that is not an error of the step that led there: the output says
-// what is wrong.
+// arrive returns the thread's state at its head, and archives the thread if it has ended. If no edge matches
+// at the head, the step itself has not failed: the output describes the problem.
 func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutput, error) {
 	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil {
@@ -510,7 +504,7 @@ func (e *Engine) arrive(ctx context.Context, h *lockedThread) (protocol.StepOutp
 	return pos.Output(), nil
 }
 
-// archive ends a thread that has reached $END or $FAIL.
+// archive archives a thread that has reached $END or $FAIL.
 func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Position) (protocol.StepOutput, error) {
 	out := pos.Output()
 	ended := heads.Ended{
@@ -531,25 +525,25 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 	return out, nil
 }
 
-// task is what the next step of a thread must be, whoever makes it.
+// task describes the next step of a thread, regardless of who makes it.
 type task struct {
 	role       string
 	prompt     string
-	promptHash protocol.Hash     // of the text node
-	command    []string          // of a role that is one; nil for another, or where only the thread's history knows it
-	env        map[string]string // of the command
-	cwd        string            // its location; once [Engine.Workplace] has judged it, the directory itself
+	promptHash protocol.Hash     // hash of the prompt's text node
+	command    []string          // of a command role; nil for other roles, or if only the history has it
+	env        map[string]string // the command's variables
+	cwd        string            // location as configured, or the directory that [Engine.Workplace] chose
 	limitBase  int
-	resumes    bool // it answers a suspension, or reopens a completed thread
-	replaces   bool // it takes the place of the head
-	// Of a step that is made again: putBack are the files from before it, with which the agent
-	// begins, and known those after it; "": it begins with the files that are there.
+	resumes    bool // the step answers a suspension or reopens a completed thread
+	replaces   bool // the step replaces the head
+	// For a retried step, putBack holds the files from before it, which the agent starts with, and known the
+	// files after it. If both are "", the agent starts with the current files.
 	putBack, known protocol.Tree
 	keepFiles      bool
-	kept           *worktree.Checkout // with the files from before it laid already; nil: they are not
+	kept           *worktree.Checkout // work tree with the earlier files already restored; nil if not restored
 }
 
-// graphTask turns the decision to run a role into a task.
+// graphTask converts the decision to run a role into a task.
 func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.Decision) (task, error) {
 	t := task{role: d.Role, prompt: d.Prompt, command: d.Command, env: d.Env, cwd: d.Location, limitBase: p.LimitBase()}
 	var err error
@@ -557,33 +551,33 @@ func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.
 	return t, err
 }
 
-// givenTo reports whether a run was given exactly this task.
+// givenTo reports whether a run has exactly this task.
 func (t task) givenTo(r rundir.Record) bool {
 	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
 		r.Resumes == t.resumes && r.Replaces == t.replaces
 }
 
-// own is the content of a step that the engine itself makes, for a role that no agent plays.
-// It goes through the same checks as what an agent returns.
+// own is the content of a step that the engine makes itself, without an agent. It passes the same checks as
+// an agent's result.
 type own struct {
 	agent  string
 	output extract.Output
 	by     protocol.ExtractedBy
-	detail protocol.Detail // with turns of the same batch
-	answer string          // the only turn, if the detail has none
-	// Of a join: whose results it joins, and what they have cost.
+	detail protocol.Detail // its turns are in the same batch
+	answer string          // the only turn if detail has none
+	// Results and cost of the joined children; only set for a join.
 	children []protocol.ChildEnded
 	usage    *protocol.Usage
-	// Of a step that is a failure.
+	// Only set if the step records a failure.
 	failure *protocol.StepFailure
-	ended   int64 // ms; 0: now
+	ended   int64 // Unix milliseconds; 0 means now
 }
 
-// submit makes the step of the attempt durable and leaves its result in the run
-// directory: if this process is killed before the head has moved, the next one adopts
-// it. The caller holds the store ([status.Reader.LockStore]).
+// submit makes the attempt's step durable and leaves its result in the run directory. If this process is
+// killed before the head has moved, the next one adopts the result. The caller must hold
+// [status.Reader.LockStore].
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
-	limitBase, nothing := a.task.limitBase, 0.0 // no model was asked: that is known
+	limitBase, nothing := a.task.limitBase, 0.0 // no model was called, so the cost is known to be 0
 	ended := max(a.record.StartedAt, cmp.Or(o.ended, a.e.nowMs()))
 	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
 	if len(o.children) > 0 {
@@ -600,7 +594,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 	})
 }
 
-// judge is what an output of the attempt's role is checked against.
+// judge returns the schema that the role's output is checked against.
 func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error) {
 	schema := a.pos.Workflow.Roles[a.task.role].Frontmatter
 	value, err := cas.Schema(ctx, a.reader.Nodes(), schema)
@@ -611,15 +605,15 @@ func (a *attempt) judge(ctx context.Context, b *cas.Batch) (extract.Role, error)
 	return extract.Role{Schema: value, Compiled: compiled}, err
 }
 
-// Workplace is the directory in which a role of a thread would work, see [place.Chooser].
-// Errors are *protocol.Error.
+// Workplace returns the directory in which a role of a thread works; see [cwd.Chooser]. Errors are
+// *protocol.Error.
 func (e *Engine) Workplace(ctx context.Context, role, started, location string) (string, error) {
 	return cwd.Chooser{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}.Workplace(ctx, role, started,
 		location)
 }
 
-// workplace is the directory in which the attempt is to be made. If the thread's own directory
-// is gone, the hint says how to work in another one.
+// workplace returns the directory for this attempt. If the thread's own directory is gone, the error's hint
+// shows how to work in another one.
 func (a *attempt) workplace(ctx context.Context) (string, error) {
 	dir, err := a.e.Workplace(ctx, a.task.role, a.pos.Dir(), a.task.cwd)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {

@@ -14,13 +14,13 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// More is what a person grants a run beyond its limits: an amount, or Again, as much as the limits are
-// of what is used up.
+// More is an amount granted to a run beyond its limits. With Again set, it is the size of the limits that are
+// used up.
 type More = budget.More
 
-// Grant sets those limits of a thread that are not zero, and grants more on top of
-// them. It returns what holds now, one line each. What a run has already cost beyond a limit
-// is not deducted from the grant. Errors are *protocol.Error.
+// Grant sets the limits of a thread that are not zero in l, and adds m on top of them. It returns the
+// resulting limits, one line each. Cost beyond the old limit is not deducted from the grant. Errors are
+// *protocol.Error.
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) (_ []string, err error) {
 	defer fault.Coded(&err)
 	if l.Negative() || (protocol.Limits{}).WithAmount(m.Amount).Negative() || m == (More{}) && l == (protocol.Limits{}) {
@@ -48,7 +48,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		return nil, err
 	}
 	var lines []string
-	if m.Again { // for all threads, and for this one only if a limit of its own is reached, too
+	if m.Again { // the daily limit for all threads; this thread's own only if it is used up as well
 		said, err := e.raiseDay(ctx)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 			lines, m.Again = []string{said}, over || pos.UsedUp != "" || pos.Next.Cause == moderator.ByLimit
 		}
 	}
-	if m.Again && pos.Next.Cause == moderator.ByLimit { // of steps: resuming grants as many
+	if m.Again && pos.Next.Cause == moderator.ByLimit { // a step limit; resuming grants as many again
 		m.Again, lines = false, append(lines, "granted as many steps again")
 	}
 	if m != (More{}) {
@@ -73,7 +73,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	return lines, nil
 }
 
-// raiseDay raises the limit of the day if that is used up, and ends the wait of all threads for it.
+// raiseDay raises the daily limit if it is used up, and wakes all threads that wait for it.
 func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
 	day, err := e.today(ctx)
 	if err != nil || !day.Limited() {
@@ -92,7 +92,7 @@ func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
 	return said, err
 }
 
-// ownLimits are the limits that people have set for this thread.
+// ownLimits returns the limits that users have set for this thread.
 func (h *lockedThread) ownLimits() heads.Limits {
 	if h.facts.Limits == nil {
 		return heads.Limits{}
@@ -100,8 +100,8 @@ func (h *lockedThread) ownLimits() heads.Limits {
 	return *h.facts.Limits
 }
 
-// keepReplaced keeps the cost of the head that this attempt's step is about to replace. It is
-// counted once, however often the step is tried.
+// keepReplaced records the cost of the head that this attempt's step will replace. The cost is counted once,
+// no matter how often the step is tried.
 func (a *attempt) keepReplaced(ctx context.Context) error {
 	own := a.locked.ownLimits()
 	r := own.Replaced
@@ -122,21 +122,21 @@ func (a *attempt) keepReplaced(ctx context.Context) error {
 	return nil
 }
 
-// unknownCost warns, once a step is made, that its cost is unknown and no limit can count it.
+// unknownCost warns that the cost of a step is unknown and cannot be counted against a limit.
 func (a *attempt) unknownCost(s protocol.Step) {
 	l := a.pos.State.Limits
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
-	said := "what a step has cost is unknown" // the same text for all, so that one warning a run is printed
+	said := "what a step has cost is unknown" // a constant text, so that each run prints the warning only once
 	if l.MaxTokens > 0 && s.Usage.Counted() {
 		said += ": its tokens count, and maxTokens bounds the run"
 	}
 	a.e.warn(said)
 }
 
-// CheckBudget returns why a run of a workflow could not be held to its limits, or nil. l holds
-// the limits of this run alone. Errors are *protocol.Error.
+// CheckBudget returns an error if the limits of a run of w could not be enforced. l holds the limits of this
+// run alone. Errors are *protocol.Error.
 func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protocol.Limits, o StepOptions) error {
 	e = e.reading(e.Reader.ConfigOnce())
 	inForce, err := e.Reader.Limits(ctx, w, l)
@@ -149,7 +149,7 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 		}
 		cmd, err := e.Casting().Agent(ctx, o.Wish(), w.Name, role)
 		if err != nil {
-			continue // whoever runs the role will say so
+			continue // running the role reports the error
 		}
 		why, err := e.Casting().Unpriced(ctx, inForce, cmd, w.Name, role)
 		if err != nil {

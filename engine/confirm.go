@@ -8,16 +8,16 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// UntrustedError means that a workflow with commands, or the words of a thread, have not been confirmed. It is
-// the question that a front end asks a person: may these Commands of the workflow Name run, now and later? Why
-// says where it comes from; Thread is set if it is about one thread. [Engine.Confirm] says yes; then what was
-// refused is done once more, with the same arguments.
+// UntrustedError means that a workflow with commands, or the prompts of a thread, have not been confirmed. A
+// front end asks the user whether the Commands of the workflow Name may run, now and later. Why describes the
+// origin; Thread is set if the question concerns one thread. To agree, call [Engine.Confirm] and repeat the
+// refused call with the same arguments.
 type UntrustedError = trust.UntrustedError
 
-// Origins decides what of elsewhere may run here.
+// Origins returns the judge of what may run from other origins.
 func (e *Engine) Origins() trust.Judge { return trust.Judge{Reader: &e.Reader} }
 
-// Confirm is the answer yes to an [UntrustedError]. Errors are *protocol.Error.
+// Confirm records that the user has agreed to an [UntrustedError]. Errors are *protocol.Error.
 func (e *Engine) Confirm(ctx context.Context, u *UntrustedError) error {
 	if u.Thread != "" {
 		return e.Origins().TrustThread(ctx, u.Thread)
@@ -25,10 +25,11 @@ func (e *Engine) Confirm(ctx context.Context, u *UntrustedError) error {
 	return e.Origins().Trust(ctx, u.Workflow)
 }
 
-// Ask asks a person whether commands may run.
+// Ask asks a user whether commands may run.
 type Ask func(context.Context, *UntrustedError) (yes bool)
 
-// Trusting calls do, and again as long as the person confirms what has stopped it. Nothing is asked twice.
+// Trusting calls do, and repeats it while the user confirms the commands that stopped it. It never asks the
+// same question twice.
 func (e *Engine) Trusting(ctx context.Context, ask Ask, do func() error) error {
 	confirmed := ""
 	for {
@@ -44,7 +45,7 @@ func (e *Engine) Trusting(ctx context.Context, ask Ask, do func() error) error {
 	}
 }
 
-// DoTrusting is [Engine.Do], and continues once the person has confirmed commands that it has come to.
+// DoTrusting is like [Engine.Do], but continues after the user has confirmed commands.
 func (e *Engine) DoTrusting(ctx context.Context, thread string, w Work, ask Ask) ([]protocol.StepOutput, error) {
 	var outs []protocol.StepOutput
 	left := w

@@ -20,16 +20,15 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// outcome is where a request has led.
+// outcome is the result of a request.
 type outcome struct {
 	protocol.StepOutput
-	hand  *children.Child // to whom it is handed on, without the thread's lock; nil: nobody
-	drive bool            // the children are to be driven, without the thread's lock
-	idle  bool            // nothing was done, and nothing is to be told
+	hand  *children.Child // child that receives the request, without the thread's lock; nil if none
+	drive bool            // the children must be driven, without the thread's lock
+	idle  bool            // nothing was done, and there is nothing to report
 }
 
-// ask decides what a thread needs for a request, does it, and asks again until the request is
-// done.
+// ask decides on the next action for a request and carries it out, until the request is done.
 func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, error) {
 	settled := false
 	for range mostActions {
@@ -39,7 +38,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		a, err := s.decide(ctx)
 		var out outcome
-		if a.Reason == "ended" && settled && r.Verb == decide.Step { // that was all there was to do
+		if a.Reason == "ended" && settled && r.Verb == decide.Step { // there was nothing else to do
 			out.StepOutput, err = e.Reader.Show(ctx, h.id)
 			return out, err
 		}
@@ -62,7 +61,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		switch a.Kind {
 		case decide.Move:
 			r.Earlier, r.At, r.Expect = false, "", ""
-		case decide.RaiseAttempt: // a person's consent is given
+		case decide.RaiseAttempt: // the user has agreed
 			r.Verb, r.Prompt = decide.Step, ""
 		case decide.DiscardResult, decide.Close:
 			r.Discard = false
@@ -72,10 +71,10 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 	return outcome{}, fault.New(protocol.CodeFailed, "what thread %s needs does not end", h.id).Because("endless")
 }
 
-// mostActions is more than any request needs.
+// mostActions stops an endless loop; no request needs as many.
 const mostActions = 20
 
-// log says how an action was chosen.
+// log logs why an action was chosen.
 func (s *session) log(ctx context.Context, a decide.Action) {
 	if s.e.Log != nil {
 		s.e.Log.DebugContext(ctx, "decided", slog.String("thread", s.locked.id), slog.String("request", s.Request.String()),
@@ -84,15 +83,15 @@ func (s *session) log(ctx context.Context, a decide.Action) {
 	}
 }
 
-// release gives back what the facts have needed.
+// release releases the locks that were taken to read the facts.
 func (s *session) release() {
 	s.change.Release()
 	s.change = nil
 }
 
-// do does what was decided.
+// do carries out the chosen action.
 func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err error) {
-	if a.Kind > decide.Report && a.Kind != decide.Cancel { // a request that is refused makes no worktree
+	if a.Kind > decide.Report && a.Kind != decide.Cancel { // don't create a worktree for a refused request
 		if err := s.e.Files().Recreate(ctx, s.locked.files()); err != nil {
 			return out, err
 		}
@@ -153,26 +152,26 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	return out, err
 }
 
-// report says what a thread waits for.
+// report returns what the thread waits for.
 func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err error) {
 	out.StepOutput = s.pos.Output()
 	switch a.Reason {
 	case "not-due":
 		out.idle = true
 	case "rate-limited":
-		if s.limited.UntilMs > s.pos.Parked { // the record has a person's words, perhaps
+		if s.limited.UntilMs > s.pos.Parked { // keep the record: it may contain a user's prompt
 			if err := s.e.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {
 				return out, err
 			}
 			out.StepOutput, err = s.stands(ctx)
 		}
-	case "account-limited": // shown wherever threads are listed, until it is granted
+	case "account-limited": // list the thread as waiting until the limit resets
 		out.StepOutput, err = s.queue(ctx)
 	}
 	return out, err
 }
 
-// stands is where the thread stands after a change of its facts.
+// stands returns the thread's state after a change of its facts.
 func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
 	pos, err := s.reader.Position(ctx, s.locked.id, s.locked.head)
 	if err != nil {
@@ -181,7 +180,7 @@ func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
 	return pos.Output(), nil
 }
 
-// begin lets a role be played.
+// begin starts the visit of a role.
 func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out protocol.StepOutput, err error) {
 	if err := create.Runnable(pos.Workflow); err != nil {
 		return out, err
@@ -206,14 +205,14 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 	return a.play(ctx, s.StepOptions)
 }
 
-// cast chooses who plays the role of an attempt.
+// cast chooses the agent or command for an attempt's role.
 func (s *session) cast(ctx context.Context, a *attempt) (err error) {
 	t := a.task
 	a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, t.role, t.command, t.env)
 	return err
 }
 
-// runAsked runs a role with a person's words: those of the request, or of the record.
+// runAsked runs a role with a user's prompt, taken from the request or from the record.
 func (s *session) runAsked(ctx context.Context) (protocol.StepOutput, error) {
 	if s.Verb == decide.Resume {
 		return s.begin(ctx, s.pos, s.task)
@@ -225,7 +224,7 @@ func (s *session) runAsked(ctx context.Context) (protocol.StepOutput, error) {
 	return s.begin(ctx, s.pos, t)
 }
 
-// woken is the task of the record, with a person's words.
+// woken returns the task of the record, including the user's prompt.
 func (s *session) woken(ctx context.Context) (task, error) {
 	t := recorded(s.record)
 	prompt, err := s.promptOf(ctx, s.record.PromptHash)
@@ -236,8 +235,7 @@ func (s *session) woken(ctx context.Context) (task, error) {
 	return t, err
 }
 
-// replace runs the role of the head's step once more. If that makes no step, the old one stays,
-// with its files.
+// replace runs the role of the head's step again. If that fails, the old step and its files stay.
 func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err error) {
 	t, keep := s.task, s.KeepFiles
 	if s.Verb != decide.Poke {
@@ -279,8 +277,8 @@ func (s *session) replace(ctx context.Context) (out protocol.StepOutput, err err
 	return out, errors.Join(err, s.takeBack(context.WithoutCancel(ctx), i))
 }
 
-// adopt makes the result that waits the thread's next step: finished work is never paid for
-// twice, whichever agent did it.
+// adopt makes the pending result the thread's next step. Finished work is never paid for twice, whichever
+// agent did it.
 func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error) {
 	a := s.open
 	a.record.More = a.more
@@ -295,14 +293,14 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 	defer func() { a.ended(out, err) }()
 	out, err = a.advance(ctx, s.step)
 	out.Adopted = true
-	if err == nil && s.Verb == decide.Answer { // that of the request is not used
+	if err == nil && s.Verb == decide.Answer { // the answer in the request is not used
 		err = fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts",
 			a.task.role).Because("answered-before", "thread", s.locked.id)
 	}
 	return out, err
 }
 
-// adoptCommand makes the step of a command that has ended.
+// adoptCommand makes the step of a command that ended earlier.
 func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.StepOutput, err error) {
 	if name := s.record.Lacks(s.reader.Env); name != "" {
 		return out, fault.New(protocol.CodeFailed, "the result of role %q waits: %s is not set here as it was for "+
@@ -326,7 +324,7 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 	return out, err
 }
 
-// closeRun closes a run that has left no result. What it has cost counts.
+// closeRun closes a run that left no result. Its cost is counted.
 func (s *session) closeRun(ctx context.Context) error {
 	r := s.record
 	a := s.open
@@ -348,7 +346,7 @@ func (s *session) warnCut(r rundir.Record) {
 	s.e.warn("a run of role \"" + r.Role + "\" was interrupted, and has left no result in " + s.dir.Path)
 }
 
-// discard closes a run whose result nobody wants, and puts back the files from before it.
+// discard closes a run whose result the user discards, and restores the files from before it.
 func (s *session) discard(ctx context.Context) error {
 	known, to, err := s.filesOfResult(ctx)
 	if err != nil {
@@ -361,7 +359,7 @@ func (s *session) discard(ctx context.Context) error {
 	if s.KeepFiles {
 		i.TreeFrom = ""
 	}
-	if i.TreeFrom != "" { // what somebody else has made since is not taken away with it
+	if i.TreeFrom != "" { // don't revert later changes by others
 		if s.change, err = s.e.Files().Plan(ctx, s.locked.files(), s.pos.Dir(), known, i.TreeFrom); err == nil {
 			err = s.change.Claim()
 		}
@@ -381,7 +379,7 @@ func (s *session) discard(ctx context.Context) error {
 		if err := s.open.spend(ctx, s.step.Hash, s.step.Step.Usage); err != nil {
 			return err
 		}
-		defer func() { _ = s.open.day.Settle(s.locked.id) }() // as in advance
+		defer func() { _ = s.open.day.Settle(s.locked.id) }() // see advance
 	}
 	r.Status, r.Reason = rundir.Stopped, "a person has discarded its result"
 	if err := s.dir.Write(r); err != nil || i.TreeFrom == "" {
@@ -390,7 +388,7 @@ func (s *session) discard(ctx context.Context) error {
 	return s.takeBack(ctx, i)
 }
 
-// filesOfResult are the files with the result that waits, and those from before it; "": not known.
+// filesOfResult returns the files after and before the pending result; "" means unknown.
 func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tree, err error) {
 	if s.result.StepHash != "" {
 		kept, err := s.e.Files().StepFiles(ctx, s.result.StepHash)
@@ -411,7 +409,7 @@ func (s *session) filesOfResult(ctx context.Context) (after, before protocol.Tre
 	return "", kept.After, err
 }
 
-// queue notes a request for the time when the provider grants more.
+// queue queues a request until the provider's limit resets.
 func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error) {
 	a := s.e.newAttempt(s.locked, s.pos, s.task)
 	a.task.keepFiles = s.KeepFiles
@@ -428,7 +426,7 @@ func (s *session) queue(ctx context.Context) (out protocol.StepOutput, err error
 	return a.park(ctx, a.notStarted(s.limited, account.Name))
 }
 
-// createChildren adds the children that do not exist yet.
+// createChildren creates the missing children.
 func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, err error) {
 	if err := s.e.maker().Children(ctx, s.locked.files(), s.pos); err != nil {
 		return out, err
@@ -443,9 +441,9 @@ func (s *session) createChildren(ctx context.Context) (out protocol.StepOutput, 
 	return out, nil
 }
 
-// raiseAttempt has one child played again, or all of a role that a person lets go on. A child is
-// stopped before the number rises, so that no two agents work on the same files, and cancelled
-// after it, so that it never counts as one that has failed.
+// raiseAttempt starts a new attempt of one child, or of all children of a role that a user resumes. It stops
+// a child before it raises the number, so that two agents never work on the same files. It cancels the child
+// after that, so that the child never counts as failed.
 func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, err error) {
 	place := s.pos.Place()
 	if s.Verb != decide.Retry {
@@ -469,7 +467,7 @@ func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, er
 	return out, s.e.killAll(ctx, held)
 }
 
-// putBackChild settles what was cut off of a child, whose answers nobody wants.
+// putBackChild settles the interrupted work of a child that is about to be cancelled.
 func (s *session) putBackChild(ctx context.Context, h *lockedThread) error {
 	if !s.reader.CutOff(h.id) {
 		return nil
@@ -488,7 +486,7 @@ func (s *session) putBackChild(ctx context.Context, h *lockedThread) error {
 	return err
 }
 
-// child is the one of the next role that the request names; nil: there is none.
+// child returns the child of the next role that the request names, or nil.
 func (s *session) child() *children.Child {
 	for i := range s.pos.Children {
 		if s.pos.Children[i].Key == s.Key {
@@ -498,8 +496,8 @@ func (s *session) child() *children.Child {
 	return nil
 }
 
-// join makes the step of the children's results. If the joined result does not satisfy the
-// role's schema, the children stay, and the join can be tried again.
+// join makes a step of the children's results. If the joined result doesn't match the role's schema, the
+// children stay and the join can be retried.
 func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error) {
 	a := s.byItself(s.pos, s.task, protocol.JoinAgent)
 	if a.task.cwd, err = a.workplace(ctx); err != nil {
@@ -516,14 +514,14 @@ func (s *session) join(ctx context.Context) (out protocol.StepOutput, err error)
 	return out, err
 }
 
-// byItself is an attempt for which no program is started.
+// byItself returns an attempt that starts no program.
 func (s *session) byItself(pos *status.Position, t task, player string) *attempt {
 	a := s.e.newAttempt(s.locked, pos, t)
 	a.more, a.toEnd, a.cmd = s.more, s.toEnd, agentselect.Command{Name: player, Written: []string{}}
 	return a
 }
 
-// setFacts changes what is known of a thread that is held.
+// setFacts changes the facts of a locked thread.
 func (e *Engine) setFacts(ctx context.Context, h *lockedThread, change heads.Facts) error {
 	if err := e.Reader.Heads.SetFacts(ctx, h.id, change); err != nil {
 		return err

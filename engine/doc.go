@@ -1,48 +1,48 @@
-// Package engine runs workflows: it starts threads, makes their steps, and moves their heads. uwf is
-// one program on it; a bot, a web page or a worker of yours is another. Both work on the same home,
-// at the same time, and what they store is the same.
+// Package engine runs workflows: it starts threads, makes their steps, and moves their heads. uwf is one
+// program built on it; your bot, web page or worker can be another. They can use the same home at the same
+// time, and they store the same data.
 //
-// # A program
+// # Example
 //
-// examples/embed is a whole program of 60 lines. Its parts:
+// examples/embed is a complete program of 60 lines. Its main parts:
 //
 //	func main() { os.Exit(host.Main("bot", run)) }
 //
 //	e, err := host.Open(ctx, process, host.Options{Events: follow})
 //	started, err := catalog.Of(e).Start(ctx, e, "review.yaml", protocol.Start{Prompt: task, Cwd: dir}, engine.StartOptions{})
-//	outs, err := e.Do(ctx, started.Thread, engine.Work{})        // to the end, or until a person is needed
+//	outs, err := e.Do(ctx, started.Thread, engine.Work{}) // run until the end, or until a person is needed
 //	outs, err = e.Do(ctx, started.Thread, engine.Work{Do: engine.DoResume, Prompt: answer})
 //	trace, err := view.TraceOf(ctx, e, started.Thread)
 //
-// host.Open finds the home as uwf does (UWF_HOME, else ~/.uwf), adds its .env to the environment, and
-// takes agents from its config.yaml. Agents are programs on PATH; uwf itself need not be there. To
-// run what it starts in a sandbox and in the background, the engine starts your program once more:
-// that is why main calls host.Main.
+// host.Open finds the home as uwf does (UWF_HOME, default ~/.uwf), adds its .env to the environment, and
+// reads agents from its config.yaml. Agents are programs on PATH; uwf itself need not be installed. The
+// engine starts your program again to run commands in a sandbox and to work in the background. That is why
+// main calls host.Main.
 //
-// Until there is a release, work from a clone: in it, go work use ../bot adds your module to its
-// workspace, and GOWORK=/path/of/clone/go.work go build builds it, from any directory.
+// Until the first release, build against a clone: run "go work use ../bot" in the clone to add your module to
+// its workspace, then "GOWORK=/path/of/clone/go.work go build" in any directory.
 //
-// # Act
+// # Actions
 //
-//   - [Engine.Do] does one thing to a thread and returns an output for each step: [DoStep] (the zero
-//     [Work] goes to the end), [DoResume] with words, [DoAnswer] with data, [DoPoke], [DoUndo],
-//     [DoRedo], [DoRetry].
-//   - [Engine.Background] does the same in a process of its own, which outlives yours, and returns
-//     once an agent has started.
-//   - [Engine.Stop], [Engine.Kill], [Engine.Fork], [Engine.Message] (to an agent at work),
-//     [Engine.Grant] (more money, tokens or time), [Engine.Tick] (one step of every thread that is
-//     due).
-//   - status.Reader.Actions lists what can be done with a thread now, each with the JSON Schema of
-//     what goes with it. Build buttons and menus from it. What it cannot know without the thread's lock
-//     is found out when somebody acts: that the thread has moved, or comes from elsewhere and nobody
-//     has said where it works ([Work].Cwd) or confirmed its commands.
+//   - [Engine.Do] performs one action on a thread and returns one output per step. The zero [Work] runs the
+//     thread to its end ([DoStep]). The others are [DoResume] with a prompt, [DoAnswer] with data, [DoPoke],
+//     [DoUndo], [DoRedo] and [DoRetry].
+//   - [Engine.Background] does the same in a separate process, which outlives yours. It returns once an agent
+//     has started.
+//   - [Engine.Stop], [Engine.Kill] and [Engine.Fork] act on a thread. [Engine.Message] sends a message to a
+//     running agent, [Engine.Grant] raises the limits on money, tokens or time, and [Engine.Tick] makes one
+//     step of every thread that is due.
+//   - status.Reader.Actions lists what a user can do with a thread now, each action with the JSON Schema of
+//     its input. Build buttons and menus from it. Some conditions are only checked when the action runs: the
+//     thread may have moved, its directory ([Work].Cwd) may be unset because it comes from another machine,
+//     or its commands may be unconfirmed.
 //
-// What the verbs of Actions are as calls:
+// The verbs of Actions correspond to these calls:
 //
 //	continue           Do(Work{Do: DoContinue})
-//	resume             Do(Work{Do: DoResume, Prompt: words})
-//	answer             Do(Work{Do: DoAnswer, Answer: &Answer{Value: data, At: head, By: who}})
-//	retry              Do(Work{Do: DoPoke, Prompt: words}); "" repeats the last step as it was
+//	resume             Do(Work{Do: DoResume, Prompt: text})
+//	answer             Do(Work{Do: DoAnswer, Answer: &Answer{Value: data, At: head, By: user}})
+//	retry              Do(Work{Do: DoPoke, Prompt: text}); "" repeats the last step unchanged
 //	undo, redo         Do(Work{Do: DoUndo}), Do(Work{Do: DoRedo})
 //	raise-limit        Grant(thread, Limits{}, More{Again: true}), then Do(Work{})
 //	fork               Fork(node, ForkOptions{})
@@ -50,60 +50,60 @@
 //	wait               Reader.Wait
 //	read, diagnose     view.History, view.Diagnose
 //
-// [DoRetry] is for a parent: it has the child with [Work].Key played again.
+// [DoRetry] applies to a parent thread: it starts a new attempt of the child with [Work].Key.
 //
 // Other packages:
 //
-//   - Package catalog finds workflows, starts threads of them and keeps their names; package worktree
-//     has what was made: Apply, Worktrees, Redact; package remotes pushes and pulls threads.
-//   - Package names finds what a person types: "@", "ab12", "@/docs", "@3".
+//   - Package catalog finds workflows, starts threads from them, and manages their names. Package worktree
+//     manages the resulting files: Apply, Worktrees, Redact. Package remotes pushes and pulls threads.
+//   - Package names resolves what users type: "@", "ab12", "@/docs", "@3".
 //
-// # See
+// # Reading
 //
-//   - [Engine.Events] is called with everything that happens, on one goroutine at a time. view.Follow
-//     reports steps, turns and children of a thread that another process works on, as it finds them: of
-//     steps that follow each other at once it may miss turns.
-//   - Engine.Reader only reads: Show, Actions, Overview, Totals.
-//   - Package view has what there is to show, as values: Thread, History, Turns, TraceOf, Diagnose,
-//     Inbox, Stats. Package htmlpage makes pages of them.
+//   - [Engine.Events] is called for every event, never concurrently. view.Follow reports the steps, turns and
+//     children of a thread that another process works on. If steps follow each other quickly, it may miss
+//     turns.
+//   - Engine.Reader is read-only: Show, Actions, Overview, Totals.
+//   - Package view returns data to display: Thread, History, Turns, TraceOf, Diagnose, Inbox, Stats. Package
+//     htmlpage renders it as HTML pages.
 //
 // # Errors
 //
-// Every error of this package is, or wraps, a *protocol.Error. Decide by its Code ([Code] returns it
-// for any error); its Reasons say why, each a name with facts, for a table of your own texts; its
-// Message is for people. No error names a command: what to type or press is the front end's matter.
-// uwf's table is util/hints; with Reader.Hints set, outputs have its hints, too. An output whose
-// status is suspended is no error: its Question says what is asked, and the answer may come a year
-// later, from another process. Without a Question, the thread has stopped at a limit.
+// Every error of this package is or wraps a *protocol.Error. Branch on its Code; [Code] returns the code of
+// any error. Its Reasons are names with facts, which you can map to your own texts. Its Message is for
+// people. Errors contain no commands: a front end decides what to suggest. uwf's table of suggestions is
+// util/hints; if Reader.Hints is set, outputs include its hints.
 //
-// # What holds
+// An output with status suspended is not an error. Its Question holds the question, and the answer may come a
+// year later from another process. Without a Question, the thread has stopped at a limit.
 //
-//   - Every step is safe to repeat. If your program dies, the next Do takes over what the agent had
-//     finished. One process at a time steps a thread; the second gets the code locked.
-//   - To stop, end the context: the agent is asked to stop, and what it finishes is kept.
-//   - A workflow from elsewhere runs nothing before somebody has confirmed it: Do then returns an
-//     [*UntrustedError] that names its commands, and so does starting one. Show them, ask, call
-//     [Engine.Confirm], and do the same once more. The same holds for a workflow whose commands would get
-//     secrets that the config grants to its name.
-//   - Texts of agents are strangers' texts. env.Env.Stdout disarms them for a terminal; escape them
-//     for any other medium.
-//   - With Reader.ReadOnly nothing is written and no lock is taken; what would change something fails.
+// # Guarantees
 //
-// # Parts of your own
+//   - Every step is safe to repeat. If your program dies, the next Do adopts what the agent had finished.
+//     Only one process at a time steps a thread; a second one gets the code locked.
+//   - To stop, cancel the context. The engine asks the agent to stop and keeps what it has finished.
+//   - A workflow from another origin runs nothing until a user has confirmed it. Starting it and Do return an
+//     [*UntrustedError] that lists its commands. Show them, ask the user, call [Engine.Confirm], and repeat
+//     the call. The same applies if the config grants secrets to a workflow's commands by its name.
+//   - Agent output is untrusted. env.Env.Stdout sanitizes it for a terminal; escape it yourself for any
+//     other medium.
+//   - If Reader.ReadOnly is set, the engine writes nothing and takes no locks. Operations that would change
+//     something fail.
 //
-// Engine is a struct, and Open only fills it. Replace a field to replace a part: Reader.Store (a
-// cas.Store, tested by cas/castest), Reader.Heads (heads.Heads; cas/heads/headstest), Reader.Locks
-// (locker.Locker; engine/locker/lockertest), Reader.Config, and Run, which runs an agent (nil: as a
-// process, [agentproc.Run]).
+// # Replaceable parts
 //
-// The module is v0: names may change with a minor version.
+// Engine is a struct that Open fills in. Set a field to replace a part: Reader.Store (a cas.Store, tested by
+// cas/castest), Reader.Heads (a heads.Heads, tested by cas/heads/headstest), Reader.Locks (a locker.Locker,
+// tested by engine/locker/lockertest), Reader.Config, and Run, which runs an agent (if nil, [agentproc.Run]
+// starts a process).
 //
-// # How it works
+// The module is at v0: names may change in a minor version.
 //
-// The engine holds no state of its own. All of it is in the store, the heads and the run directory,
-// so that the next process goes on where a killed one stopped. A request is decided by package
-// internal/decide, a pure function of the facts that session.go has read under the thread's lock
-// (lock.go), and do.go and move.go carry out the action. attempt.go, invoke.go and tries.go make a
-// step; work.go makes several under one lock; drive.go runs threads that play a role together;
-// stop.go ends what is in flight.
+// # Implementation
+//
+// The engine keeps no state in memory. All state is in the store, the heads and the run directory, so the
+// next process continues where a killed one stopped. Package internal/decide chooses the action for a
+// request. It is a pure function of the facts that session.go reads under the thread's lock (lock.go). do.go
+// and move.go carry out the action. attempt.go, invoke.go and tries.go make a step; work.go makes several
+// under one lock; drive.go runs a thread together with its children; stop.go ends running work.
 package engine

@@ -25,17 +25,17 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 )
 
-// A driver runs a thread to its end, and its children with it, as many at once as there are
-// places. It keeps no state that matters: another driver can follow one that was killed, and
-// the threads' locks keep two drivers apart.
+// A driver runs a thread and its children to their ends, with as many threads at once as there are slots. It
+// keeps no important state: another driver can continue after one was killed, and the threads' locks keep two
+// drivers apart.
 
-// driven is what the threads of one run share.
+// driven is the state shared by the threads of one run.
 type driven struct {
 	begun  time.Time
-	places chan struct{} // one for each thread at work; a thread that waits for its children has none
+	places chan struct{} // one slot per working thread; a thread that waits for its children has none
 }
 
-// driving returns an engine for a run of a thread with all its children.
+// driving returns an engine that runs a thread with all its children.
 func (e *Engine) driving(w Work) *Engine {
 	if e.driven != nil {
 		return e
@@ -49,8 +49,8 @@ func (e *Engine) driving(w Work) *Engine {
 	return with.serialized()
 }
 
-// drive works on a thread, and on its children until the thread itself can go on. h is the
-// thread if it is already locked, else nil.
+// drive works on a thread, and on its children until the thread itself can continue. h is the locked thread,
+// or nil if it is not locked yet.
 func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Work) (outs []protocol.StepOutput,
 	err error) {
 	for first := true; ; first = false {
@@ -74,7 +74,7 @@ func (e *Engine) drive(ctx context.Context, thread string, h *lockedThread, w Wo
 	}
 }
 
-// handOn hands a person's words to the child that asks for them.
+// handOn passes a user's prompt or answer to the child that asked for it.
 func (e *Engine) handOn(ctx context.Context, k children.Child, w Work) ([]protocol.StepOutput, error) {
 	o := w.StepOptions
 	o.Cwd = ""
@@ -85,21 +85,20 @@ func (e *Engine) handOn(ctx context.Context, k children.Child, w Work) ([]protoc
 		below.Answer = &answer
 	}
 	outs, err := e.below(k).drive(ctx, k.ID, nil, below)
-	if err == nil { // whoever has started this worker holds the lock, too, until something has begun
+	if err == nil { // the process that started this worker also holds the lock, until this event
 		e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: k.ID, Path: e.path, Label: e.label}})
 	}
 	return outs, err
 }
 
-// below returns an engine that works on a child.
+// below returns an engine that works on child k.
 func (e *Engine) below(k children.Child) *Engine {
 	with := *e
 	with.path, with.label = children.Below(e.path, e.label, k.Key, children.LabelOf(k.Child))
 	return &with
 }
 
-// steps are the outputs of the steps that were made, without the output that says there is
-// none to make.
+// steps returns the outputs that report a step.
 func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 	var made []protocol.StepOutput
 	for _, out := range outs {
@@ -110,8 +109,8 @@ func steps(outs []protocol.StepOutput) []protocol.StepOutput {
 	return made
 }
 
-// turn works on a thread, in a place and under the thread's lock. If another process is
-// already working on it, that is an error only the first time.
+// turn works on a thread, in a slot and under the thread's lock. If another process works on it already, that
+// is an error only on the first pass.
 func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Work, first bool) (d did, err error) {
 	for {
 		if err := e.takePlace(ctx); err != nil {
@@ -128,7 +127,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 			e.leavePlace()
 			return d, err
 		case err == nil && !first && h.ended != nil && h.ended.Status.AtEnd():
-			h.release() // another driver was faster
+			h.release() // another driver finished it
 			e.leavePlace()
 			out, err := e.Reader.Show(ctx, thread)
 			return did{outs: []protocol.StepOutput{out}}, err
@@ -140,7 +139,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 				return d, err
 			}
 		}
-		// The agent of a killed driver is still at work: wait for it and adopt its result.
+		// The agent of a killed driver is still running: wait for it and adopt its result.
 		e.leavePlace()
 		if h = nil; len(d.outs) == 0 {
 			if _, err := e.Reader.WaitItself(ctx, thread); err != nil {
@@ -150,7 +149,7 @@ func (e *Engine) turn(ctx context.Context, thread string, h *lockedThread, w Wor
 	}
 }
 
-// isBusy reports whether somebody is at work on the thread itself, so that waiting for it helps.
+// isBusy reports whether another process is working on the thread itself, so that waiting for it helps.
 func isBusy(err error) bool {
 	return fault.Is(err, protocol.CodeLocked) && !errors.Is(err, errParentOpen)
 }
@@ -166,8 +165,8 @@ func (e *Engine) takePlace(ctx context.Context) error {
 
 func (e *Engine) leavePlace() { <-e.driven.places }
 
-// driveChildren works on all children of a thread that have not ended, each until it ends, needs a
-// person, or fails. A child that fails does not stop the others, unless by fault of the machine.
+// driveChildren works on all children of a thread that have not ended, until each ends, needs a person, or
+// fails. A failing child doesn't stop the others unless the machine is at fault.
 func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error {
 	dir := e.Reader.RunDir(thread)
 	if err := dir.HoldBackNone(); err != nil {
@@ -211,7 +210,7 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	return failures.Err()
 }
 
-// tellChildren says where the children of a position stand, and returns what they belong to.
+// tellChildren reports the state of a position's children, and returns the step they belong to.
 func (e *Engine) tellChildren(pos *status.Position) StepInfo {
 	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
 		Started: e.Reader.Env.Now()}
@@ -221,7 +220,7 @@ func (e *Engine) tellChildren(pos *status.Position) StepInfo {
 	return of
 }
 
-// tellRest reports where a child has come to rest; err is why it went no further.
+// tellRest reports that a child has stopped; err is the reason, if it failed.
 func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, err error) {
 	if e.Events == nil || ctx.Err() != nil {
 		return
@@ -238,16 +237,16 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, er
 	e.report(Event{Kind: Children, Step: of, Children: []protocol.ChildOutput{at}})
 }
 
-// standing is the position of a thread that has children.
+// standing returns the position of a thread that waits for its children.
 func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
 	pos, err := e.Reader.HeadPosition(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
-		pos.Children = nil // another process has joined them meanwhile
+		pos.Children = nil // another process has joined them
 	}
 	return pos, err
 }
 
-// driveChild works on one child.
+// driveChild runs one child to its end.
 func (e *Engine) driveChild(ctx context.Context, k children.Child, w Work) error {
 	o := w.StepOptions
 	o.Fresh, o.Cwd = false, ""
@@ -255,7 +254,7 @@ func (e *Engine) driveChild(ctx context.Context, k children.Child, w Work) error
 	if err == nil {
 		return nil
 	}
-	// Another process may have finished it meanwhile, or be about to.
+	// Another process may have finished the child, or be about to.
 	if fault.Is(err, protocol.CodeTerminated) {
 		_, _ = e.Reader.WaitItself(ctx, k.ID)
 	}
@@ -269,7 +268,7 @@ func (e *Engine) driveChild(ctx context.Context, k children.Child, w Work) error
 	}
 }
 
-// joinChildren makes the step of the results of all children.
+// joinChildren makes a step of the results of all children.
 func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	var none protocol.Result
 	if err := a.childrenAtRest(ctx); err != nil {
@@ -284,7 +283,7 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	made := own{agent: protocol.JoinAgent, by: protocol.ByValue, children: make([]protocol.ChildEnded, len(a.pos.Children))}
 	var all protocol.Totals
 	for i, k := range a.pos.Children {
-		var broke bool // it has failed, and its role with it
+		var broke bool // the child failed, and the role fails with it
 		results[i], broke, err = a.reader.Result(ctx, a.pos.Workflow, a.task.role, k)
 		if err == nil && broke {
 			err = a.unjoined(fault.New(protocol.CodeAgent, "it failed: %s", results[i].Error))
@@ -340,8 +339,8 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	return a.submit(ctx, b, made)
 }
 
-// childrenAtRest refuses a join of children that are played again. Our run is open, so that no other
-// one begins; one that has begun is seen here.
+// childrenAtRest returns an error if a child is being retried. Our run is open, so no further retry can
+// start; this check finds one that has started already.
 func (a *attempt) childrenAtRest(ctx context.Context) error {
 	for _, k := range a.pos.Children {
 		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
@@ -353,7 +352,7 @@ func (a *attempt) childrenAtRest(ctx context.Context) error {
 	return nil
 }
 
-// lay replaces the files of the thread by those that the children have made together; "": nothing.
+// lay replaces the thread's files by the merged files of its children. If merged is "", it does nothing.
 func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
 	if merged == "" || merged == a.kept.Spec.Tree {
 		return nil
@@ -371,7 +370,7 @@ func (a *attempt) lay(ctx context.Context, merged protocol.Tree) error {
 	return nil
 }
 
-// joinedValue is what the results of all children are together.
+// joinedValue returns the joined result of all children.
 func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []moderator.Result,
 	conflicts []string) (any, error) {
 	if len(conflicts) > 0 {
@@ -388,8 +387,7 @@ func (a *attempt) joinedValue(ctx context.Context, role extract.Role, results []
 	return value, nil
 }
 
-// joinState is the state that the children were made from, over which their results are
-// joined.
+// joinState returns the state that the children were created from, which their results are joined into.
 func (a *attempt) joinState(ctx context.Context) (moderator.State, error) {
 	if !a.pos.Again {
 		return a.pos.State, nil
@@ -407,20 +405,19 @@ func (a *attempt) unjoined(err error) error {
 		"thread", a.locked.id, "again", a.again())
 }
 
-// Ticked is what became of a thread in one [Engine.Tick].
+// Ticked is the result of [Engine.Tick] for one thread.
 type Ticked struct {
 	Thread string              `json:"thread"`
 	Output protocol.StepOutput `json:"output"`
 	Error  *protocol.StepError `json:"error,omitempty"`
 }
 
-// Tick makes one step of every thread that can go on, up to parallel at once, and tells of
-// each as it ends, on one goroutine at a time. A thread that another process has taken
-// meanwhile is left to it. After a step that failed by fault of the machine no other one begins: it
-// would fail, too, and its thread would wait for a person. The error is about listing the threads;
-// a thread's own failure is
-// passed to told, which can be nil. Errors are *protocol.Error.
-func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told func(Ticked)) (err error) {
+// Tick makes one step of every thread that is due, up to parallel at once. It calls each after each step,
+// never concurrently; each can be nil. Threads that another process is working on are skipped. If a step
+// fails because of this machine, Tick starts no further step: it would fail as well, and its thread would
+// wait for a person. A thread's own failure is passed to each; the returned error is about listing the
+// threads. Errors are *protocol.Error.
+func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, each func(Ticked)) (err error) {
 	defer fault.Coded(&err)
 	if err := e.Reader.MayWrite(); err != nil {
 		return err
@@ -430,7 +427,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 	if len(due) == 0 {
 		return err
 	}
-	// What a killed engine's agent has left may say that an account is limited: before others ask.
+	// Start with the threads of killed engines: their agents' results may report that an account is limited.
 	var left, rest []string
 	for _, id := range due {
 		if e.Reader.RunDir(id).Read().Status.InFlight() {
@@ -447,8 +444,8 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, told fun
 		mu.Lock()
 		defer mu.Unlock()
 		broken = broken || protocol.OfMachine(err)
-		if ok && told != nil {
-			told(t)
+		if ok && each != nil {
+			each(t)
 		}
 		return !broken
 	})
@@ -462,12 +459,12 @@ func (e *Engine) tickOne(ctx context.Context, id string, o StepOptions) (t Ticke
 	o.due = true
 	outs, err := e.Do(ctx, id, Work{Steps: 1, StepOptions: o})
 	if len(outs) == 0 && err == nil {
-		return t, false, nil // it is not due any more
+		return t, false, nil // it is no longer due
 	}
 	var out protocol.StepOutput
 	if len(outs) > 0 {
 		out = outs[0]
-	} else { // a second failure adds nothing to the first
+	} else { // a second error adds nothing to the first
 		out, _ = e.Reader.Show(context.WithoutCancel(ctx), id)
 	}
 	t = Ticked{Thread: id, Output: out}

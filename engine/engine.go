@@ -34,93 +34,89 @@ import (
 	"github.com/united-workforce/uwf/util/project"
 )
 
-// Engine steps threads. Build it with [Open], or as a literal.
+// Engine makes the steps of threads. Create it with [Open], or as a literal.
 type Engine struct {
-	// Reader tells where threads stand. If it is ReadOnly, the engine writes nothing and takes no
-	// locks, and operations that would change something fail.
+	// Reader reads the state of threads. If it is ReadOnly, the engine writes nothing and takes no locks, and
+	// operations that would change something fail.
 	Reader status.Reader
-	Given  []string // the environment without .env; nil: the same
-	// Uwf is the path of the uwf that agents find in UWF_BIN: those that do not commit their own steps need it.
-	// Configure sets it to the uwf beside this program, else on PATH; "": there is none.
+	Given  []string // environment without .env; nil means that there is no .env
+	// Uwf is the path of the uwf program, which agents find in UWF_BIN. Agents that don't commit their own
+	// steps need it. Configure sets it to the uwf next to this program, else the one on PATH; "" means none.
 	Uwf string
-	// Run runs an invocation of an agent; nil: as a process, [agentproc.Run].
+	// Run runs an invocation of an agent. If nil, [agentproc.Run] starts a process.
 	Run Runner
-	// Project is the path of the project's config that Config puts beneath the user's; "": none.
+	// Project is the path of the project config, which the user's config overrides; "" means none.
 	Project string
-	// Loaded is called each time the config has been read, with the path of the project's config.
+	// Loaded, if not nil, is called each time the config has been read, with the path of the project config.
 	Loaded func(project string, err error)
-	// Events is called with what happens, as it happens, on one goroutine at a time; nil: nobody
-	// listens. What works on a thread waits for it: to act on an event, it starts a goroutine.
+	// Events, if not nil, is called for every event as it happens, never concurrently. The engine waits until
+	// it returns, so start a goroutine to act on an event.
 	Events func(Event)
-	// Turns asks for the events [Turn] and [Writing], for which the nodes of an agent at work are
-	// read.
+	// Turns enables the events [Turn] and [Writing]. For them, the engine reads the nodes of running agents.
 	Turns bool
-	// AtRest asks for the events [AtRest], for which threads are looked at before and after work
-	// on them.
+	// AtRest enables the events [AtRest]. For them, the engine checks threads before and after each action.
 	AtRest bool
-	// Log is told how each action was decided; nil: nobody is.
+	// Log, if not nil, logs how each action was chosen.
 	Log *slog.Logger
-	// Shared: other machines step these threads, too. A step that fails by fault of this machine
-	// brings them to no rest.
+	// Shared means that other machines also step these threads. A step that fails because of this machine is
+	// then not reported as AtRest.
 	Shared bool
-	Hold   worktree.Sandbox // for commands that are of no step; nil: they run as they are
-	// PutBack undoes the changes of commands whose agent ended without undoing them, and says
-	// which; nil: the next agent does it.
+	Hold   worktree.Sandbox // sandbox of commands outside a step; nil means none
+	// PutBack reverts the changes of commands whose agent was killed, and describes them. If nil, the next
+	// agent reverts them.
 	PutBack func() (said string, err error)
-	// Hidden returns the absolute paths that agents in a directory may not read. Snapshots leave
-	// out files there that git does not track; nil: there are none.
+	// Hidden returns the absolute paths that agents in dir cannot read. Snapshots omit untracked files there.
+	// If nil, there are none.
 	Hidden func(c protocol.Config, dir string) []string
-	Grace  time.Duration // how long an agent gets to stop when asked; 0: [agentproc.DefaultGrace]
+	Grace  time.Duration // time an agent gets to stop when asked; 0 means [agentproc.DefaultGrace]
 
-	serial *sync.Mutex // held while Events is called; nil: there is only one goroutine
-	// driven is the run that this engine works for, with all children; nil: none.
+	serial *sync.Mutex // held while Events runs; nil if there is only one goroutine
+	// driven is the run of a thread and its children that this engine works for; nil if none.
 	driven *driven
-	// path leads from the driven thread to the child at work; "": the thread itself.
+	// path is the path from the driven thread to the current child; "" is the thread itself.
 	path, label string // see [StepInfo]
-	// load reads the config, with that of a project beneath it; nil: Config is all there is.
+	// load reads the config and the project config. If nil, Config is complete.
 	load func(ctx context.Context, project string) (protocol.Config, error)
 }
 
-// Runner runs an agent to its end, as [agentproc.Run] does.
+// Runner runs an agent until it ends, as [agentproc.Run] does.
 type Runner func(context.Context, agentproc.Invocation) (agentproc.Outcome, error)
 
-// StepOptions for one step. The zero value works.
+// StepOptions are the options of one step. The zero value is valid.
 type StepOptions struct {
-	Agent   string        `json:"agent"`   // --agent: an alias, else a command line
-	Fresh   bool          `json:"fresh"`   // do not adopt an interrupted step's result
-	Timeout time.Duration `json:"timeout"` // 0: the config's
-	// Cwd is where the thread works from now on, absolute; "": where it did.
+	Agent   string        `json:"agent"`   // alias or command line, as in --agent
+	Fresh   bool          `json:"fresh"`   // don't adopt an interrupted step's result
+	Timeout time.Duration `json:"timeout"` // 0 means the configured timeout
+	// Cwd is the absolute directory in which the thread works from now on; "" keeps the current one.
 	Cwd string `json:"cwd,omitempty"`
-	// Wake continues a parked thread before its time.
+	// Wake continues a rate-limited thread early.
 	Wake bool `json:"wake,omitempty"`
-	// Agents are aliases or command lines by role; they take precedence over Agent.
+	// Agents maps roles to aliases or command lines. It takes precedence over Agent.
 	Agents map[string]string `json:"agents,omitempty"`
-	// Scenario is the absolute path of a script from which uwf-mock plays all roles, including
-	// commands and persons.
+	// Scenario is the absolute path of a script from which uwf-mock plays all roles, including commands and
+	// persons.
 	Scenario string `json:"scenario,omitempty"`
 
-	// KeepFiles leaves the files as they are: those from before a step that is made again, and
-	// those of a change that was cut off.
+	// KeepFiles leaves the files as they are when a step is retried or an interrupted change is settled.
 	KeepFiles bool `json:"keepFiles,omitempty"`
-	// Parallel bounds how many threads of a run are at work at once; 0: twice as many
-	// as there are processors.
+	// Parallel limits how many threads of a run work at once; 0 means twice the number of processors.
 	Parallel int `json:"parallel,omitempty"`
 
-	earlier map[string]string // agents chosen for steps before, by role or [heads.AllRoles]
+	earlier map[string]string // agents chosen for earlier steps, by role or [heads.AllRoles]
 
-	due   bool // only if it is due
-	more  bool // another step is to follow
-	toEnd bool // and all that come after it
+	due   bool // do nothing unless the thread is due
+	more  bool // another step follows
+	toEnd bool // the run continues to the end
 }
 
-// reading returns an engine with another reader.
+// reading returns a copy of e that uses the reader r.
 func (e *Engine) reading(r *status.Reader) *Engine {
 	with := *e
 	with.Reader = *r
 	return &with
 }
 
-// accounts are those that the home's agents use, with their limits.
+// accounts returns the accounts of the home's agents.
 func (e *Engine) accounts() limits.Accounts {
 	return limits.Accounts{Dir: e.Reader.Dirs.Limits(), FS: e.Reader.FS, Now: e.Reader.Env.Now, Warn: e.warn}
 }
@@ -132,19 +128,19 @@ func (e *Engine) grace() time.Duration {
 	return e.Grace
 }
 
-// Accounts are the accounts of agents, with their limits.
+// Accounts holds the agents' accounts and their limits.
 type Accounts = limits.Accounts
 
-// Casting is who plays a role, with what and where it was found.
+// Casting describes which agent plays a role, and where that was configured.
 type Casting = agentselect.Casting
 
-// Worst is what a role may cost at most.
+// Worst is the maximum cost of a role.
 type Worst = agentselect.Worst
 
-// RealDir returns the path of a directory without symbolic links, as [Engine.Start] wants it.
+// RealDir returns the path of a directory with symbolic links resolved, as [Engine.Start] requires.
 func RealDir(dir string) (string, error) { return cwd.Real(dir) }
 
-// Code is the code of an error: "" of nil, protocol.CodeFailed of one that has none.
+// Code returns the code of err: "" if err is nil, protocol.CodeFailed if it has none.
 func Code(err error) protocol.Code {
 	if known, is := err.(*protocol.Error); err == nil || is && known == nil {
 		return ""
@@ -154,16 +150,16 @@ func Code(err error) protocol.Code {
 
 func (e *Engine) nowMs() int64 { return e.Reader.Env.Now().UnixMilli() }
 
-// Options for [Open]. The zero value works.
+// Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	Home, Store string // the directories; "": as the environment names them, see package home
+	Home, Store string // directories; "" means as the environment sets them (package home)
 }
 
-// Open returns an engine on the home of a process, as uwf itself uses it: the nodes
-// and the heads are files, .env adds to the environment, and agents come from
-// config.yaml. Nothing is written, and nothing need exist yet.
+// Open returns an engine configured like uwf itself: nodes and heads are files in the home of the process,
+// .env adds to the environment, and config.yaml defines the agents. Open writes nothing, and nothing needs to
+// exist yet.
 //
-// A program opens its engine with package host, which adds what it takes to run commands and workers.
+// Programs use package host instead, which adds what is needed to run commands and workers.
 func Open(ctx context.Context, process env.Env, o Options) (_ *Engine, err error) {
 	defer fault.Coded(&err)
 	if err := background.NotCalled(); err != nil {
@@ -183,11 +179,10 @@ func Open(ctx context.Context, process env.Env, o Options) (_ *Engine, err error
 	return e, e.Configure(process)
 }
 
-// Configure gives an engine its environment and its config: those of a process, with the .env
-// and the config.yaml of the engine's home, and the settings of the project in which the
-// process is. It fails if another user could have written them. A .env that may not be read is
-// an error only for operations that need the config: a role may read threads although the keys
-// are hidden from it.
+// Configure sets the engine's environment and config from the process, the .env and config.yaml of the
+// engine's home, and the project config for the working directory. It fails if another user could have
+// written these files. An unreadable .env is an error only for operations that need the config: a role can
+// read threads although the keys are hidden from it.
 func (e *Engine) Configure(process env.Env) error {
 	if err := config.Distrust(e.Reader.Dirs); err != nil {
 		return err
@@ -222,14 +217,14 @@ func (e *Engine) Configure(process env.Env) error {
 	return err
 }
 
-// InProject returns an engine with the settings of the project that a directory is in:
-// those of a thread are its directory's, wherever somebody types.
+// InProject returns an engine with the project config for dir. A thread uses the project config of its own
+// directory, not of the caller's working directory.
 func (e *Engine) InProject(dir string) (*Engine, error) {
-	if e.load == nil { // its Config was set by the caller
+	if e.load == nil { // the caller set its Config
 		return e, nil
 	}
 	found, err := e.projectOf(dir)
-	if errors.Is(err, fs.ErrNotExist) { // the step reports that the directory is gone
+	if errors.Is(err, fs.ErrNotExist) { // the step reports the missing directory
 		found, err = "", nil
 	}
 	if err != nil || found == e.Project {
@@ -241,7 +236,7 @@ func (e *Engine) InProject(dir string) (*Engine, error) {
 	return &with, nil
 }
 
-// projectOf looks for the settings of the project that a directory is in.
+// projectOf returns the path of the project config for dir.
 func (e *Engine) projectOf(dir string) (string, error) {
 	found, ignored, err := ProjectConfig(e.Reader.Env, dir, e.Reader.Dirs)
 	if err != nil {
@@ -253,9 +248,9 @@ func (e *Engine) projectOf(dir string) (string, error) {
 	return found, nil
 }
 
-// ProjectConfig is the path of the settings of the project that a directory is in; "":
-// there are none. The user's own config is none, though it lies in a directory of the
-// same name. ignored are files that do not count, and why.
+// ProjectConfig returns the path of the project config that applies in dir, or "". The user's own config
+// doesn't count, although its directory has the same name. ignored lists files that don't count, with the
+// reasons.
 func ProjectConfig(process env.Env, dir string, dirs home.Dirs) (path string, ignored []project.Ignored, err error) {
 	path, ignored, err = project.From(process, dir).File(config.ProjectFile())
 	if err != nil || path == "" {
@@ -271,10 +266,9 @@ func ProjectConfig(process env.Env, dir string, dirs home.Dirs) (path string, ig
 	return path, ignored, nil
 }
 
-// CheckFirst returns why the first role of a thread could not be played, or nil, so that a
-// caller can find out before the run begins. The thread's directory must have no symbolic
-// links. What only the agent can judge, such as its model, is left to the agent. Errors are
-// *protocol.Error.
+// CheckFirst returns an error if the first role of a thread could not run, so that a caller can report it
+// before the run starts. The thread's directory must not contain symbolic links. CheckFirst doesn't check
+// what only the agent can check, such as its model. Errors are *protocol.Error.
 func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOptions) error {
 	e = e.reading(e.Reader.ConfigOnce())
 	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
@@ -298,19 +292,19 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	return err
 }
 
-// Casting finds who plays a role of a thread.
+// Casting returns the caster, which chooses agents for the roles of threads.
 func (e *Engine) Casting() agentselect.Caster {
 	return agentselect.Caster{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}
 }
 
-// Wish is what the options say about which agent plays which role.
+// Wish returns the options that choose agents.
 func (o StepOptions) Wish() agentselect.Wish {
 	return agentselect.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
 }
 
-// agentsFor adds to the options of a thread's steps the agents that a person has chosen for
-// its earlier ones, and keeps those chosen now. They are facts of this machine: neither a
-// remote nor a bundle brings any. A scenario's agents are not kept.
+// agentsFor adds the agents that were chosen for earlier steps of the thread to the options, and saves the
+// newly chosen ones. These choices stay on this machine: neither remotes nor bundles carry them. A scenario's
+// agents are not saved.
 func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) (StepOptions, error) {
 	if o.Scenario != "" {
 		return o, nil
@@ -322,7 +316,7 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 	o.earlier = before
 	wish := o.Wish()
 	now := e.Casting().Chosen(ctx, wish)
-	if maps.Equal(now, before) || e.Casting().Named(ctx, wish) != nil { // the step says what is wrong
+	if maps.Equal(now, before) || e.Casting().Named(ctx, wish) != nil { // the step reports the error
 		return o, nil
 	}
 	h.facts.Agents = now

@@ -9,18 +9,18 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// EventKind says what an [Event] reports. The values are stable: scripts read them.
+// EventKind is the kind of an [Event]. The values are stable, since scripts read them.
 type EventKind string
 
-// The kinds of events.
+// Event kinds.
 const (
 	StepStarted  EventKind = "step-started"
-	AgentStarted EventKind = "agent-started" // its process runs, or its thread waits for it in an open run
-	Turn         EventKind = "turn"          // a message of the agent's conversation
-	Writing      EventKind = "writing"       // a turn that is not finished; more of it, or all, follows
+	AgentStarted EventKind = "agent-started" // the agent's process runs, or its thread waits for it in an open run
+	Turn         EventKind = "turn"          // a complete message of the agent's conversation
+	Writing      EventKind = "writing"       // an incomplete turn; more of it, or all, follows
 	StepEnded    EventKind = "step-ended"
-	// Children reports where the children that play a role together stand: all of them before
-	// work on them begins, later those that have come to rest.
+	// Children reports the state of the children of a role: all of them before work on them starts, later
+	// those that have stopped.
 	Children     EventKind = "children"
 	ThreadEnded  EventKind = "thread-ended"
 	ThreadKilled EventKind = "thread-killed"
@@ -29,36 +29,36 @@ const (
 	AtRest EventKind = "at-rest"
 )
 
-// Event is something that happens while an engine works on threads.
+// Event is an event of an engine that works on threads.
 type Event struct {
 	Kind     EventKind
-	Step     StepInfo             // of an event about a thread only its Thread is set; of a warning nothing
-	Workflow string               // name; "" if it was not read
-	Turn     *protocol.Turn       // of Turn and Writing
-	Output   *protocol.StepOutput // of StepEnded and AtRest: where the thread stands
+	Step     StepInfo             // only Thread is set in events about a thread; zero in warnings
+	Workflow string               // name; "" if unknown
+	Turn     *protocol.Turn       // for Turn and Writing
+	Output   *protocol.StepOutput // state of the thread, for StepEnded and AtRest
 	Children []protocol.ChildOutput
 	Err      error  // why a step ended without a result
-	Text     string // of a warning
-	Notice   string // of AtRest: protocol.NoticeWaiting and its like
+	Text     string // for Warning
+	Notice   string // for AtRest: protocol.NoticeWaiting and the like
 }
 
-// StepInfo says which step is meant.
+// StepInfo identifies a step.
 type StepInfo struct {
 	Thread  string
-	Number  int // from 1
+	Number  int // starts at 1
 	Role    string
-	Agent   string // alias or command line, as the user named it
-	Program string // alias, or the base name of the agent's program: fit for a log
+	Agent   string // alias or command line, as the user gave it
+	Program string // alias, or base name of the agent's program; safe to log
 	Started time.Time
-	Ended   time.Time // of a step that is reported later; zero: now
-	Path    string    // of a child, from the thread that was asked for; "": that itself
-	Label   string    // the path with each key replaced by the item that it stands for; "": there are none
+	Ended   time.Time // for a step that is reported late; zero means now
+	Path    string    // path from the driven thread to the child; "" for the thread itself
+	Label   string    // the path with each key replaced by its item; "" if there is none
 	Adopted bool
-	Refused bool // by the agent's provider: the account has reached a limit
-	Earlier bool // the agent was chosen for an earlier step, and kept
+	Refused bool // the agent's provider refused: the account has reached a limit
+	Earlier bool // the agent was chosen for an earlier step and kept
 }
 
-// report calls Events.
+// report calls Events, if set.
 func (e *Engine) report(ev Event) {
 	if e.Events == nil {
 		return
@@ -70,11 +70,9 @@ func (e *Engine) report(ev Event) {
 	e.Events(ev)
 }
 
-// warn reports a warning.
 func (e *Engine) warn(text string) { e.report(Event{Kind: Warning, Text: text}) }
 
-// serialized returns an engine that several goroutines may use: it calls Events and PutBack on one at
-// a time.
+// serialized returns an engine for concurrent use: it never calls Events or PutBack concurrently.
 func (e *Engine) serialized() *Engine {
 	if e.serial != nil {
 		return e
@@ -87,13 +85,13 @@ func (e *Engine) serialized() *Engine {
 	return &with
 }
 
-// started reports that the step has begun.
+// started reports that the step has started.
 func (a *attempt) started(agent string, adopted bool) {
 	a.describe(agent, adopted)
 	a.report(Event{Kind: StepStarted})
 }
 
-// describe says which step is meant in what is reported of it.
+// describe sets the step information of later events.
 func (a *attempt) describe(agent string, adopted bool) {
 	a.info = StepInfo{
 		Thread: a.locked.id, Number: a.pos.Thread.Len() + 1, Role: a.task.role, Agent: agent, Program: a.cmd.Alias,
@@ -105,7 +103,7 @@ func (a *attempt) describe(agent string, adopted bool) {
 	a.locked.inStep = true
 }
 
-// ended reports how the step has ended.
+// ended reports the step's outcome.
 func (a *attempt) ended(out protocol.StepOutput, err error) {
 	a.report(Event{Kind: StepEnded, Output: &out, Err: err})
 	if a.locked.inStep = false; a.locked.farewell != nil {
@@ -114,7 +112,7 @@ func (a *attempt) ended(out protocol.StepOutput, err error) {
 	}
 }
 
-// report is [Engine.report] of an event of this step.
+// report reports an event of this step.
 func (a *attempt) report(ev Event) {
 	ev.Step, ev.Workflow = a.info, a.pos.Workflow.Name
 	a.e.report(ev)

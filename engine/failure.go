@@ -10,10 +10,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A failure is a step if the workflow says what follows it: by the edge "$error" of its role, or, of
-// a child, by what its parent makes of a child that fails.
+// A failure is recorded as a step if the workflow handles it: by the "$error" edge of its role or, for a
+// child, by the parent's rule for failed children.
 
-// becomesStep reports whether the failure of what was just done is a step, which the next decision makes.
+// becomesStep reports whether the failure of action a is recorded as a step by the next decision.
 func (s *session) becomesStep(ctx context.Context, a decide.Action) bool {
 	runs := []decide.Kind{decide.RunAgent, decide.RunCommand, decide.RunAsked, decide.Join, decide.Adopt}
 	r := s.dir.Read()
@@ -24,8 +24,8 @@ func (s *session) becomesStep(ctx context.Context, a decide.Action) bool {
 	return on && err == nil
 }
 
-// recordFailure makes a step of the failure that the record tells of. Killed before the head has
-// moved, it is made again, the same: the times are those of the run.
+// recordFailure makes a step of the recorded failure. It takes all times from the run, so that a repetition
+// after a kill makes the same step.
 func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, err error) {
 	r := s.record
 	t := recorded(r)
@@ -47,7 +47,7 @@ func (s *session) recordFailure(ctx context.Context) (out protocol.StepOutput, e
 		return out, err
 	}
 	defer release()
-	a.describe(r.Agent, false) // that its run has begun and failed was reported
+	a.describe(r.Agent, false) // its start and failure were reported before
 	defer func() { a.ended(out, err) }()
 	result, err := a.submit(ctx, a.reader.Batch(), made)
 	if err != nil {

@@ -28,9 +28,8 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// prepare makes what the agent needs before it starts: its prompt, an empty run directory, the
-// lock that it inherits, and the record of the run. The prompt need not be flushed: nothing
-// durable names it.
+// prepare creates what the agent needs before it starts: its prompt, an empty run directory, the lock that it
+// inherits, and the record of the run. The prompt isn't flushed, since nothing durable refers to it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
 	release, err := a.reader.LockStore(ctx)
@@ -58,7 +57,7 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	return lock, nil
 }
 
-// invoke runs the agent to its end.
+// invoke runs the agent until it ends.
 func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Outcome, error) {
 	inv := agentproc.Invocation{
 		Command: a.cmd.Argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
@@ -84,7 +83,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		}
 	case follow:
 		inv.Told = func(line protocol.TurnLine) {
-			// A turn that cannot be read yet is not shown here; the detail has it.
+			// Skip a turn that isn't readable yet; the detail will contain it.
 			t, err := cas.Read[protocol.Turn](ctx, a.reader.Store, line.Hash)
 			switch {
 			case err != nil:
@@ -109,7 +108,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 	return run(ctx, inv)
 }
 
-// arguments are the agent's, in the form that it understands.
+// arguments returns the agent's arguments in the form that it expects.
 func (a *attempt) arguments() []string {
 	args := slices.Clone(a.cmd.Argv[1:])
 	switch {
@@ -124,10 +123,10 @@ func (a *attempt) arguments() []string {
 	return append(args, a.locked.id, a.task.role, protocol.FlagPromptRef, string(a.task.promptHash))
 }
 
-// environment is ours without the secrets of .env that are not for this agent, the agent's own
-// from the config, and the facts of this step, which nothing overrides. Agents of the kit read
-// .env themselves. A command gets no secrets, since it may print them and its output is stored, unless the
-// config names them for it; it does get the mark by which its processes are found.
+// environment returns the agent's environment: ours without the secrets of .env that aren't meant for it, its
+// own variables from the config, and the facts of this step, which nothing overrides. Agents that use our kit
+// read .env themselves. A command gets only the secrets that the config grants it, since it may print them
+// and its output is stored. It also gets the mark by which its processes are found.
 func (a *attempt) environment() []string {
 	set := maps.Clone(a.cmd.Env)
 	if set == nil {
@@ -153,7 +152,7 @@ func (a *attempt) environment() []string {
 		}
 	}
 	if runtime.GOOS != "windows" {
-		set["PWD"] = a.task.cwd // else programs would use ours
+		set["PWD"] = a.task.cwd // otherwise programs would use ours
 	}
 	if a.e.Uwf != "" {
 		set[protocol.EnvBin] = a.e.Uwf
@@ -180,16 +179,16 @@ func (a *attempt) environment() []string {
 	return append(proc.OwnPath(environ, a.task.cwd), a.mark())
 }
 
-// budget is what the run may still cost, in the form that the agent gets.
+// budget returns the remaining budget of the run as the agent receives it.
 func (a *attempt) budget() string {
 	text, err := json.Marshal(a.pos.Budget())
-	if err != nil { // there is no number that JSON does not have
+	if err != nil { // no limit is infinite or NaN, so JSON can represent them all
 		return ""
 	}
 	return string(text)
 }
 
-// given is the environment without .env.
+// given returns the environment without .env.
 func (e *Engine) given() []string {
 	if e.Given == nil {
 		return e.Reader.Env.Environ
@@ -197,7 +196,7 @@ func (e *Engine) given() []string {
 	return e.Given
 }
 
-// explain adds to an agent's failure what to do about it.
+// explain adds the facts for a hint to an agent's error.
 func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error) error {
 	var missing *agentproc.NotFoundError
 	if a.cmd.Plain != nil {
@@ -209,7 +208,7 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 	if !fault.IsAgentFailure(err) {
 		return err
 	}
-	_, gone := os.Stat(a.e.Uwf) // agents may need it to hand in their answer
+	_, gone := os.Stat(a.e.Uwf) // agents may need it to submit their answer
 	e := &protocol.Error{
 		Code: protocol.CodeAgent, Message: err.Error(), Err: err, Machine: a.e.Uwf != "" && errors.Is(gone,
 			fs.ErrNotExist),

@@ -20,36 +20,36 @@ import (
 // Locker locks threads; see package locker.
 type Locker = locker.Locker
 
-// lockedThread is a thread under its lock: nobody else steps, resumes or ends it.
+// lockedThread is a thread whose lock is held: no other process steps, resumes or ends it.
 type lockedThread struct {
 	id    string
 	head  protocol.Hash
-	ended *heads.Ended // nil: the thread is active
+	ended *heads.Ended // nil if the thread is active
 	lock  locker.Lock
-	facts heads.Facts // besides its chain
-	// elsewhere are the files that it is about, if they are not where it works.
+	facts heads.Facts // state outside its chain
+	// elsewhere describes the thread's files if they are not in its directory.
 	elsewhere worktree.MissingFiles
 	since     time.Time
-	// orphan is an agent that is still alive although the previous holder of the lock is gone.
-	// The run's record names it, too, unless the agent has damaged it.
+	// orphan is an agent that is still running although the previous holder of the lock is gone. The run's
+	// record also identifies it, unless the agent has damaged the record.
 	orphan locker.Process
-	// unknown: there is no such thread.
+	// unknown means that there is no such thread.
 	unknown bool
-	// open reports whether something of it is under way, or was cut off.
+	// open reports whether the thread has work that is in progress or was interrupted.
 	open func() bool
-	// inStep: a step has begun and its end has not been reported yet. Its outcome, farewell, is
-	// reported after that.
+	// inStep means that a step has started and its end is not reported yet. farewell, the thread's outcome,
+	// is reported after that.
 	inStep   bool
 	farewell *Event
-	// kept is the work tree of its attempt; nil: its files are not kept.
+	// kept is the work tree of its attempt; nil if its files are not snapshotted.
 	kept *worktree.Checkout
-	// barrier keeps everybody away who would run something; barred says how it is opened.
+	// barrier keeps the thread from running anything; barred explains how to remove it.
 	barrier decide.Barrier
 	barred  error
 }
 
-// lock takes a thread's lock, or fails at once: it waits only for a process that checks
-// whether the lock is held.
+// lock takes a thread's lock or fails at once. It waits only for a process that tests whether the lock is
+// held.
 func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	if err := status.CheckID(id); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (e *Engine) lock(ctx context.Context, id string) (*lockedThread, error) {
 	return e.take(ctx, id, lock)
 }
 
-// take looks up the thread whose lock is held.
+// take looks up a thread whose lock is held.
 func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*lockedThread, error) {
 	h := &lockedThread{id: id, lock: lock}
 	h.open = func() bool { return e.Reader.IsOpen(h.id, h.head) }
@@ -85,16 +85,16 @@ func (e *Engine) take(ctx context.Context, id string, lock locker.Lock) (*locked
 	return h, nil
 }
 
-// note writes into the lock's file who holds it, and which agent works for us. The lock holds
-// without that, but messages cannot name its holder, and an agent that removed its run
-// directory goes unnoticed once we are gone.
+// note writes the lock's holder and its agent into the lock file. The lock works without it, but then error
+// messages cannot identify the holder, and an agent that outlives us and has deleted its run directory goes
+// unnoticed.
 func (h *lockedThread) note(agent locker.Process) {
 	_ = h.lock.Note(locker.Holder{Pid: os.Getpid(), Since: h.since, Child: agent.Pid, Birth: agent.Birth})
 }
 
-// release gives the lock back. The lock file of a thread that is gone is removed, so that they
-// do not pile up; if that fails, a small file stays. That of an ended thread with something open
-// stays: [status.Reader.Due] looks for it.
+// release releases the lock. It removes the lock file of a thread that no longer exists, so that such files
+// don't accumulate; a failure leaves a small file. It keeps the lock file of an ended thread with unfinished
+// work, because [status.Reader.Due] looks for it.
 func (h *lockedThread) release() {
 	if h.unknown || h.ended != nil && !h.open() {
 		_ = h.lock.RemoveAndUnlock()
@@ -103,9 +103,9 @@ func (h *lockedThread) release() {
 	_ = h.lock.Unlock()
 }
 
-// Exclusive locks a thread for a change other than a step: until release is called, nobody
-// else steps, resumes or ends it. It fails at once with code locked if a step is running, even
-// one whose engine is gone. Errors are *protocol.Error.
+// Exclusive locks a thread for a change other than a step. No other process can step, resume or end the
+// thread until release is called. It fails at once with code locked if a step is running, even if that step's
+// engine is gone. Errors are *protocol.Error.
 func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), err error) {
 	defer fault.Coded(&err)
 	h, err := e.lock(ctx, thread)
@@ -124,8 +124,7 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	return h.release, nil
 }
 
-// Waiting is the step that an interrupted run of a thread has finished, and that its next step adds
-// to the thread; "": none.
+// Waiting returns the finished step of an interrupted run, which the thread's next step adopts; "" if none.
 func (e *Engine) Waiting(ctx context.Context, thread string) protocol.Hash {
 	head, _, err := e.Reader.Lookup(ctx, thread)
 	dir := e.Reader.RunDir(thread)
@@ -136,8 +135,8 @@ func (e *Engine) Waiting(ctx context.Context, thread string) protocol.Hash {
 	return left.StepHash
 }
 
-// lastRun is the record of the thread's last run; an error if its agent is
-// still at work on this head.
+// lastRun returns the record of the thread's last run, or an error if its agent is still working on this
+// head.
 func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, error) {
 	dir := e.Reader.RunDir(h.id)
 	r := dir.Read()
@@ -147,23 +146,23 @@ func (e *Engine) lastRun(ctx context.Context, h *lockedThread) (rundir.Record, e
 	return r, nil
 }
 
-// agentAlive reports whether the agent of the thread's last run is still working on this head,
-// whatever it has done to its run directory.
+// agentAlive reports whether the agent of the thread's last run is still working on this head, even if it has
+// changed or deleted its run directory.
 func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir, r rundir.Record) bool {
 	return h.orphan.Pid != 0 || ((r.Unfinished(h.head) || r.Missing) && dir.SurelyAlive(ctx, r))
 }
 
-// hasEnded returns the error for an operation that only an active thread allows.
+// hasEnded returns the error of an operation that requires an active thread.
 func hasEnded(h *lockedThread) error {
 	return fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id,
 		h.ended.Status).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Status))
 }
 
-// A thread that was imported brings prompts, a workflow and a directory that its author chose.
-// None of it runs here until a person has said where. The answer is kept in the thread's facts
-// (package heads), because its start cannot change. Its forks are as foreign as the thread.
+// The author of an imported thread chose its prompts, workflow and directory. It runs nothing on this machine
+// until a user has chosen a directory. The choice is stored in the thread's facts (package heads), because
+// its start node cannot change. Its forks count as imported as well.
 
-// settle finds out where the thread works, or keeps the directory that a person names now.
+// settle determines where the thread works, or records the directory that the user passes now.
 func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	facts, err := e.Reader.Heads.Facts(ctx, h.id)
 	if err != nil {
@@ -181,7 +180,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 		}
 		return e.trusted(ctx, h, facts)
 	}
-	if e.Files().WithFiles(ctx, h.head) != nil { // make no worktree for a thread that is refused
+	if e.Files().WithFiles(ctx, h.head) != nil { // don't create a worktree for a refused thread
 		if err := e.trusted(ctx, h, facts); err != nil || h.barrier != decide.Open && w.Do != DoAnswer {
 			return err
 		}
@@ -212,8 +211,7 @@ func (e *Engine) settle(ctx context.Context, h *lockedThread, w Work) error {
 	return e.trusted(ctx, h, facts)
 }
 
-// trusted finds out whether the workflow of a thread from elsewhere has commands that nobody has
-// confirmed.
+// trusted checks that all commands of an imported thread's workflow have been confirmed.
 func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts) error {
 	err := e.Origins().Imported(ctx, h.id, h.head, facts)
 	if errors.As(err, new(*UntrustedError)) {
@@ -223,7 +221,7 @@ func (e *Engine) trusted(ctx context.Context, h *lockedThread, facts heads.Facts
 	return err
 }
 
-// asItsParent lets an imported child work where a person has let its parent work.
+// asItsParent lets an imported child work in the directory that a user chose for its parent.
 func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) (heads.Facts, error) {
 	if facts.Parent == nil || facts.Imported == nil || !facts.Foreign() {
 		return facts, nil
@@ -247,12 +245,12 @@ func (e *Engine) asItsParent(ctx context.Context, id string, facts heads.Facts) 
 	return facts, e.Reader.Heads.SetFacts(ctx, id, change)
 }
 
-// again is the request that repeats the action, as a fact of a reason.
+// again returns the request that repeats the action, for use as a fact of an error reason.
 func (a Action) again() string {
 	switch a {
 	case DoStep, DoUndo, DoRedo, DoRetry, DoContinue:
 		return protocol.AgainStep
-	case DoAnswer: // takes its input from other flags
+	case DoAnswer: // has flags for its input
 		return protocol.AgainForm
 	case DoPoke:
 		return protocol.AgainRetry
@@ -260,8 +258,7 @@ func (a Action) again() string {
 	return protocol.AgainAnswer
 }
 
-// Settled refuses a thread from elsewhere if nobody has said which directory it works in.
-// Errors are *protocol.Error.
+// Settled returns an error if an imported thread has no directory yet. Errors are *protocol.Error.
 func (e *Engine) Settled(ctx context.Context, id string) error {
 	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
@@ -271,12 +268,12 @@ func (e *Engine) Settled(ctx context.Context, id string) error {
 	return fault.OrNil(cmp.Or(e.settle(ctx, h, Work{}), h.barred))
 }
 
-// at is the position of a thread that is held, where it works here.
+// at returns the position of a locked thread.
 func (e *Engine) at(ctx context.Context, h *lockedThread) (*status.Position, error) {
 	return e.atNode(ctx, h, h.head)
 }
 
-// atNode is where a thread that is held stands, or stood, at a node of its chain.
+// atNode returns the position of a locked thread at a node of its chain.
 func (e *Engine) atNode(ctx context.Context, h *lockedThread, node protocol.Hash) (*status.Position, error) {
 	p, err := e.Reader.Position(ctx, h.id, node)
 	if err != nil {

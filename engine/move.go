@@ -18,11 +18,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A move takes head, files and facts of a thread to another step together. Its intent is durable
-// before the first of them changes; each effect can be repeated, so the next request finishes a
-// move that was cut off.
+// A move takes the head, files and facts of a thread to another step together. Its intent is made durable
+// before the first change. Each change can be repeated, so the next request finishes an interrupted move.
 
-// planFiles finds out whether the files can be changed as a move or a poke wants.
+// planFiles checks whether the files can be changed as a move or a poke requires.
 func (s *session) planFiles(ctx context.Context) error {
 	from, to, err := s.trees(ctx)
 	if err != nil || to == "" {
@@ -38,8 +37,8 @@ func (s *session) planFiles(ctx context.Context) error {
 	return err
 }
 
-// isOfAStep reports whether files that a person has left are those of the head, or of a step that
-// was undone: then nothing else is lost with them.
+// isOfAStep reports whether left files belong to the head or to an undone step. If so, replacing them loses
+// nothing else.
 func (s *session) isOfAStep(ctx context.Context, tree protocol.Tree) bool {
 	if tree == "" {
 		return false
@@ -53,8 +52,8 @@ func (s *session) isOfAStep(ctx context.Context, tree protocol.Tree) bool {
 	return false
 }
 
-// trees are the files that are there, and those that a move or a poke wants; "": they stay. To find
-// them starts git, so it is done once.
+// trees returns the current files, and those that a move or a poke restores; "" means that the files stay. It
+// runs git, so it caches the result.
 func (s *session) trees(ctx context.Context) (from, to protocol.Tree, err error) {
 	if s.looked == nil {
 		if from, to, err = s.lookForTrees(ctx); err != nil {
@@ -89,7 +88,7 @@ func (s *session) lookForTrees(ctx context.Context) (from, to protocol.Tree, err
 	return from, to, err
 }
 
-// after are the steps of the thread after a node, the newest first.
+// after returns the thread's steps after a node, newest first.
 func (s *session) after(ctx context.Context, node protocol.Hash) (steps []thread.Step, err error) {
 	for step, err := range s.pos.Thread.Steps(ctx) {
 		if err != nil {
@@ -103,7 +102,7 @@ func (s *session) after(ctx context.Context, node protocol.Hash) (steps []thread
 	return steps, nil
 }
 
-// planMove is where a move leads, and what it changes of the facts.
+// planMove returns the target of a move and the changed facts.
 func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 	h := s.locked
 	i = rundir.Intent{Kind: rundir.Moving, HeadFrom: h.head, KeepFiles: s.KeepFiles}
@@ -128,7 +127,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 	if s.undone != nil {
 		i.Undone = h.facts.Undone
 	}
-	for _, step := range steps { // the newest first: the last one is the next to come back
+	for _, step := range steps { // newest first: the last one is redone first
 		i.Undone = append([]protocol.Hash{step.Hash}, i.Undone...)
 		if !s.pos.Workflow.Roles[step.Role].HasChildren() {
 			continue
@@ -147,7 +146,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 	return i, nil
 }
 
-// move begins a move: an undo, a redo, or the way back to the step that a poke makes again.
+// move starts a move: an undo, a redo, or the return to the step that a poke repeats.
 func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error) {
 	i, err := s.planMove(ctx)
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 	if err := s.dir.SetIntent(i); err != nil {
 		return out, err
 	}
-	// No child starts once the intent is there, so none is started again after this.
+	// Children check the intent before they start, so none starts after this.
 	if _, err := s.e.eachChild(ctx, s.locked, false, s.e.Stop); err != nil {
 		return out, err
 	}
@@ -181,7 +180,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 	return out, err
 }
 
-// cutOff says that a change stands still half-way, and how it goes on.
+// cutOff adds to an error that the change is incomplete, and how to continue it.
 func (s *session) cutOff(err error) error {
 	id := s.locked.id
 	why := fault.Of(fmt.Errorf("a change of the head and the files of thread %s is not finished: %w", id, err))
@@ -191,7 +190,7 @@ func (s *session) cutOff(err error) error {
 	return why.Because("move-cut-off", "thread", id)
 }
 
-// moved is the rest of a move, once the files are there.
+// moved completes a move whose files are in place.
 func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.StepOutput, err error) {
 	h := s.locked
 	change := heads.Facts{Undone: i.Undone, Attempts: i.Attempts}
@@ -224,18 +223,18 @@ func (s *session) moved(ctx context.Context, i rundir.Intent) (out protocol.Step
 	return s.e.arrive(ctx, h)
 }
 
-// leave is what is known of files that stay as they are while the head moves.
+// leave returns the fact to record if the files stay while the head moves.
 func (s *session) leave(ctx context.Context, i rundir.Intent) *heads.FilesLeft {
 	now := s.e.Files().CurrentTree(ctx, s.locked.files(), s.pos.Dir())
 	if next := s.undone; next != nil && next.Head == i.HeadTo && next.Last.Files != nil && next.Last.Files.Tree == now {
-		return &heads.FilesLeft{} // they are the head's again
+		return &heads.FilesLeft{} // they belong to the head again
 	}
 	back := slices.Contains(i.Undone, i.HeadFrom)
 	ahead := now != "" && (back || s.left() != nil && s.left().Ahead && len(i.Undone) > 0)
 	return &heads.FilesLeft{Head: i.HeadTo, Tree: now, Ahead: ahead}
 }
 
-// left are the files that a person has left at the head; nil: they are the head's.
+// left returns the files that a user kept when the head moved; nil if the files belong to the head.
 func (s *session) left() *heads.FilesLeft {
 	if l := s.locked.facts.FilesLeft; l != nil && l.Head == s.locked.head {
 		return l
@@ -243,7 +242,6 @@ func (s *session) left() *heads.FilesLeft {
 	return nil
 }
 
-// reopen makes an ended thread active again.
 func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
 	if h.ended == nil {
 		return nil
@@ -255,8 +253,7 @@ func (e *Engine) reopen(ctx context.Context, h *lockedThread) error {
 	return nil
 }
 
-// passed closes the record of a run whose head has moved: once the head is back, its result must
-// not be adopted again.
+// passed closes the record of a run whose head has moved. Its result must not be adopted if the head returns.
 func (s *session) passed() {
 	if last := s.record; last.Status.InFlight() {
 		last.Status, last.StepHash = rundir.Done, s.locked.head
@@ -264,7 +261,7 @@ func (s *session) passed() {
 	}
 }
 
-// finish is the rest of a move that was cut off.
+// finish completes an interrupted move.
 func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err error) {
 	i := s.intent
 	if s.facts.Intent == decide.Settled {
@@ -281,8 +278,7 @@ func (s *session) finish(ctx context.Context) (out protocol.StepOutput, err erro
 	return s.moved(ctx, i)
 }
 
-// takeBack puts back the files that an intent has found: the step that others were laid out for
-// does not exist.
+// takeBack restores the files from before an intent whose step was never made.
 func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 	if err := s.e.Files().Restore(ctx, s.locked.files(), s.pos.Dir(), i.TreeTo, i.TreeFrom); err != nil {
 		return s.cutOff(err)
@@ -292,7 +288,7 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 			return err
 		}
 	}
-	if s.facts.Run == decide.InFlight && s.facts.Result == decide.NoResult { // before nothing says that it is settled
+	if s.facts.Run == decide.InFlight && s.facts.Result == decide.NoResult { // before the intent is marked as settled
 		if err := s.closeRun(ctx); err != nil {
 			return err
 		}
@@ -300,7 +296,7 @@ func (s *session) takeBack(ctx context.Context, i rundir.Intent) error {
 	return s.dir.DropIntent()
 }
 
-// leaveFiles settles an intent without its files.
+// leaveFiles settles an intent and leaves the files as they are.
 func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.facts.Intent == decide.Prepared {
 		left := &heads.FilesLeft{Head: s.locked.head, Tree: s.e.Files().CurrentTree(ctx, s.locked.files(), s.pos.Dir())}
@@ -317,7 +313,7 @@ func (s *session) leaveFiles(ctx context.Context) (out protocol.StepOutput, err 
 	return s.moved(ctx, i)
 }
 
-// attemptsOf are the numbers of children's attempts, to be raised.
+// attemptsOf returns a copy of the attempt numbers of a thread's children, to be raised.
 func attemptsOf(f heads.Facts) map[string]int {
 	if f.Attempts == nil {
 		return map[string]int{}
@@ -325,14 +321,14 @@ func attemptsOf(f heads.Facts) map[string]int {
 	return maps.Clone(f.Attempts)
 }
 
-// raise raises an attempt's number.
+// raise increments the attempt number of a child.
 func (e *Engine) raise(ctx context.Context, h *lockedThread, key string) error {
 	attempts := attemptsOf(h.facts)
 	attempts[key]++
 	return e.setFacts(ctx, h, heads.Facts{Attempts: attempts})
 }
 
-// Files returns the keeper of the files of threads.
+// Files returns the keeper of the threads' files.
 func (e *Engine) Files() worktree.Keeper {
 	r := e.Reader
 	return worktree.Keeper{
@@ -341,7 +337,7 @@ func (e *Engine) Files() worktree.Keeper {
 	}
 }
 
-// lockFiles locks a thread for people who change its files between its steps.
+// lockFiles locks a thread for a user who changes its files between steps.
 func (e *Engine) lockFiles(ctx context.Context, id string) (worktree.Locked, error) {
 	h, err := e.lock(ctx, id)
 	if err != nil {
@@ -359,12 +355,12 @@ func (e *Engine) lockFiles(ctx context.Context, id string) (worktree.Locked, err
 	return worktree.Locked{Thread: h.files(), Release: h.release}, nil
 }
 
-// files is what a thread's files are about.
+// files describes a thread to package worktree.
 func (h *lockedThread) files() worktree.Thread {
 	return worktree.Thread{ID: h.id, Head: h.head, Ended: h.ended != nil, Facts: h.facts}
 }
 
-// keepFiles begins to keep the files of the attempt with its step.
+// keepFiles prepares the snapshot of the attempt's files.
 func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	a.kept, err = a.e.Files().Before(ctx, worktree.Step{
 		Thread: a.locked.files(), Dir: a.pos.Dir(), Last: a.pos.Thread.Last, Restore: a.task.putBack, Known: a.task.known,
@@ -376,9 +372,9 @@ func (a *attempt) keepFiles(ctx context.Context) (err error) {
 	return err
 }
 
-// Follow brings the worktree of a thread whose head was moved to the files of its new last
-// step, if it holds exactly the files of the head before. If it holds others, or the files are
-// not available, Follow does nothing: the next step reports it.
+// Follow updates the worktree of a thread whose head has moved to the files of its new last step, if it
+// contains exactly the files of the head before. If it contains others, or the files are not available,
+// Follow does nothing; the next step reports it.
 func (e *Engine) Follow(ctx context.Context, id string, was protocol.Hash) error {
 	facts, err := e.Reader.Heads.Facts(ctx, id)
 	w := facts.Workspace

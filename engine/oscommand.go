@@ -14,22 +14,22 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// A role that is a command: its words are rendered and started without a shell, and the status
-// with which it ends is the role's answer. Its output goes into the step's detail, one piece
-// per turn, so it is never in memory as a whole.
+// The words of a command role are rendered and started without a shell. The exit status becomes the role's
+// answer. The output becomes the step's detail, in pieces of one turn each, so it is never in memory as a
+// whole.
 
-// mark is the entry in a command's environment by which processes that it left behind are
-// found, even in another process group and session.
+// mark returns the entry in a command's environment by which leftover processes are found, even in another
+// process group or session.
 func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id + "." + a.record.ID() }
 
-// endLeft ends the processes that a command left behind, however the command itself ended.
+// endLeft kills the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
 	if _, err := proc.KillMarked(a.mark()); err != nil {
 		a.e.warn("what the command has started could not all be ended: " + err.Error())
 	}
 }
 
-// ofCommand makes the step of a command that has ended.
+// ofCommand makes a step from a command that has ended.
 func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (protocol.Result, error) {
 	ran := oscommand.Ran{Outcome: outcome, Argv: a.cmd.Argv, Env: a.cmd.Env, Dir: runfiles.Dir(a.dir.Path),
 		Artifacts: a.pos.State.Artifacts}
@@ -58,7 +58,7 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 		return protocol.Result{}, err
 	}
 	if hidden := a.record.Secrets(a.reader.Secrets(), a.reader.Env).HideValue(made.output.Value); !reflect.DeepEqual(hidden, made.output.Value) {
-		made.output.Value = hidden // it was written in a form in which it was not found before
+		made.output.Value = hidden // the secret was encoded in a form that the search missed before
 		if err := ran.Print(hidden); err != nil {
 			return protocol.Result{}, err
 		}
@@ -67,14 +67,13 @@ func (a *attempt) ofCommand(ctx context.Context, outcome agentproc.Outcome) (pro
 		return protocol.Result{}, err
 	}
 	result, err := a.submit(ctx, b, made)
-	if err == nil { // all of it is in the detail now
+	if err == nil { // the detail contains all of it
 		_ = a.reader.FS.Remove(a.dir.File(runfiles.OutputFile))
 	}
 	return result, err
 }
 
-// onceMore gives a task of a role that is a command the words of the thread's last
-// step, if it has none.
+// onceMore gives the task of a command role the command line of the thread's last step, if it has none.
 func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (task, error) {
 	if t.command != nil || pos.Workflow.Roles[t.role].Player() != protocol.PlayedByCommand || pos.Thread.Last == nil {
 		return t, nil

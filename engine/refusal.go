@@ -13,10 +13,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// errParentOpen: a child waits for its parent, and no longer than until that is told to go on.
+// errParentOpen means that a child waits for its parent, which has unfinished work, until the parent resumes.
 var errParentOpen = errors.New("the parent has something open")
 
-// refusal says why a request cannot be done.
+// refusal returns the error for a refused request.
 func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	id := s.locked.id
 	switch a.Reason {
@@ -70,7 +70,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	return s.asksOtherwise(a)
 }
 
-// asksOtherwise says what a thread waits for instead of what it is given.
+// asksOtherwise returns the error for input that the thread doesn't wait for.
 func (s *session) asksOtherwise(a decide.Action) error {
 	id, role := s.locked.id, s.pos.Next.Role
 	switch a.Reason {
@@ -91,7 +91,7 @@ func (s *session) asksOtherwise(a decide.Action) error {
 	return fault.New(a.Code, "thread %s is not suspended: next is %q", id, role).Because("not-asked", "thread", id)
 }
 
-// hasMoved says that a thread is not where somebody expects it.
+// hasMoved returns the error for a thread whose head is not the expected one.
 func (s *session) hasMoved() error {
 	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
 		return err
@@ -100,21 +100,20 @@ func (s *session) hasMoved() error {
 		s.locked.id, s.locked.head, s.Answer.At).Because("moved", "thread", s.locked.id)
 }
 
-// waits refuses to pass over a finished step that answers a different question from the one asked
-// now.
+// waits returns the error for a finished step whose prompt differs from the current one.
 func (s *session) waits() error {
-	what := cmp.Or(s.step.Hash, s.result.StepHash, "of a command") // whose step is made when it is taken over
+	what := cmp.Or(s.step.Hash, s.result.StepHash, "of a command") // its step is made when the result is adopted
 	return s.anew(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is "+
 		"waiting to be used: step %s", s.record.Role, what).Because("result-waits", "thread", s.locked.id, "again",
 		s.open.further()))
 }
 
-// anew adds a reason for users who do not want the result that is there.
+// anew adds the facts for a hint on discarding the pending result.
 func (s *session) anew(err *protocol.Error) error {
 	return err.Because("result-kept", "thread", s.locked.id, "again", s.Work.Do.again(), "dir", s.dir.Path)
 }
 
-// budgetOf says which limit leaves no room for the role that is asked for.
+// budgetOf returns the error for the limit that prevents the role from running.
 func (s *session) budgetOf() error {
 	if s.target != nil {
 		return s.target.WithinBudget(s.target.Thread.Last.Role)
@@ -122,7 +121,7 @@ func (s *session) budgetOf() error {
 	return s.pos.WithinBudget(s.task.role)
 }
 
-// stuck says why nothing follows from where the thread stands.
+// stuck returns the error for a thread that has no next step.
 func (s *session) stuck() error {
 	id, role := s.locked.id, s.task.role
 	switch {
@@ -140,7 +139,7 @@ func (s *session) stuck() error {
 	return s.pos.Explain()
 }
 
-// notAgain says why a step cannot be made again, or undone.
+// notAgain returns the error for a step that cannot be retried or undone.
 func (s *session) notAgain(a decide.Action) error {
 	id := s.locked.id
 	switch {
@@ -157,7 +156,7 @@ func (s *session) notAgain(a decide.Action) error {
 		string(s.target.Previous()))
 }
 
-// doubt says which child may have been paid already.
+// doubt returns the error for a child that may have been paid for already.
 func (s *session) doubt() error {
 	k := s.reader.Doubtful(s.pos)
 	return fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
@@ -165,7 +164,7 @@ func (s *session) doubt() error {
 		s.locked.id, k.ID).Because("doubtful-child", "child", children.Address(s.locked.id, k.Key))
 }
 
-// promptOf is the prompt that a record names.
+// promptOf returns the prompt that a record refers to.
 func (s *session) promptOf(ctx context.Context, h protocol.Hash) (string, error) {
 	text, err := cas.Read[protocol.Text](ctx, s.reader.Nodes(), h)
 	return string(text), err

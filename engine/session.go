@@ -27,16 +27,16 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// request is what somebody asks for, and what its effects need.
+// request is a user's request and the data to carry it out.
 type request struct {
 	decide.Request
 	Work
 }
 
-// session is what is known of a thread, read once for one decision, under the thread's lock.
+// session holds what is known about a thread, read once per decision under the thread's lock.
 type session struct {
 	e      *Engine
-	reader *status.Reader // that of the engine
+	reader *status.Reader // the engine's reader
 	request
 	locked *lockedThread
 	dir    rundir.Dir
@@ -46,31 +46,31 @@ type session struct {
 	facts  decide.Facts
 
 	unread error  // why the thread cannot be read
-	parent string // that does not leave the thread alone
-	// parentUndone: steps of it were undone.
+	parent string // ancestor that keeps the thread from running
+	// parentUndone means that steps of the parent were undone.
 	parentUndone bool
-	undone       *thread.Thread   // the step that a redo goes forward to; nil: none
-	target       *status.Position // of a poke: where the thread stands at the step that is made again
+	undone       *thread.Thread   // thread at the step that a redo restores; nil if none
+	target       *status.Position // for a poke: position at the repeated step
 
-	task   task  // that is asked for now
-	notask error // why there is none
+	task   task  // the requested task
+	notask error // why there is no task
 
-	open   *attempt // of the run in flight
+	open   *attempt // attempt of the run in flight
 	result protocol.Result
 	step   verify.Accepted
-	ran    *agentproc.Outcome // of a command that has ended
-	unfit  error              // why what the run has left does not count
+	ran    *agentproc.Outcome // outcome of a command that has ended
+	unfit  error              // why the run's result is invalid
 
-	change  *worktree.Change  // of the files, that was found possible
-	looked  *[2]protocol.Tree // the trees that it is about; nil: not looked for yet
-	limited limits.Limit      // of the account
+	change  *worktree.Change  // planned change of the files
+	looked  *[2]protocol.Tree // trees of the change; nil if not computed yet
+	limited limits.Limit      // limit of the account
 }
 
 func (e *Engine) newSession(h *lockedThread) *session {
 	return &session{e: e, reader: &e.Reader, locked: h, dir: e.Reader.RunDir(h.id)}
 }
 
-// read reads the facts of a thread. What costs a snapshot is left to [session.decide].
+// read reads the facts of a thread. [session.decide] reads those that need a snapshot.
 func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session, error) {
 	s := e.newSession(h)
 	s.request = r
@@ -106,7 +106,7 @@ func (e *Engine) read(ctx context.Context, h *lockedThread, r request) (*session
 	return s, nil
 }
 
-// readOwner finds out whether the threads above leave a child alone.
+// readOwner determines whether an ancestor keeps a child from running.
 func (s *session) readOwner(ctx context.Context) error {
 	child := s.locked.facts
 	for range maxAncestors {
@@ -142,12 +142,12 @@ func (s *session) readOwner(ctx context.Context) error {
 	return nil
 }
 
-// maxAncestors is more than threads nest: damaged facts could lead in a circle.
+// maxAncestors exceeds the nesting limit. It guards against a cycle in damaged facts.
 const maxAncestors = 100
 
 func (s *session) readIntent(context.Context) (err error) {
 	s.intent, err = s.dir.Intent()
-	if err != nil && s.KeepFiles { // nobody needs to know which files it was about
+	if err != nil && s.KeepFiles { // the files stay, so the damaged intent isn't needed
 		s.intent, err = rundir.Intent{Kind: rundir.Prepared, HeadFrom: s.locked.head}, nil
 	}
 	switch i := s.intent; {
@@ -155,7 +155,7 @@ func (s *session) readIntent(context.Context) (err error) {
 		return (&protocol.Error{Code: protocol.CodeCorrupt, Message: err.Error(), Err: err}).Because("intent-unreadable",
 			"thread", s.locked.id)
 	case i.Kind == rundir.Moving && i.HeadFrom != s.locked.head && i.HeadTo != s.locked.head:
-		s.facts.Intent = decide.Settled // somebody has moved the head elsewhere
+		s.facts.Intent = decide.Settled // another process has moved the head
 	case i.Kind == rundir.Moving:
 		s.facts.Intent = decide.Moving
 		back := slices.Contains(i.Undone, i.HeadFrom)
@@ -198,8 +198,8 @@ func (s *session) readPosition(ctx context.Context) (err error) {
 	return err
 }
 
-// oldPoke reports whether a step was being made again by a program that kept no intent: it may
-// have put back the files from before it.
+// oldPoke reports whether an older version of uwf, which recorded no intents, was interrupted during a poke.
+// It may have restored the files from before the step.
 func (s *session) oldPoke() bool {
 	r, last := s.record, s.pos.Thread.Last
 	return s.intent.Kind == "" && s.known() && r.Replaces && !r.Intents && r.Unfinished(s.locked.head) &&
@@ -207,7 +207,7 @@ func (s *session) oldPoke() bool {
 		s.left() == nil
 }
 
-// readTask finds the task that is asked for, and what limits say of it.
+// readTask determines the requested task and checks it against the limits.
 func (s *session) readTask(ctx context.Context) (err error) {
 	f := &s.facts
 	role := s.pos.Next.Role
@@ -251,7 +251,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 	return err
 }
 
-// then is where a thread stood at one of its nodes; "": where it stands now.
+// then returns the thread's position at a node of its chain; "" means the head.
 func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position,
 	at protocol.Hash) (*status.Position, error) {
 	if at == "" || at == h.head {
@@ -268,8 +268,8 @@ func (e *Engine) then(ctx context.Context, h *lockedThread, now *status.Position
 	return nil, fault.New(protocol.CodeNotFound, "thread %s has no step %s", h.id, at)
 }
 
-// pokeTask is the task of a step that is made again: with a person's words, or with the same
-// instructions if there are none. The new step follows the same step that the old one followed.
+// pokeTask returns the task of a repeated step. If the user gives no prompt, it keeps the instructions. The
+// new step has the same predecessor as the old one.
 func (s *session) pokeTask(ctx context.Context) (task, error) {
 	old := s.target.Thread.Last
 	prompt := cmp.Or(s.Prompt, old.EdgePrompt)
@@ -281,8 +281,8 @@ func (s *session) pokeTask(ctx context.Context) (task, error) {
 	return s.e.onceMore(ctx, s.target, t)
 }
 
-// resumeTask is what answers a thread that waits for a person. After a reached limit or a new
-// beginning, counting starts here.
+// resumeTask returns the task that resumes a thread that waits for a person. After a reached limit or a
+// restart, limits count from here.
 func (s *session) resumeTask(ctx context.Context) (task, error) {
 	restart := s.facts.Life != decide.Active
 	d, err := moderator.Resume(ctx, s.pos.State, restart, s.Prompt)
@@ -300,7 +300,7 @@ func (s *session) resumeTask(ctx context.Context) (task, error) {
 	return t, err
 }
 
-// readRun finds out how far the last run came, and what it has left.
+// readRun determines how far the last run came, and what it left.
 func (s *session) readRun(ctx context.Context) error {
 	f, r := &s.facts, s.record
 	f.Asked = askedOf(r)
@@ -326,7 +326,7 @@ func (s *session) readRun(ctx context.Context) error {
 		f.Run = decide.Ended
 		return nil
 	case r.Status == rundir.Failed, f.RateLimited && r.Status == rundir.Starting && r.Pid == 0 &&
-		f.Asked != decide.ByGraph: // killed while it waited
+		f.Asked != decide.ByGraph: // it was killed while it waited
 		f.Run = decide.Errored
 		return nil
 	default:
@@ -343,7 +343,7 @@ func (s *session) readRun(ctx context.Context) error {
 	return nil
 }
 
-// askedOf is what a run was asked for.
+// askedOf returns the kind of request that started a run.
 func askedOf(r rundir.Record) decide.Asked {
 	switch {
 	case r.Replaces:
@@ -358,18 +358,18 @@ func askedOf(r rundir.Record) decide.Asked {
 	return decide.ByGraph
 }
 
-// recorded is the task of a run. Its prompt is read when it is needed.
+// recorded returns the task of a run. Its prompt is read when needed.
 func recorded(r rundir.Record) task {
 	return task{
 		role: r.Role, promptHash: r.PromptHash, cwd: r.Cwd, limitBase: r.LimitBase, resumes: r.Resumes, replaces: r.Replaces,
 	}
 }
 
-// known reports whether the record says what the run was asked for.
+// known reports whether the run's record contains its task.
 func (s *session) known() bool { return !s.record.Damaged && !s.record.Missing }
 
-// opened is the attempt of the run in flight. If nobody knows what it was asked for, it is held
-// against what is asked for now.
+// opened returns the attempt of the run in flight. If its task is unknown, the attempt gets the requested
+// task.
 func (s *session) opened(ctx context.Context) (*attempt, error) {
 	t, pos := s.task, s.pos
 	if s.known() {
@@ -397,7 +397,7 @@ func (s *session) opened(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// judge finds out what the run in flight has left.
+// judge checks the result of the run in flight.
 func (s *session) judge(ctx context.Context) (decide.Result, error) {
 	if ran, over := oscommand.Left(runfiles.Dir(s.dir.Path)); over && s.known() &&
 		s.record.Agent == protocol.CommandAgent {
@@ -443,10 +443,10 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 	return decide.Ready, nil
 }
 
-// same reports whether the run in flight has the task that is asked for now.
+// same reports whether the run in flight has the requested task.
 func (s *session) same(context.Context) bool {
 	asked := s.facts.Asked
-	if !s.known() { // the step has shown that it answers it
+	if !s.known() { // the step's prompt was checked already
 		return s.facts.Result == decide.Ready
 	}
 	switch s.Verb {
@@ -462,8 +462,9 @@ func (s *session) same(context.Context) bool {
 	return false
 }
 
-// inChain reports whether the thread has a step already. An older output can lie beside a newer
-// record, and a step that takes the place of another has its number: only hashes tell them apart.
+// inChain reports whether the thread already contains the step. The run directory can hold an older output
+// than its record, and a replacing step has the index of the step that it replaces, so only hashes
+// distinguish them.
 func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
 	if h == s.locked.head {
 		return true
@@ -483,8 +484,8 @@ func (s *session) inChain(ctx context.Context, h protocol.Hash) bool {
 	return false
 }
 
-// decide asks for the next action. Whether files can be changed costs a snapshot, and is asked
-// only if it would change them.
+// decide returns the next action. It plans the change of files, which costs a snapshot, only if the action
+// depends on it.
 func (s *session) decide(ctx context.Context) (decide.Action, error) {
 	a := decide.Decide(s.facts, s.Request)
 	if a.Kind != decide.Move && a.Kind != decide.Replace || s.KeepFiles || a.Kind == decide.Replace &&

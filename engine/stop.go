@@ -17,13 +17,12 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// settle is how long a stepping process may take to notice that its agent has
-// been stopped, beyond the agent's grace.
+// settle is the time that a stepping process has to notice that its agent was stopped, in addition to the
+// agent's grace period.
 const settle = 10 * time.Second
 
-// Stop ends a running step and those of the thread's children, even if the process that
-// started it is gone; the thread stays active. It reports whether one ran. Errors are
-// *protocol.Error.
+// Stop ends the running steps of a thread and its children, even if the process that started it is gone. The
+// thread stays active. Stop reports whether a step was running. Errors are *protocol.Error.
 func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	defer fault.Coded(&err)
 	h, stopped, err := e.seize(ctx, thread, false)
@@ -39,7 +38,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	return stopped, err
 }
 
-// Kill does what Stop does, and archives the thread and its children as cancelled. Errors are
+// Kill does the same as Stop, and archives the thread and its children as cancelled. Errors are
 // *protocol.Error.
 func (e *Engine) Kill(ctx context.Context, thread string) (err error) {
 	defer fault.Coded(&err)
@@ -48,14 +47,14 @@ func (e *Engine) Kill(ctx context.Context, thread string) (err error) {
 		return err
 	}
 	defer h.release()
-	if stopped && h.ended != nil { // it was played again
+	if stopped && h.ended != nil { // it was being retried
 		return nil
 	}
 	return e.kill(ctx, h)
 }
 
-// kill ends a thread that is held. A result that waits is added first, and what was cut off is
-// settled; if that cannot be done, the files stay as they are.
+// kill cancels a locked thread. It first adopts a pending result and settles interrupted changes; if that
+// fails, the files stay as they are.
 func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 	r := request{Request: decide.Request{Verb: decide.Kill}}
 	err := e.settle(ctx, h, Work{})
@@ -68,13 +67,13 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 		r.KeepFiles = true
 		_, err = e.ask(ctx, h, r)
 	}
-	if err != nil && h.ended == nil { // it cannot even be read
+	if err != nil && h.ended == nil { // the thread is unreadable
 		return e.killAll(ctx, h)
 	}
 	return err
 }
 
-// killAll ends a thread and its children as cancelled.
+// killAll cancels a thread and its children.
 func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
 	if _, err := e.eachChild(ctx, h, true, func(ctx context.Context, child string) (bool, error) {
 		return true, e.Kill(ctx,
@@ -89,7 +88,7 @@ func (e *Engine) killAll(ctx context.Context, h *lockedThread) error {
 	return e.cancel(ctx, h)
 }
 
-// settleChildren settles what is open of children that have ended: after the thread's end nobody can.
+// settleChildren settles unfinished work of ended children. This is impossible after the parent has ended.
 func (e *Engine) settleChildren(ctx context.Context, h *lockedThread) {
 	pos, err := e.Reader.Position(ctx, h.id, h.head)
 	if err != nil {
@@ -108,8 +107,8 @@ func (e *Engine) settleChildren(ctx context.Context, h *lockedThread) {
 	}
 }
 
-// killOthers ends the children that the thread has asked for at steps that were undone, or in
-// earlier attempts: nobody asks for them any more.
+// killOthers cancels children that belong to undone steps or earlier attempts, since they are no longer
+// needed.
 func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
 	all, err := e.Reader.Heads.AllFacts(ctx)
 	if all == nil {
@@ -129,7 +128,7 @@ func (e *Engine) killOthers(ctx context.Context, h *lockedThread) error {
 	return nil
 }
 
-// cancel ends a thread that is held, and whose children have ended, as cancelled.
+// cancel archives a locked thread as cancelled. Its children must have ended.
 func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 	ended := heads.Ended{
 		Thread: h.id, Workflow: e.workflowOf(ctx, h.head), Head: h.head,
@@ -146,9 +145,9 @@ func (e *Engine) cancel(ctx context.Context, h *lockedThread) error {
 	return nil
 }
 
-// eachChild calls do for the thread's children that have not ended, and prevents others from
-// being started. The thread is locked, so nobody joins them meanwhile. A thread that cannot be
-// read has no children. end: the thread will be ended.
+// eachChild calls do for the thread's children that have not ended, and prevents others from starting. The
+// thread is locked, so no other process can join the children. An unreadable thread counts as having no
+// children. end means that the thread is about to end.
 func (e *Engine) eachChild(ctx context.Context, h *lockedThread, end bool, do func(ctx context.Context,
 	child string) (bool, error)) (done bool, err error) {
 	pos, err := e.Reader.Position(ctx, h.id, h.head)
@@ -175,8 +174,8 @@ func (e *Engine) eachChild(ctx context.Context, h *lockedThread, end bool, do fu
 	return done, nil
 }
 
-// workflowOf is the workflow that a head's thread runs, or "" if it cannot be read: a damaged
-// thread can still be ended.
+// workflowOf returns the workflow of a head's thread, or "" if it is unreadable: a damaged thread can still
+// be ended.
 func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Hash {
 	t, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
@@ -185,9 +184,8 @@ func (e *Engine) workflowOf(ctx context.Context, head protocol.Hash) protocol.Ha
 	return t.Start.Workflow
 }
 
-// seize stops what runs on a thread and takes the thread's lock. A process that makes several
-// steps stops altogether: the request outlives its agent. end tells it that the thread will be
-// ended.
+// seize stops what runs on a thread and takes its lock. A process that makes several steps stops altogether,
+// since the request stays after its agent has ended. end announces that the thread will be ended.
 func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread, bool, error) {
 	if err := e.Reader.MayWrite(); err != nil {
 		return nil, false, err
@@ -219,15 +217,14 @@ func (e *Engine) seize(ctx context.Context, id string, end bool) (*lockedThread,
 	}
 }
 
-// stopRun stops the agent of a stepping process; that process then records the end and gives
-// the thread back. One that has no agent yet, or waits before it starts another one, finds the
-// request itself.
+// stopRun stops the agent of a stepping process, which then records the end and releases the thread. A
+// process that has no agent yet, or waits between two agents, finds the request itself.
 func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error) {
 	dir := e.Reader.RunDir(id)
 	r := dir.Read()
 	if r.Status != rundir.Running || r.AgentPid() == 0 || !dir.Alive(r) {
 		if r.Status != rundir.Running && !r.Missing {
-			_ = dir.RequestStop(r, end) // asked again and again until the process gives up the thread
+			_ = dir.RequestStop(r, end) // repeated until the process releases the thread
 		}
 		return r.Status == rundir.Starting, nil
 	}
@@ -235,7 +232,7 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 		return false, err
 	}
 	if r.AgentEnded() {
-		return true, nil // the process that started it has not seen it yet, or cannot
+		return true, nil // its process has not noticed, or cannot
 	}
 	same := func() bool {
 		now := dir.Read()
@@ -245,8 +242,7 @@ func (e *Engine) stopRun(ctx context.Context, id string, end bool) (bool, error)
 	return true, proc.StopGroup(ctx, r.Pid, e.grace(), same)
 }
 
-// stopOrphan stops an agent whose stepping process is gone. A result that it has finished can
-// still be adopted.
+// stopOrphan stops an agent whose stepping process is gone. Its finished result can still be adopted.
 func (e *Engine) stopOrphan(ctx context.Context, h *lockedThread) (bool, error) {
 	dir := e.Reader.RunDir(h.id)
 	r := dir.Read()

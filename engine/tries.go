@@ -29,18 +29,18 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// A visit is a turn of a role. It is tried until it yields a step: again by its agent if the
-// failure may be temporary, later if the provider says when its limit resets, or by another
-// agent. The step records the failed tries and their cost.
+// A visit is one pass through a role. It is tried until it yields a step: again by the same agent if the
+// failure may be temporary, later if the provider reports when its limit resets, or by another agent. The
+// step records the failed tries and their cost.
 
-// visitKey is the same for all tries of a visit, and for no other one.
+// visitKey returns a key that all tries of a visit share, unique to the visit.
 func (a *attempt) visitKey() string {
 	of := []string{a.locked.id, string(a.pos.Thread.Head), a.task.role, string(a.task.promptHash)}
 	sum := sha256.Sum256([]byte(strings.Join(of, "\n")))
 	return base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:])[:26]
 }
 
-// play makes the visit: by the agent, again, or by another one.
+// play makes the visit, with retries and fallback agents.
 func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOutput, err error) {
 	if a.cmd.Plain != nil {
 		if out, err = a.run(ctx); err != nil {
@@ -58,7 +58,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 		return out, err
 	}
 	defer func() { a.endWait(err) }()
-	var failed error // of the last try; nil: there was none
+	var failed error // error of the last try; nil if none has failed
 	for place := a.task.cwd; ; {
 		p := retry.Of(c, a.cmd.Alias)
 		p.Fallback, p.FallbackOn = first.Fallback, first.FallbackOn
@@ -94,7 +94,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	}
 }
 
-// failure is what there is to know of a try that failed, or of an agent that was not started.
+// failure describes a failed try, or an agent that was not started.
 func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
 	now := a.reader.Env.Now()
 	f := decide.Failure{
@@ -114,20 +114,20 @@ func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
 	return f
 }
 
-// conclude records that nothing is left to try.
+// conclude records whether all retries are exhausted.
 func (a *attempt) conclude(then decide.Then) {
 	if a.record.Exhausted = then.Kind == decide.ThenExhausted; a.record.Exhausted {
-		_ = a.dir.Write(a.record) // else it has failed, and is tried again, too
+		_ = a.dir.Write(a.record) // on failure, the run counts as failed and is tried again
 	}
 }
 
-// blocked is why an agent does not play: a limit. The zero value: none.
+// blocked is a limit that keeps an agent from running. The zero value means none.
 type blocked struct {
 	limits.Limit
 	why error
 }
 
-// sooner is what can play first: the agent, or one of those before it.
+// sooner returns the earliest limit among the agent and its predecessors.
 func (a *attempt) sooner() blocked {
 	if a.soonest.Sooner(a.blocked.Limit) == a.soonest.Limit {
 		return a.soonest
@@ -135,13 +135,13 @@ func (a *attempt) sooner() blocked {
 	return a.blocked
 }
 
-// enter asks for a pass under which the agent runs. Without one its account is limited, and
-// a.blocked says until when.
+// enter asks for a pass, under which the agent runs. If it gets none, the account is limited, and a.blocked
+// holds the limit.
 func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy, wake bool) error {
 	account := a.e.Casting().Account(ctx, a.cmd, a.pos.Workflow.Name, a.task.role)
 	terms := limits.Terms{Policy: p, Day: a.day, Places: c.Concurrency[account.Name]}
 	if a.reader.Env.Get(protocol.EnvRunDir) != "" {
-		terms.Places = 0 // an agent has started us, and its place is ours: we could wait for it for ever
+		terms.Places = 0 // an agent started us and occupies our place, so waiting could last forever
 	}
 	if wake && a.e.driven != nil {
 		terms.Since = a.e.driven.begun
@@ -166,7 +166,7 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 	return err
 }
 
-// notStarted is why the agent does not play, because of its account, or of the day.
+// notStarted returns why the agent was not started: a limit of its account or of the day.
 func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 	if l.Refusals == 0 {
 		return blocked{l, fault.New(protocol.CodeLimit, "%s", l.Reason)}
@@ -176,13 +176,13 @@ func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 		a.cmd.Name, account, until, l.Reason)}
 }
 
-// today is the limit of the day, which the user's config sets.
+// today returns the daily limit, which the user's config sets.
 func (e *Engine) today(ctx context.Context) (limits.Day, error) {
 	c, err := e.Reader.Config(ctx)
 	return e.accounts().Today(c.Limits), err
 }
 
-// spend counts what an agent has cost today; step is what it has made, "" if it has failed.
+// spend counts an agent's cost for today; step is "" if it failed.
 func (a *attempt) spend(ctx context.Context, step protocol.Hash, u *protocol.Usage) (err error) {
 	if a.pos.Workflow.Roles[a.task.role].Player() != protocol.PlayedByAgent {
 		return nil
@@ -193,8 +193,8 @@ func (a *attempt) spend(ctx context.Context, step protocol.Hash, u *protocol.Usa
 	return a.day.Count(a.locked.id, step, u)
 }
 
-// accountOf returns whether all agents that can play a role wait for their accounts, and the limit
-// that is reset first. It only reads.
+// accountOf reports whether the accounts of all agents for a role are limited, and returns the limit that
+// resets first. It only reads.
 func (e *Engine) accountOf(
 	ctx context.Context, pos *status.Position, role string, o StepOptions,
 ) (decide.Account, limits.Limit) {
@@ -209,11 +209,11 @@ func (e *Engine) accountOf(
 	return decide.Free, limits.Limit{}
 }
 
-// quiet is how long an agent waits before a person is told.
+// quiet is the time that an agent waits before the wait is reported.
 const quiet = 3 * time.Second
 
-// waits shows that the visit waits before it starts an agent, as a run that can be stopped, and
-// returns why it must not go on.
+// waits records that the visit waits to start an agent, as a run that can be stopped. It returns an error if
+// the visit must stop.
 func (a *attempt) waits(ctx context.Context) (err error) {
 	if a.waiting == nil {
 		a.record = a.newRecord()
@@ -227,8 +227,8 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 	return nil
 }
 
-// endWait ends a run in which the visit waited and no agent followed; err is why, nil if the
-// record says so already.
+// endWait ends the run of a visit that waited and started no agent. err is the reason; nil if it is recorded
+// already.
 func (a *attempt) endWait(err error) {
 	if a.waiting != nil && err != nil {
 		status := rundir.Failed
@@ -242,12 +242,12 @@ func (a *attempt) endWait(err error) {
 
 func (a *attempt) leaveWait() {
 	if a.waiting != nil {
-		_ = a.waiting.Unlock() // it ends with the process
+		_ = a.waiting.Unlock() // the lock ends with the process
 		a.waiting = nil
 	}
 }
 
-// leave notes what the provider has said to the agent.
+// leave returns the agent's pass and records how the provider responded.
 func (a *attempt) leave(failed error) {
 	defer a.pass.Leave()
 	a.runs += a.repeated
@@ -280,8 +280,8 @@ func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration
 	return nil
 }
 
-// goOnWith picks the agent that an interrupted visit had reached, and returns those that are left
-// to take over. Once all were given up, the first one starts again.
+// goOnWith switches to the agent that an interrupted visit had reached, and returns the remaining fallbacks.
+// If all agents have been given up, it starts over with the first.
 func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string, o StepOptions) ([]string, error) {
 	gone := a.dir.Tries(a.pos.Thread).GaveUp(a.visitKey())
 	left := slices.DeleteFunc(slices.Clone(all), func(alias string) bool { return slices.Contains(gone, alias) })
@@ -291,7 +291,7 @@ func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string,
 	return left[1:], a.replace(ctx, c, left[0], o)
 }
 
-// fallBack puts the next agent in the agent's place. What limits say is read again in a later step.
+// fallBack switches to the next agent. A later step checks the limits again.
 func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	was := a.cmd.Name
 	a.soonest = a.sooner()
@@ -310,7 +310,7 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 	return nil
 }
 
-// replace puts a fallback in the agent's place.
+// replace switches to a fallback agent.
 func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
 	cmd, err := a.e.Casting().Fallback(c, next, o.Wish())
 	if err != nil {
@@ -321,11 +321,11 @@ func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o
 	return err
 }
 
-// tried keeps a failed try and its cost, as far as that is known.
+// tried records a failed try and its cost, if known.
 func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	var missing *agentproc.NotFoundError
 	if errors.As(err, &missing) {
-		return // nothing had begun
+		return // nothing had started
 	}
 	usage := retry.Usage(ran, a.cmd.Plain != nil, max(0, a.e.nowMs()-a.record.StartedAt))
 	why := fmt.Sprintf("%.500s", strings.ToValidUTF8(a.reader.Secrets().Hide(retry.Brief(ran, err)), ""))
@@ -335,7 +335,7 @@ func (a *attempt) tried(ran agentproc.Outcome, err error) {
 	}
 }
 
-// keepTry adds a failed try to those that the next step will hold.
+// keepTry adds a failed try to those that the next step records.
 func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protocol.FailureKind) *runfiles.Try {
 	try := runfiles.Try{
 		Try:   protocol.Try{Agent: agent, Error: why, Usage: usage, AtMs: a.e.nowMs()},
@@ -344,21 +344,21 @@ func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protoco
 	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(try)); err != nil {
 		a.e.warn("what a failed try has cost is not kept: " + err.Error())
 	}
-	if err := a.spend(context.Background(), "", usage); err != nil { // whatever has ended the try
+	if err := a.spend(context.Background(), "", usage); err != nil { // count the cost even if the context has ended
 		a.e.warn("what a failed try has cost does not count for limits.perDay: " + err.Error())
 	}
 	return &try
 }
 
-// park sets the visit aside until a limit is reset. No process waits meanwhile.
+// park suspends the visit until a limit resets. No process waits for it.
 func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOutput, err error) {
-	if a.record.StartedAt == 0 { // the record says why, and what a person has said
+	if a.record.StartedAt == 0 { // create a record of the reason and the user's prompt
 		if err := a.waits(ctx); err != nil {
 			return out, err
 		}
 	}
 	if day, err := a.e.today(ctx); err == nil && first.Refusals == 0 {
-		_ = day.Note() // else it is noted the next time
+		_ = day.Note() // on failure, the next attempt records it
 	}
 	_ = a.failed(rundir.Failed, first.why)
 	if err := a.e.setParked(ctx, a.locked, first.UntilMs); err != nil {
@@ -375,13 +375,13 @@ func (a *attempt) park(ctx context.Context, first blocked) (out protocol.StepOut
 	return pos.Output(), nil
 }
 
-// setParked notes until when a thread is parked.
+// setParked records until when a thread is rate-limited.
 func (e *Engine) setParked(ctx context.Context, h *lockedThread, until int64) error {
 	return e.setFacts(ctx, h, heads.Facts{ParkedUntil: until, ParkedAt: h.head})
 }
 
-// withTries ensures that a step records the failed tries before it. An agent made with our
-// packages has recorded them itself; for others the step is rewritten.
+// withTries returns the step with the failed tries before it. Agents that use our packages record the tries
+// themselves; for others, the step is rewritten.
 func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Accepted, error) {
 	tries := a.dir.Tries(a.pos.Thread).InStep()
 	switch {
@@ -412,9 +412,8 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 	return got, nil
 }
 
-// cutShort keeps an interrupted run as a try: it may have cost something, and unless it has left a
-// failure that says so, nobody knows what. Agents that call a model themselves continue where it
-// stopped, and count its cost.
+// cutShort records an interrupted run as a try. It may have cost something, but its cost is unknown unless it
+// left a failure that reports it. Agents that call a model themselves continue the run and count its cost.
 func (a *attempt) cutShort(last rundir.Record, left protocol.Result) {
 	if last.Pid == 0 || len(last.Command) == 0 || last.Agent == protocol.CommandAgent ||
 		config.OwnsModels(last.Command[0]) {
@@ -422,7 +421,7 @@ func (a *attempt) cutShort(last rundir.Record, left protocol.Result) {
 	}
 	tries := a.dir.Tries(a.pos.Thread)
 	if n := len(tries); n > 0 && tries[n-1].AtMs >= last.StartedAt {
-		return // it is kept already
+		return // already recorded
 	}
 	why, usage, kind := "it was interrupted", &protocol.Usage{Turns: 1}, protocol.FailedCrash
 	if left.Usage != nil && left.Usage.Plausible() == nil {

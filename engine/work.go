@@ -29,72 +29,71 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Action is what a thread's first step is to be.
+// Action is the kind of a thread's first step.
 type Action string
 
-// The actions. Steps that follow the first one are always of the first kind.
+// The actions. All steps after the first are DoStep.
 const (
-	DoStep   Action = ""       // what the moderator says
-	DoResume Action = "resume" // the answer to a suspension, or a new start
-	DoPoke   Action = "poke"   // a step again, with new instructions
-	DoAnswer Action = "answer" // the step of a role that a person plays
-	DoUndo   Action = "undo"   // back to the step before, with its files
-	DoRedo   Action = "redo"   // forward to the step that was undone
-	DoRetry  Action = "retry"  // another attempt of a child
-	// DoContinue is DoResume of a thread that has stopped at a limit, and DoStep of any other.
+	DoStep   Action = ""       // make the step that the moderator chooses
+	DoResume Action = "resume" // answer a suspension, or restart
+	DoPoke   Action = "poke"   // repeat a step with new instructions
+	DoAnswer Action = "answer" // make the step of a role that a person plays
+	DoUndo   Action = "undo"   // return to the previous step and its files
+	DoRedo   Action = "redo"   // restore the step that was undone
+	DoRetry  Action = "retry"  // start another attempt of a child
+	// DoContinue acts as DoResume if the thread has stopped at a limit, and as DoStep otherwise.
 	DoContinue Action = "continue"
 )
 
-// SignalError is the cause of a context that a signal ended.
+// SignalError is the cause of a context that a signal has cancelled.
 type SignalError = proc.SignalError
 
-// UntilEnd as [Work].Steps goes on until the end, or until a person is needed.
+// UntilEnd as [Work].Steps runs until the end, or until a person is needed.
 const UntilEnd = 0
 
-// Work is what is to be done on a thread. It is stored for a background worker,
-// so its keys stay as they are.
+// Work describes an action on a thread. It is stored for a background worker, so its JSON keys must not
+// change.
 type Work struct {
 	Do     Action  `json:"do"`
-	Steps  int     `json:"steps"`  // at most, the first one included
-	Prompt string  `json:"prompt"` // of a resume or a poke
+	Steps  int     `json:"steps"`  // maximum number of steps, including the first
+	Prompt string  `json:"prompt"` // for a resume or a poke
 	Answer *Answer `json:"answer,omitempty"`
-	// At is the step that a poke makes again; "": the last one.
+	// At is the step that a poke repeats; "" means the last one.
 	At protocol.Hash `json:"at,omitempty"`
-	// Key is that of the child that is to be played again.
+	// Key is the key of the child to retry.
 	Key string `json:"key,omitempty"`
-	// Expect is where the thread must stand; "": wherever it does.
+	// Expect is the required head of the thread; "" accepts any.
 	Expect protocol.Hash `json:"expect,omitempty"`
 	StepOptions
 }
 
-// Answer is what a person answers for a role.
+// Answer is a person's answer for a role.
 type Answer struct {
-	Value any    `json:"value"` // a JSON value: what the question's schema asks for
-	By    string `json:"by"`    // whose answer it is
-	// At is the head that the person has seen; "": whatever is asked now.
+	Value any    `json:"value"` // JSON value that matches the question's schema
+	By    string `json:"by"`    // name of the person
+	// At is the head that the person has seen; "" answers the current question, whatever it is.
 	At protocol.Hash `json:"at,omitempty"`
 }
 
-// Do works on a thread until a person is needed, the thread ends, all steps are made, or one
-// fails. It holds the thread's lock all the time, except while the thread's children are at
-// work, so nobody else gets in between. Running until the end includes the children. Without an
-// error it returns at least one output: one for each step, or where the thread stands. With an
-// error it returns those of the steps that were made before. Several goroutines may use an engine that [Open] returned.
-// Errors are *protocol.Error.
+// Do works on a thread until a person is needed, the thread ends, all steps are made, or a step fails. It
+// holds the thread's lock throughout, except while the thread's children work, so no other process can
+// interfere. Running until the end includes the children. On success it returns at least one output: one per
+// step, or the thread's state. On error it returns the outputs of the steps made before. Several goroutines
+// may use an engine that [Open] returned. Errors are *protocol.Error.
 func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.StepOutput, err error) {
 	defer fault.Coded(&err)
 	if err := e.can(w); err != nil {
 		return nil, err
 	}
 	work := func() ([]protocol.StepOutput, error) { return e.driving(w).drive(ctx, thread, nil, w) }
-	if w.Do == DoUndo || w.Do == DoRedo || w.Do == DoRetry { // whoever asks for it need not be told
+	if w.Do == DoUndo || w.Do == DoRedo || w.Do == DoRetry { // the user who asked for it needs no notification
 		w.Steps = 1
 		return work()
 	}
 	return e.resting().Until(ctx, thread, work)
 }
 
-// can refuses what no engine can do, or this one.
+// can returns an error for work that this engine, or any engine, cannot do.
 func (e *Engine) can(w Work) error {
 	known := []Action{DoStep, DoResume, DoPoke, DoAnswer, DoUndo, DoRedo, DoRetry, DoContinue}
 	if !slices.Contains(known, w.Do) || w.Steps < 0 || w.Parallel < 0 {
@@ -103,9 +102,8 @@ func (e *Engine) can(w Work) error {
 	return e.Reader.MayWrite()
 }
 
-// NotifyAbandoned reports [AtRest] on behalf of killed processes, for the threads that they
-// worked on. Each thread is reported once; one whose agent lives on, after that agent has
-// ended.
+// NotifyAbandoned reports [AtRest] for threads whose processes were killed. It reports each thread once; if
+// its agent is still running, after that agent has ended.
 func (e *Engine) NotifyAbandoned(ctx context.Context) { e.resting().NotifyAbandoned(ctx) }
 
 func (e *Engine) resting() notify.Reporter {
@@ -118,11 +116,11 @@ func (e *Engine) resting() notify.Reporter {
 	return t
 }
 
-// did is what was done on a thread under its lock, and what is to be done without it.
+// did is the result of the work under a thread's lock, and what remains to do without it.
 type did struct {
 	outs  []protocol.StepOutput
-	hand  *children.Child // to whom the request is handed on; nil: nobody
-	drive bool            // the children are to be driven
+	hand  *children.Child // child that receives the request; nil if none
+	drive bool            // the children must be driven
 }
 
 func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err error) {
@@ -156,7 +154,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 		w.toEnd = w.Steps == UntilEnd
 		w.more = w.toEnd || i+1 < w.Steps
 		out, err := e.reading(e.Reader.ConfigOnce()).ask(ctx, h, w.request())
-		if (err == nil || out.StepHash != "") && !out.idle { // a finished step counts, whatever came after it
+		if (err == nil || out.StepHash != "") && !out.idle { // a finished step counts even if an error follows
 			d.outs = append(d.outs, out.StepOutput)
 		}
 		if err != nil {
@@ -173,7 +171,7 @@ func (e *Engine) do(ctx context.Context, h *lockedThread, w Work) (d did, err er
 	return d, nil
 }
 
-// request is what the decision is asked for.
+// request returns w as a request to decide on.
 func (w Work) request() request {
 	r := decide.Request{
 		Verb: w.Do.verb(), Discard: w.Fresh, Wake: w.Wake, ToEnd: w.toEnd, KeepFiles: w.KeepFiles,
@@ -203,7 +201,7 @@ func (a Action) verb() decide.Verb {
 	return decide.Step
 }
 
-// Expected refuses a thread that is not where somebody expects it; "": wherever it is.
+// Expected returns an error if the thread's head is not want; "" accepts any head.
 func Expected(thread string, want, head protocol.Hash) error {
 	if want == "" || want == head {
 		return nil
@@ -212,7 +210,7 @@ func Expected(thread string, want, head protocol.Hash) error {
 		want).Because("moved", "thread", thread)
 }
 
-// inProjectOf is [Engine.InProject] of where a thread works.
+// inProjectOf returns an engine with the project config for the thread's directory.
 func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, error) {
 	if e.load == nil {
 		return e, nil
@@ -227,9 +225,8 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	return e.InProject(t.Start.Cwd)
 }
 
-// Step makes one step of a thread, or adopts the finished result of an
-// interrupted one. The output is meaningful also when the error is not nil: it is
-// where the thread stands then. Errors are *protocol.Error.
+// Step makes one step of a thread, or adopts the finished result of an interrupted one. The output is valid
+// even if the error is not nil: it is the thread's state. Errors are *protocol.Error.
 func (e *Engine) Step(ctx context.Context, thread string, o StepOptions) (protocol.StepOutput, error) {
 	return e.once(ctx, thread, Work{StepOptions: o})
 }
@@ -240,16 +237,14 @@ func (e *Engine) once(ctx context.Context, thread string, w Work) (protocol.Step
 	if len(outs) > 0 {
 		return outs[0], err
 	}
-	// A second failure adds nothing to the first.
+	// A second error adds nothing to the first.
 	out, _ := e.Reader.Show(context.WithoutCancel(ctx), thread)
 	return out, err
 }
 
-// UnfitError means that a person's answer is not what the role's schema asks for. The
-// thread still waits.
+// UnfitError means that a person's answer doesn't match the role's schema. The thread still waits.
 type UnfitError struct{ Problems []jsonschema.Problem }
 
-// Error implements error.
 func (e *UnfitError) Error() string {
 	var b strings.Builder
 	b.WriteString("the answer does not fit:")
@@ -263,11 +258,10 @@ func (e *UnfitError) Error() string {
 	return b.String()
 }
 
-// maxBy is the longest name of somebody who answers, in bytes.
+// maxBy is the maximum length of an answering person's name, in bytes.
 const maxBy = 200
 
-// answer makes the step of a role that a person plays. An answer that does not fit leaves the
-// thread as it is.
+// answer makes the step of a role that a person plays. An invalid answer leaves the thread unchanged.
 func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.Answer == nil {
 		return out, fault.New(protocol.CodeUsage, "there is no answer")
@@ -282,7 +276,7 @@ func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err erro
 	return s.byItself(s.pos, t, protocol.PersonAgent).takeAnswer(ctx, *s.Answer)
 }
 
-// takeAnswer makes the step of an answer, if it fits.
+// takeAnswer makes a step of a valid answer.
 func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.StepOutput, err error) {
 	b := a.reader.Batch()
 	set := a.reader.Secrets()
@@ -306,8 +300,8 @@ func (a *attempt) takeAnswer(ctx context.Context, given Answer) (out protocol.St
 	})
 }
 
-// fitting is an answer as the role's output, and as a text. The error is an
-// [*UnfitError] if it is not what the schema asks for.
+// fitting returns an answer as the role's output and as text. The error is an [*UnfitError] if the answer
+// doesn't match the schema.
 func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract.Output, string, error) {
 	role, err := a.judge(ctx, b)
 	if err != nil {
@@ -337,33 +331,33 @@ func (a *attempt) unfit(err *UnfitError) error {
 		"thread", a.locked.id)
 }
 
-// StartOptions are options of [Engine.Start]: Limits of what the run may cost, which take precedence
-// over the workflow's; Workspace, how its files are kept; and Check, which may refuse what a catalog
-// starts or complete it. The zero value works.
+// StartOptions are the options of [Engine.Start]. Limits bounds the cost of the run and takes precedence over
+// the workflow's limits; Workspace determines how its files are kept; Check can refuse or complete what a
+// catalog starts. The zero value is valid.
 type StartOptions = create.StartOptions
 
-// ForkOptions are options of [Engine.Fork]: the Thread that the node is of, the directory Cwd in which
-// the fork works, and Files, which files it begins with. The zero value works.
+// ForkOptions are the options of [Engine.Fork]: the Thread that contains the node, the fork's directory Cwd,
+// and Files, which selects the files it starts with. The zero value is valid.
 type ForkOptions = create.ForkOptions
 
 func (e *Engine) maker() create.Maker {
 	return create.Maker{Reader: &e.Reader, Files: e.Files(), Drop: e.Files().Drop}
 }
 
-// Start makes a thread of a stored workflow. Its directory is absolute and exists; inputs that are
-// not given have their defaults. Errors are *protocol.Error.
+// Start creates a thread of a stored workflow. Its directory must be absolute and exist. Missing inputs get
+// their defaults. Errors are *protocol.Error.
 func (e *Engine) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
 	return e.maker().Start(ctx, s, o)
 }
 
-// Fork makes a thread whose head is an existing start or step node. It shares everything with the
-// thread that the node comes from. Errors are *protocol.Error.
+// Fork creates a thread whose head is an existing start or step node. It shares all nodes with the original
+// thread. Errors are *protocol.Error.
 func (e *Engine) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (string, error) {
 	return e.maker().Fork(ctx, node, o)
 }
 
-// ForkBefore makes a thread that is to make a step of another one, and those after it, again: its head is from,
-// the node before that step. cwd is as in [ForkOptions]. Errors are *protocol.Error, or of the store.
+// ForkBefore forks a thread at the node before a step, to repeat that step and those after it; from is that
+// node. cwd is as in [ForkOptions]. Errors are *protocol.Error or errors of the store.
 func (e *Engine) ForkBefore(ctx context.Context, id string, step protocol.Hash, cwd string) (fork string,
 	from protocol.Hash, err error) {
 	head, err := e.Reader.Head(ctx, id)
@@ -390,13 +384,12 @@ func (e *Engine) ForkBefore(ctx context.Context, id string, step protocol.Hash, 
 	return fork, from, err
 }
 
-// Declared are the inputs of a stored workflow.
+// Declared returns the declared inputs of a stored workflow.
 func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[string]inputs.Declared, error) {
 	return create.Declared(ctx, r, w)
 }
 
-// SetTitle gives a thread a title; "" gives it back that of its task. Errors are
-// *protocol.Error.
+// SetTitle sets a thread's title; "" restores the title derived from its task. Errors are *protocol.Error.
 func (e *Engine) SetTitle(ctx context.Context, id, title string) (err error) {
 	defer fault.Coded(&err)
 	if err := names.CheckTitle(title); err != nil {
@@ -412,9 +405,8 @@ func (e *Engine) SetTitle(ctx context.Context, id, title string) (err error) {
 	return e.Reader.Heads.SetFacts(ctx, id, heads.Facts{Title: &title})
 }
 
-// Message leaves a message for the agent of a thread: the one at work, if it can hear while it
-// works, else the next one. It is delivered once, and kept until then. Errors are
-// *protocol.Error.
+// Message leaves a message for a thread's agent: the running one if it can receive messages while it works,
+// else the next one. The message is kept until it is delivered, exactly once. Errors are *protocol.Error.
 func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	defer fault.Coded(&err)
 	if err := e.Reader.MayWrite(); err != nil {
@@ -445,14 +437,14 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	if err != nil {
 		return fmt.Errorf("tell thread %s: %w", thread, err)
 	}
-	// The thread may have ended meanwhile: then nobody will read it.
+	// If the thread has ended by now, no agent will read the message.
 	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
 		return err
 	}
 	return nil
 }
 
-// tellable refuses a thread that no agent will work on.
+// tellable returns an error if no agent will work on the thread.
 func (e *Engine) tellable(ctx context.Context, thread string) error {
 	head, ended, err := e.Reader.Lookup(ctx, thread)
 	if err != nil {
@@ -464,7 +456,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 	return nil
 }
 
-// unheard warns that a thread ended before a message was heard.
+// unheard warns that a thread ended before a message was delivered.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
 		a.e.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read; resume it with them as words",

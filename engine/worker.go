@@ -14,25 +14,24 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// WorkerLog is the file in which a thread's background worker says what it does.
+// WorkerLog returns the log file of the thread's background worker.
 func (e *Engine) WorkerLog(thread string) string {
 	return e.Reader.RunDir(thread).File(runfiles.LogFile)
 }
 
-// Background is [Engine.Do] in a process that nobody waits for. It returns with status running
-// once the first agent has begun, or, once it is clear that none will, with what the worker
-// would have returned.
+// Background does the same as [Engine.Do], but in a detached process. It returns status running once the
+// first agent has started. If no agent will start, it returns the worker's result.
 //
-// The process is this program once more: its main begins with Main of package host. The lock is never free
-// in between: it is taken here, and the worker inherits it. Whenever one of the two processes is killed,
-// the other keeps the lock until it ends.
+// The process runs this program again, whose main must call Main of package host first. The lock is taken
+// here and inherited by the worker, so it is never free in between. If either process is killed, the other
+// keeps the lock until it ends.
 func (e *Engine) Background(ctx context.Context, thread string, w Work) (out protocol.StepOutput, err error) {
 	if err := e.can(w); err != nil {
 		return out, err
 	}
 	h, err := e.lock(ctx, thread)
 	if err == nil {
-		// Our copy only: the file is the worker's from now on.
+		// Closes only our copy; the worker keeps its own.
 		defer func() { _ = h.lock.Unlock() }()
 		out, err = e.handOver(ctx, h, w)
 	}
@@ -42,7 +41,7 @@ func (e *Engine) Background(ctx context.Context, thread string, w Work) (out pro
 	return out, nil
 }
 
-// handOver lets a worker do what is to be done on a thread that is held.
+// handOver passes the work on a locked thread to a worker.
 func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work) (protocol.StepOutput, error) {
 	lock, ok := h.lock.(*durable.Held)
 	if !ok {
@@ -56,17 +55,16 @@ func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work) (protoco
 	return out, err
 }
 
-// errNotInherited: only a lock that is a file can be handed on to a worker.
+// errNotInherited is returned if the lock is not a file, since a worker can only inherit files.
 func errNotInherited() error {
 	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
 }
 
-// Worker does what [Engine.Background] was asked to do, in the process that it started: lock
-// is the descriptor of the thread's lock, and Background reads the first report from tell.
-// Errors are *protocol.Error; one that occurs before an agent has begun is written to tell,
-// too.
-func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell io.Writer) error {
-	voice := background.Voice{To: tell}
+// Worker does the work of [Engine.Background] in the process that Background started. lock is the descriptor
+// of the thread's lock; Background reads the first message from report. Errors are *protocol.Error; an error
+// before an agent has started is also written to report.
+func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, report io.Writer) error {
+	voice := background.Voice{To: report}
 	with := *e
 	with.Events = func(ev Event) {
 		if e.Events != nil {
@@ -76,7 +74,7 @@ func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, tell i
 			return
 		}
 		if out, err := e.Reader.Show(context.WithoutCancel(ctx), thread); err == nil {
-			if out.Status == protocol.StatusIdle { // it waits to start the agent
+			if out.Status == protocol.StatusIdle { // it is waiting to start the agent
 				out.Status = protocol.StatusRunning
 			}
 			voice.Outcome(out)
